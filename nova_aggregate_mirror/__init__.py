@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep placement aggregates equal to nova host aggregates."""
