@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option of this package, for nova.conf or a drop-in in nova.conf.d."""
+
+import copy
+from typing import Any
+
+from oslo_config import cfg
+from oslo_db import options as db_options
+
+GROUP = cfg.OptGroup(
+    'aggregate_mirror',
+    title='Mirroring of host aggregates to placement',
+    help='How host aggregates are mirrored to placement. The credentials are '
+         'those of the ``[placement]`` section.')
+
+DATABASE_GROUP = cfg.OptGroup(
+    'aggregate_mirror_database',
+    title='Journal of the aggregate mirror',
+    help='The database of the journal: what is still to be mirrored. With one '
+         'controller the default, an SQLite file, is enough. With several '
+         'controllers name one MySQL or PostgreSQL database for all of them.')
+
+DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
+
+OPTS = [
+    cfg.ListOpt(
+        'hooks',
+        default=['mirror'],
+        help='What runs around an aggregate operation in nova-api, by name '
+             'of the entry point in ``nova_aggregate_mirror.hooks``, in this '
+             'order. ``mirror`` keeps placement equal to nova and takes the '
+             'place of nova\'s own mirroring. An empty list leaves nova as '
+             'it is. An unknown name is an error at start, and leaves nova '
+             'as it is too.'),
+    cfg.FloatOpt(
+        'inline_timeout',
+        default=5.0, min=0.1, max=300.0,
+        help='The longest time in seconds that mirroring may add to one '
+             'aggregate request: token, discovery and every placement request '
+             'share it. What is not mirrored by then stays in the journal. '
+             'Lower it when users must never wait, raise it when hosts have '
+             'many ironic nodes and you want their aggregates complete when '
+             'the request returns.'),
+    cfg.FloatOpt(
+        'inline_backoff',
+        default=30.0, min=0.0, max=3600.0,
+        help='After placement did not answer within ``inline_timeout``, this '
+             'nova-api process does not try again for so many seconds and '
+             'only writes the journal, so that a hung placement cannot occupy '
+             'every worker. 0 tries at every request.'),
+    cfg.FloatOpt(
+        'request_timeout',
+        default=60.0, min=1.0, max=3600.0,
+        help='The longest time in seconds that one placement request of a '
+             'full sync may take, token and discovery included. Raise it when '
+             'placement needs longer to list all providers.'),
+    cfg.FloatOpt(
+        'cell_timeout',
+        default=60.0, min=0.1, max=3600.0,
+        help='The longest time in seconds that a full sync waits for one cell '
+             'database. A cell that does not answer is reported and its hosts '
+             'are left as they are.'),
+    cfg.IntOpt(
+        'max_call_age',
+        default=3600, min=60,
+        help='The longest time in seconds that one aggregate request can run '
+             'in nova-api. A journal row of a process on another host, of '
+             'which nobody can tell whether it still lives, is closed by '
+             'others only after this time. Raise it when your load balancer '
+             'lets requests run longer.'),
+    cfg.StrOpt(
+        'missing_credentials',
+        default='warn',
+        choices=[
+            ('warn', 'Log a warning; operations stay in the journal until '
+                     'the credentials are there'),
+            ('fail', 'Refuse to start nova-api and say which option to add'),
+        ],
+        help='What to do at the start of nova-api when the ``[placement]`` '
+             'section has no credentials. The default will become ``fail`` in '
+             'the next major release.'),
+]
+
+
+def _database_opts() -> list[cfg.Opt]:
+    # oslo.db hands out the very objects that nova registers for its own
+    # databases: a default changed on them would be changed for nova too.
+    opts = copy.deepcopy(db_options.database_opts)
+    cfg.set_defaults(opts, connection=DEFAULT_CONNECTION)
+    return opts
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register every option of this package; a second call changes nothing.
+
+    :param conf: nova's configuration. ``state_path``, which the default of
+        the journal's connection names, is registered by nova.
+    """
+    # oslo.config keeps what is set on a group in the group object itself.
+    conf.register_group(copy.deepcopy(GROUP))
+    conf.register_opts(OPTS, group=GROUP.name)
+    conf.register_group(copy.deepcopy(DATABASE_GROUP))
+    if 'connection' not in conf[DATABASE_GROUP.name]:
+        conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
+
+
+def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
+    """List the options for oslo-config-generator and the documentation."""
+    return [(GROUP, OPTS), (DATABASE_GROUP, _database_opts())]

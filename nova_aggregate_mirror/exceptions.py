@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that this package raises: *retry or give up*?
+
+::
+
+    MirrorError
+    |-- Retriable                 the same call may succeed later
+    |   |-- PlacementUnreachable  refused, DNS, TLS, keystone, discovery
+    |   |-- DeadlineExceeded      no complete answer in time
+    |   |-- NotAuthorized         401 or 403, also while credentials rotate
+    |   |-- PlacementFailed       5xx, 429, or what placement never sends
+    |   |-- MalformedAnswer       a body that is not what placement sends
+    |   |-- GenerationConflict    somebody else changed the provider
+    |   |-- CellUnavailable       a cell database did not answer
+    |   |-- NovaUnavailable       nova's API database did not answer
+    |   `-- JournalUnavailable    the journal could not be read or written
+    `-- Permanent                 somebody must change something first
+        |-- ProviderNotFound      placement has no such provider (yet)
+        |-- RequestRejected       placement refused the request
+        |-- WrongPlacement        this placement has none of the providers
+        |-- MissingCredentials    nova.conf does not say how to reach it
+        |-- InvalidConfiguration  an option has a value that cannot work
+        `-- UnexpectedNova        nova's internals are not as we know them
+"""
+
+
+class MirrorError(Exception):
+    """The root of the tree; its text is complete and fit for an operator."""
+
+
+class Retriable(MirrorError):
+    """The same call may succeed later."""
+
+
+class PlacementUnreachable(Retriable):
+    """No connection to placement or to keystone could be made."""
+
+
+class DeadlineExceeded(Retriable):
+    """Placement or keystone did not answer completely in time."""
+
+
+class NotAuthorized(Retriable):
+    """Keystone or placement refused the credentials of [placement]."""
+
+
+class PlacementFailed(Retriable):
+    """Placement, or a proxy before it, answered with an error of its own."""
+
+
+class MalformedAnswer(Retriable):
+    """An answer is not what placement sends: nothing can be read from it."""
+
+
+class GenerationConflict(Retriable):
+    """The provider changed since it was read: read it again, then write."""
+
+
+class CellUnavailable(Retriable):
+    """A cell database could not be read, so its compute nodes are unknown."""
+
+
+class NovaUnavailable(Retriable):
+    """Nova's API database could not be read."""
+
+
+class JournalUnavailable(Retriable):
+    """The journal could not be read or written."""
+
+
+class Permanent(MirrorError):
+    """The same call fails until somebody changes something."""
+
+
+class ProviderNotFound(Permanent):
+    """Placement has no such provider; nova-compute may yet create it."""
+
+
+class RequestRejected(Permanent):
+    """Placement understood the request and refused it."""
+
+
+class WrongPlacement(Permanent):
+    """This placement has no provider at all while nova has compute nodes."""
+
+
+class MissingCredentials(Permanent):
+    """The [placement] section does not say how to authenticate."""
+
+
+class InvalidConfiguration(Permanent):
+    """An option has a value that cannot work."""
+
+
+class UnexpectedNova(Permanent):
+    """Nova's internals are not as this release of the package knows them."""
