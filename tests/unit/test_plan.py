@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan, for every nova and placement that hypothesis can think of."""
+
+import hypothesis
+from hypothesis import strategies as st
+import testtools
+
+from nova_aggregate_mirror import plan
+
+PROVIDERS = ['p%d' % number for number in range(6)]
+OURS = ['ours-%d' % number for number in range(4)]
+FOREIGN = ['foreign-%d' % number for number in range(3)]
+
+
+def memberships(aggregates):
+    return st.dictionaries(st.sampled_from(PROVIDERS),
+                           st.frozensets(st.sampled_from(aggregates)))
+
+
+clouds = hypothesis.given(
+    desired=memberships(OURS[:3]), current=memberships(OURS + FOREIGN),
+    owned=st.frozensets(st.sampled_from(OURS[3:])).map(
+        lambda old: old | frozenset(OURS[:3])))
+
+
+def applied(changes, current):
+    result = dict(current)
+    for change in changes:
+        result[change.provider] = change.apply(current[change.provider])
+    return result
+
+
+class TestPlan(testtools.TestCase):
+
+    @clouds
+    def test_foreign_aggregate_is_kept(self, desired, current, owned):
+        """No change names an aggregate that never was nova's."""
+        for change in plan.compute(desired, current, owned):
+            self.assertLessEqual({*change.add, *change.remove}, owned)
+        after = applied(plan.compute(desired, current, owned), current)
+        for provider, aggregates in current.items():
+            self.assertEqual(aggregates - owned, after[provider] - owned)
+
+    @clouds
+    def test_provider_without_compute_node_is_kept(self, desired, current,
+                                                   owned):
+        """No change names a provider that is no compute node's."""
+        for change in plan.compute(desired, current, owned):
+            self.assertIn(change.provider, desired)
+
+    @clouds
+    def test_applied_plan_keeps_the_promise(self, desired, current, owned):
+        """A provider is in an aggregate of nova's iff its host is a member."""
+        after = applied(plan.compute(desired, current, owned), current)
+        for provider in desired.keys() & current.keys():
+            self.assertEqual(desired[provider], after[provider] & owned)
+
+    @clouds
+    def test_second_plan_is_empty(self, desired, current, owned):
+        """What was applied once leaves nothing to do."""
+        after = applied(plan.compute(desired, current, owned), current)
+        self.assertEqual([], plan.compute(desired, after, owned))
+
+    @clouds
+    def test_changes_are_ordered_and_real(self, desired, current, owned):
+        """Two runs act alike, and nothing is in a plan for nothing."""
+        changes = plan.compute(desired, current, owned)
+        self.assertEqual(sorted(changes), changes)
+        self.assertTrue(all(changes))
+        self.assertEqual(len(changes), len({one.provider for one in changes}))
+        for change in changes:
+            self.assertEqual(tuple(sorted(change.add)), change.add)
+            self.assertEqual(tuple(sorted(change.remove)), change.remove)
+
+    @clouds
+    def test_provider_that_does_not_exist_is_pending(self, desired, current,
+                                                     owned):
+        """A missing provider is never written, and reported if it matters."""
+        planned = {one.provider
+                   for one in plan.compute(desired, current, owned)}
+        pending = plan.pending(desired, current)
+        self.assertEqual(set(), planned & set(pending))
+        self.assertEqual(
+            sorted(provider for provider, wanted in desired.items()
+                   if wanted and provider not in current), pending)
+
+    def test_change_can_be_read(self):
+        """A change says what it adds and removes."""
+        change = plan.Change('p1', add=('a',), remove=('b', 'c'))
+        self.assertEqual('p1: +a -b -c', str(change))
+        self.assertEqual('p1: no change', str(plan.Change('p1')))
