@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One absolute deadline over everything that an HTTP call does, bodies too.
+
+A socket timeout bounds one read; a server that sends a byte a second never
+meets it. Here every connect, handshake and read gets what is left of the
+deadline of the current context, so that no thread or signal is needed and
+native threads and greenlets are bounded alike. Name resolution is the one
+exception: the system's resolver has a timeout of its own.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import contextvars
+import functools
+import http.client
+import io
+import math
+import socket
+import time
+from typing import Any
+
+from keystoneauth1 import session
+import requests
+import urllib3
+
+
+class _Deadline:
+    """When time is up, and whether a request already waited in vain."""
+
+    def __init__(self, expiry: float) -> None:
+        self.expiry = expiry
+        self.missed = False
+
+
+_CURRENT: contextvars.ContextVar[_Deadline] = contextvars.ContextVar(
+    'aggregate_mirror_deadline', default=_Deadline(math.inf))
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Bound everything inside; of nested deadlines the earliest holds."""
+    expiry = min(_CURRENT.get().expiry, time.monotonic() + seconds)
+    token = _CURRENT.set(_Deadline(expiry))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def remaining() -> float:
+    """Seconds left, 0.0 when none are, infinity when there is no deadline."""
+    return max(0.0, _CURRENT.get().expiry - time.monotonic())
+
+
+def missed() -> bool:
+    """Tell whether a request of the innermost ``within`` timed out.
+
+    Version discovery hides a timeout behind another error, or behind none.
+    """
+    return _CURRENT.get().missed or not remaining()
+
+
+@contextlib.contextmanager
+def _noted(*timeouts: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except timeouts:
+        _CURRENT.get().missed = True
+        raise
+
+
+def _allowance(ceiling: float | None) -> float | None:
+    """Seconds that one socket operation may take; None is without limit.
+
+    :raises TimeoutError: no time is left.
+    """
+    left = remaining()
+    if not left:
+        # A socket timeout of 0 would mean "do not block", not "give up".
+        raise TimeoutError('the deadline has passed')
+    allowed = left if ceiling is None else min(left, ceiling)
+    return None if allowed == math.inf else allowed
+
+
+class _Reader(io.RawIOBase):
+    """The raw end of a response: each read gets what the deadline leaves."""
+
+    def __init__(self, raw: Any, sock: socket.socket) -> None:
+        super().__init__()
+        self._raw = raw
+        self._sock = sock
+        self._ceiling = sock.gettimeout()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        with _noted(TimeoutError):
+            self._sock.settimeout(_allowance(self._ceiling))
+            return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        # The socket counts its readers and closes with the last one.
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """A response whose status, headers and body are read by a _Reader."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_Reader(self.fp.detach(), sock))
+
+
+class _Connection:
+    """What a bounded connection does otherwise than the one it mixes in."""
+
+    response_class = _Response
+
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        # The TLS handshake that may follow gets what connecting left over.
+        sock.settimeout(_allowance(sock.gettimeout()))
+        return sock
+
+
+@functools.cache
+def _bounded(pool: type) -> type:
+    connection = type('BoundedConnection', (_Connection, pool.ConnectionCls),
+                      {'__module__': __name__})
+    return type('BoundedPool', (pool,),
+                {'__module__': __name__, 'ConnectionCls': connection})
+
+
+def _bind(manager: urllib3.PoolManager) -> None:
+    # Derived from what the manager has, because a SOCKS proxy has its own.
+    manager.pool_classes_by_scheme = {
+        scheme: _bounded(pool)
+        for scheme, pool in manager.pool_classes_by_scheme.items()}
+
+
+class Adapter(session.TCPKeepAliveAdapter):
+    """A transport for requests whose every answer ends by the deadline.
+
+    Mount it for ``http://`` and ``https://``. A shorter timeout of the
+    caller is kept. Raises what requests raises: ``Timeout``, or a
+    ``ConnectionError`` around a timeout when the body is cut.
+    """
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        _bind(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        known = proxy in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        if not known:
+            _bind(manager)
+        return manager
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        **kwargs: Any,
+    ) -> requests.Response:
+        """Send one request, as requests' own adapter does.
+
+        :param timeout: seconds or None, or a pair of them for connecting
+            and reading.
+        """
+        connect, read = (
+            timeout if isinstance(timeout, tuple) else (timeout, timeout))
+        try:
+            left = _allowance(None)
+            # A name may have an IPv6 and an IPv4 address that both hang,
+            # and each is given the whole time for connecting.
+            half = None if left is None else left / 2
+            bounds = (_least(connect, half), _least(read, left))
+        except TimeoutError as exc:
+            raise requests.exceptions.ConnectTimeout(
+                exc, request=request) from exc
+        with _noted(requests.exceptions.Timeout):
+            return super().send(
+                request, stream=stream, timeout=bounds, **kwargs)
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    given = [seconds for seconds in (one, other) if seconds is not None]
+    return min(given, default=None)

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement as the mirror sees it: read memberships, write one provider."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import contextvars
+import math
+import os
+import threading
+from typing import Any
+import urllib.parse
+
+from keystoneauth1 import exceptions as ks_exceptions
+from keystoneauth1 import loading
+from keystoneauth1 import plugin
+from openstack import connection
+from openstack import proxy
+from oslo_config import cfg
+import requests
+
+from nova_aggregate_mirror import answers
+from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import translation
+
+MICROVERSION = '1.36'
+_GROUP = 'placement'
+# More threads than this at once connect anew for each request.
+_KEPT_CONNECTIONS = 64
+
+_REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    'aggregate_mirror_request_id', default=None)
+
+# Keystoneauth calls these optional because any of a row will do.
+_NEEDED = (
+    ('auth_url',),
+    ('username', 'user_id'),
+    ('password',),
+    ('user_domain_name', 'user_domain_id', 'default_domain_name',
+     'default_domain_id', 'user_id'),
+)
+
+# After these the endpoint, the catalog or the token may be out of date.
+_STALE = (exceptions.NotAuthorized, exceptions.PlacementUnreachable,
+          exceptions.MalformedAnswer, exceptions.InvalidConfiguration)
+
+
+Provider = answers.Provider
+
+
+class _Slot:
+    """The SDK's client in one process, and who may build it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.client: proxy.Proxy | None = None
+
+    def drop(self, client: proxy.Proxy | None) -> None:
+        """Forget this client, unless another one has taken its place."""
+        if client is not None and self.client is client:
+            self.client = None
+            # The SDK caches by client, so that its idle sockets would stay.
+            client.session.session.close()
+
+
+class ReportClient:
+    """Reads and writes the aggregates of placement's resource providers.
+
+    One object serves all threads or greenlets of a process and the children
+    that it forks. Nothing is loaded and nobody is called before the first
+    method that needs placement. Each such method raises a ``Retriable`` or
+    ``Permanent`` error of this package and nothing else.
+
+    :param conf: nova's configuration with ``[placement]`` registered.
+    :param request_timeout: seconds for one method outside of ``deadline``;
+        ``[aggregate_mirror] request_timeout`` unless given.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, *,
+                 request_timeout: float | None = None) -> None:
+        self._conf = conf
+        self._timeout = request_timeout
+        # By process id: a forked child must not share its parent's sockets.
+        self._slots: dict[int, _Slot] = {}
+
+    @contextlib.contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Let all calls inside share so many seconds, token included."""
+        with deadline.within(seconds):
+            yield
+
+    @contextlib.contextmanager
+    def request_id(self, global_request_id: str | None) -> Iterator[None]:
+        """Send this as X-Openstack-Request-Id with all calls inside."""
+        token = _REQUEST_ID.set(global_request_id)
+        try:
+            yield
+        finally:
+            _REQUEST_ID.reset(token)
+
+    def check_credentials(self) -> None:
+        """Raise MissingCredentials if [placement] lacks some; no network."""
+        with translation.translated('Reading [placement]'):
+            _load_auth(self._conf)
+
+    def providers(self) -> frozenset[str]:
+        """Read the UUIDs of all resource providers."""
+        return answers.providers(*self._call('GET', '/resource_providers'))
+
+    def members(self, aggregate: str) -> frozenset[str]:
+        """Read the UUIDs of the providers that are in an aggregate."""
+        query = urllib.parse.urlencode({'member_of': aggregate})
+        return answers.providers(
+            *self._call('GET', '/resource_providers?' + query))
+
+    def memberships(self, aggregates: Iterable[str]
+                    ) -> Mapping[str, frozenset[str]]:
+        """Read which of these aggregates each provider is in.
+
+        :returns: every provider, also those that are in none of them
+        """
+        found: dict[str, set[str]] = {
+            provider: set() for provider in self.providers()}
+        for aggregate in sorted(set(aggregates)):
+            for provider in self.members(aggregate):
+                # One that was created since the list was read.
+                found.setdefault(provider, set()).add(aggregate)
+        return {provider: frozenset(found[provider])
+                for provider in sorted(found)}
+
+    def get(self, provider: str) -> Provider:
+        """Read one provider's aggregates and generation.
+
+        :raises ProviderNotFound: placement itself says that it has none.
+        """
+        return answers.provider(
+            *self._call('GET', _path(provider), provider), provider)
+
+    def put(self, provider: Provider, aggregates: frozenset[str]) -> Provider:
+        """Write a provider's aggregates, if it is as it was when read.
+
+        :returns: the provider as written, with its new generation
+        :raises GenerationConflict: it is not; nothing was written.
+        :raises ProviderNotFound: placement itself says that it has none.
+        :raises Retriable: otherwise it is not known whether it was written.
+        """
+        doing, answer = self._call(
+            'PUT', _path(provider.uuid), provider.uuid, json={
+                'aggregates': sorted(aggregates),
+                'resource_provider_generation': provider.generation})
+        written = answers.provider(doing, answer, provider.uuid)
+        answers.check_written(doing, written, provider, aggregates)
+        return written
+
+    def endpoint(self) -> str:
+        """Describe where placement is looked for; raises nothing."""
+        group = self._conf[_GROUP]
+        url = group.endpoint_override
+        client = self._slot().client
+        if client is not None:
+            with contextlib.suppress(exceptions.MirrorError), \
+                    self._bounded(), translation.translated('GET endpoint'):
+                url = client.get_endpoint() or url
+        return 'region %s, interface %s, endpoint %s' % (
+            group.region_name or 'not set', ','.join(group.valid_interfaces),
+            translation.without_secrets(url or 'not known'))
+
+    def _call(self, method: str, path: str, provider: str | None = None,
+              **body: Any) -> tuple[str, dict[str, Any]]:
+        """Get placement's answer of status 200, and what an error names."""
+        doing = '%s %s' % (method, path)
+        slot = self._slot()
+        client = None
+        try:
+            with self._bounded(), translation.translated(doing):
+                for _attempt in range(2):
+                    client = self._client(slot)
+                    response = _send(client, method, path, body)
+                    if response.status_code != 401:
+                        break
+                    # The token was revoked, or keystone lost its keys.
+                    slot.drop(client)
+            return doing, answers.document(doing, response, provider)
+        except _STALE:
+            # Without one, it was the token of the client there that failed.
+            slot.drop(client or slot.client)
+            raise
+
+    def _slot(self) -> _Slot:
+        return self._slots.setdefault(os.getpid(), _Slot())
+
+    def _bounded(self) -> contextlib.AbstractContextManager[None]:
+        seconds = self._timeout
+        if deadline.remaining() < math.inf:
+            seconds = math.inf
+        elif seconds is None:
+            seconds = self._conf.aggregate_mirror.request_timeout
+        return deadline.within(seconds)
+
+    def _client(self, slot: _Slot) -> proxy.Proxy:
+        """Return a client that has a token, the catalog and the endpoint."""
+        # Keystoneauth has locks of its own around tokens, but without limit.
+        if not slot.lock.acquire(timeout=deadline.remaining()):
+            raise TimeoutError('another request is still waiting for a token')
+        try:
+            client = slot.client = slot.client or _build(self._conf)
+            client.session.get_auth_headers()
+            return client
+        finally:
+            slot.lock.release()
+
+
+def _load_auth(conf: cfg.ConfigOpts) -> plugin.BaseAuthPlugin:
+    # Nova registered this before its files were read, when the section that
+    # auth_section names was not known yet.
+    loading.register_auth_conf_options(conf, _GROUP)
+    section = conf[_GROUP].auth_section or _GROUP
+    values = conf[section]
+    missing, known = ['auth_type'], set()
+    if values.auth_type:
+        known = {option.dest
+                 for option in loading.get_plugin_options(values.auth_type)}
+        missing = []
+    try:
+        auth = loading.load_auth_from_conf_options(conf, _GROUP)
+    except ks_exceptions.MissingRequiredOptions as exc:
+        missing = [option.dest for option in exc.options]
+    if 'password' in known:
+        missing += [row[0] for row in _NEEDED
+                    if row[0] in known and row[0] not in missing
+                    and not any(values[name] for name in known & {*row})]
+    if missing:
+        raise translation.error(
+            exceptions.MissingCredentials, 'Reading [%s]' % _GROUP,
+            'no %s in [%s]' % (', '.join(missing), section))
+    return auth
+
+
+def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
+    auth = _load_auth(conf)
+    tls = {name: conf[_GROUP][name]
+           for name in ('tls_ciphers', 'tls_min_version')
+           if name in conf[_GROUP]}
+    transport = requests.Session()
+    for scheme in list(transport.adapters):
+        transport.mount(scheme, deadline.Adapter(
+            pool_maxsize=_KEPT_CONNECTIONS, **tls))
+    session = loading.load_session_from_conf_options(
+        conf, _GROUP, session=transport, auth=auth,
+        # The list of timings would grow for as long as the process lives.
+        collect_timing=False, app_name='nova-aggregate-mirror')
+    sdk = connection.Connection(
+        session=session, oslo_conf=conf, service_types={'placement'})
+    client = sdk.placement
+    # Without an endpoint the SDK gives an object that fails when it is used.
+    client.get_endpoint()
+    return client
+
+
+def _send(client: proxy.Proxy, method: str, path: str,
+          body: dict[str, Any]) -> requests.Response:
+    return client.request(
+        path, method, microversion=MICROVERSION,
+        headers={'Accept': 'application/json'}, raise_exc=False,
+        # Whatever [placement] says of retries, the deadline is the limit.
+        connect_retries=0, status_code_retries=0,
+        # A new token is fetched where waiting for it has a limit.
+        allow_reauth=False,
+        global_request_id=_REQUEST_ID.get(), **body)
+
+
+def _path(provider: str) -> str:
+    return '/resource_providers/%s/aggregates' % provider

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loopback servers that follow a script, and a configuration to reach them."""
+
+from collections.abc import Callable
+import http.server
+import json
+import socket
+import ssl
+import threading
+from typing import Any
+import urllib.parse
+
+import fixtures
+from keystoneauth1 import loading
+from oslo_config import cfg
+import testtools
+
+from nova_aggregate_mirror import conf as mirror_conf
+
+# How long a test waits for what must happen; only a failing test waits.
+PATIENCE = 20
+# Between two bytes of a trickle: well within any read timeout.
+PAUSE = 0.1
+VERSIONS = {'versions': [{'id': 'v1.0', 'status': 'CURRENT', 'links': [
+    {'rel': 'self', 'href': ''}], 'min_version': '1.0',
+    'max_version': '1.39'}]}
+
+
+def make_conf(**placement: Any) -> cfg.ConfigOpts:
+    """Nova's configuration, with these options in [placement]."""
+    conf = cfg.ConfigOpts()
+    conf([])
+    mirror_conf.register_opts(conf)
+    loading.register_session_conf_options(conf, 'placement')
+    loading.register_auth_conf_options(conf, 'placement')
+    loading.register_adapter_conf_options(conf, 'placement')
+    conf.set_default('service_type', 'placement', 'placement')
+    conf.set_default('valid_interfaces', ['internal', 'public'], 'placement')
+    if placement.get('auth_type') in loading.get_available_plugin_names():
+        conf.register_opts(
+            loading.get_auth_plugin_conf_options(placement['auth_type']),
+            group='placement')
+    for name, value in placement.items():
+        conf.set_override(name, value, 'placement')
+    return conf
+
+
+class LoopbackTestCase(testtools.TestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        # The proxies of the machine that runs the tests are not theirs.
+        self.useFixture(fixtures.EnvironmentVariable('no_proxy', '127.0.0.1'))
+        self.useFixture(fixtures.FakeLogger())
+
+
+class Server(fixtures.Fixture):
+    """A loopback server that runs a script with each connection.
+
+    :param script: called with the server and the connected socket, in a
+        thread of its own; an OSError ends it.
+    """
+
+    def __init__(self, script: Callable[['Server', socket.socket], None],
+                 tls: ssl.SSLContext | None = None) -> None:
+        super().__init__()
+        self._script = script
+        self._tls = tls
+        self.accepted = 0
+        self.closed = threading.Event()
+        """Set when a client closed its connection in the middle."""
+        self.done = threading.Event()
+        """Set when a script came to its end."""
+        self._over = threading.Event()
+
+    def _setUp(self) -> None:
+        self._listener = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(self._listener.close)
+        self.addCleanup(self._over.set)
+        self.url = '%s://127.0.0.1:%d/' % (
+            'https' if self._tls else 'http',
+            self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _address = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(
+                target=self._run, args=(client,), daemon=True).start()
+
+    def _run(self, client: socket.socket) -> None:
+        try:
+            if self._tls:
+                client = self._tls.wrap_socket(client, server_side=True)
+            self._script(self, client)
+            self.done.set()
+        except OSError:
+            self.closed.set()
+        finally:
+            client.close()
+
+    def request(self, client: socket.socket) -> bytes:
+        """Read one request without a body."""
+        text = b''
+        while not text.endswith(b'\r\n\r\n'):
+            piece = client.recv(4096)
+            if not piece:
+                raise OSError('the client has closed')
+            text += piece
+        return text
+
+    def trickle(self, client: socket.socket, text: bytes) -> None:
+        """Send a byte at a time, with a pause before each."""
+        for byte in text:
+            if self._over.wait(PAUSE):
+                return
+            client.sendall(bytes([byte]))
+
+
+class Cloud(fixtures.Fixture):
+    """One loopback server that is keystone and placement, by script.
+
+    ``answers`` maps a path to what is said there: a status and an object or
+    the bytes of a body; a path in ``hanging`` is never answered.
+    """
+
+    def _setUp(self) -> None:
+        self.requests: list[tuple[str, str]] = []
+        self.hanging: set[str] = set()
+        self.stuck = threading.Event()
+        """Set as soon as a request hangs."""
+        self._over = threading.Event()
+        cloud = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.rfile.read(int(self.headers.get('Content-Length', 0)))
+                cloud._answer(self)
+
+            do_PUT = do_POST = do_GET
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing: the requests are recorded."""
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        server.daemon_threads = True
+        server.block_on_close = False
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.addCleanup(self._over.set)
+        self.host = '127.0.0.1:%d' % server.server_port
+        self.url = 'http://' + self.host
+        self.answers: dict[str, tuple[int, Any]] = {
+            '/': (200, VERSIONS),
+            '/resource_providers': (200, {'resource_providers': []}),
+            '/v3': (200, {'version': {
+                'id': 'v3.14', 'status': 'stable', 'links': [
+                    {'rel': 'self', 'href': self.url + '/v3/'}]}}),
+            '/v3/auth/tokens': (201, self.token(self.url)),
+        }
+        threading.Thread(target=server.serve_forever, args=(0.01,),
+                         daemon=True).start()
+
+    def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+        path = urllib.parse.urlsplit(handler.path).path
+        self.requests.append((handler.command, path))
+        if path in self.hanging:
+            self.stuck.set()
+            self._over.wait()
+            return
+        status, body = self.answers.get(path, (404, {}))
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        handler.send_response(status)
+        handler.send_header('X-Subject-Token', 'the-token-itself')
+        handler.send_header('Content-Type', 'application/json')
+        handler.send_header('Content-Length', str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    @staticmethod
+    def token(*placements: str, expires: str = '2099-01-01'
+              ) -> dict[str, Any]:
+        """A token whose catalog has these endpoints of placement."""
+        return {'token': {
+            'methods': ['password'], 'expires_at': expires + 'T00:00:00Z',
+            'issued_at': '2020-01-01T00:00:00Z',
+            'user': {'id': 'u', 'name': 'nova',
+                     'domain': {'id': 'default', 'name': 'Default'}},
+            'catalog': [{'type': 'placement', 'name': 'placement', 'id': 'p',
+                         'endpoints': [
+                             {'id': 'e', 'interface': 'internal',
+                              'region': 'R', 'region_id': 'R', 'url': url}
+                             for url in placements]}]}}
+
+    def count(self, path: str) -> int:
+        return [asked for _method, asked in self.requests].count(path)

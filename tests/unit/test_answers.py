@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that are not what placement sends are errors, never empty sets."""
+
+from collections.abc import Iterable
+import json
+import socket
+import struct
+from typing import Any
+
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from tests.unit import servers
+
+PROVIDER = uuidutils.generate_uuid()
+AGGREGATE = uuidutils.generate_uuid()
+PATH = '/resource_providers/%s/aggregates' % PROVIDER
+
+
+class AnswerTestCase(servers.LoopbackTestCase):
+    """Answers that are not what placement sends."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+        self.client = report.ReportClient(servers.make_conf(
+            auth_type='none', endpoint_override=self.cloud.url))
+
+    def assert_malformed(self, path: str, bodies: Iterable[Any],
+                         call: Any, *args: Any) -> None:
+        for body in bodies:
+            self.cloud.answers[path] = (200, body)
+            self.assertRaises(exceptions.MalformedAnswer, call, *args)
+
+    def test_list_of_providers(self) -> None:
+        """Only a whole list of UUIDs is a list of providers."""
+        self.assert_malformed('/resource_providers', (
+            b'', b'<html>Welcome</html>', b'{"resource_providers": [',
+            b'\xff\xfe\x00', b'[' * 100000, [], 'text', None, 0, {},
+            {'resource_providers': None}, {'resource_providers': {}},
+            {'resource_providers': [None]}, {'resource_providers': [{}]},
+            {'resource_providers': [{'uuid': 'x'}]},
+            {'resource_providers': [{'uuid': PROVIDER}, {'uuid': 1}]},
+        ), self.client.providers)
+
+    def test_provider(self) -> None:
+        """Only UUIDs and an integer are a provider's state."""
+        self.assert_malformed(PATH, (
+            {}, {'aggregates': []},
+            {'resource_provider_generation': 1},
+            {'aggregates': None, 'resource_provider_generation': 1},
+            {'aggregates': {}, 'resource_provider_generation': 1},
+            {'aggregates': ['x'], 'resource_provider_generation': 1},
+            {'aggregates': [[]], 'resource_provider_generation': 1},
+            {'aggregates': [], 'resource_provider_generation': None},
+            {'aggregates': [], 'resource_provider_generation': '1'},
+            {'aggregates': [], 'resource_provider_generation': 1.0},
+            {'aggregates': [], 'resource_provider_generation': True},
+        ), self.client.get, PROVIDER)
+
+    def test_write_that_is_not_confirmed(self) -> None:
+        """A PUT is done only when the answer repeats it, one step later."""
+        provider = report.Provider(PROVIDER, frozenset(), 7)
+        self.assert_malformed(PATH, (
+            {'aggregates': [], 'resource_provider_generation': 8},
+            {'aggregates': [AGGREGATE], 'resource_provider_generation': 7},
+            {'aggregates': [AGGREGATE, PROVIDER],
+             'resource_provider_generation': 8},
+        ), self.client.put, provider, frozenset({AGGREGATE}))
+
+    def test_unexpected_success_is_an_error(self) -> None:
+        """Only status 200 is an answer."""
+        for status in (201, 202, 204, 304):
+            self.cloud.answers['/resource_providers'] = (status, b'')
+            self.assertRaises(exceptions.PlacementFailed,
+                              self.client.providers)
+
+    def test_not_found_in_other_words(self) -> None:
+        """A 404 that does not name the provider says nothing of it."""
+        for body in (
+                {'errors': [{'status': 404, 'detail': 'No such path'}]},
+                {'errors': [{'status': 500, 'detail': PROVIDER}]},
+                {'errors': [PROVIDER]}, {'errors': PROVIDER}, {'errors': []},
+                {'itemNotFound': {'message': PROVIDER}}, [PROVIDER]):
+            self.cloud.answers[PATH] = (404, body)
+            self.assertRaises(exceptions.MalformedAnswer, self.client.get,
+                              PROVIDER)
+
+    def test_conflict_of_another_kind(self) -> None:
+        """Only a concurrent update is a generation conflict."""
+        self.cloud.answers[PATH] = (409, {'errors': [
+            {'status': 409, 'code': 'placement.undefined_code'}]})
+        self.assertRaises(
+            exceptions.PlacementFailed, self.client.put,
+            report.Provider(PROVIDER, frozenset(), 1), frozenset())
+
+    def test_secrets_stay_out_of_messages(self) -> None:
+        """Nobody reads a password or a token in a log."""
+        self.client = report.ReportClient(servers.make_conf(
+            auth_type='none', endpoint_override='http://nova:s3@cret@' +
+            self.cloud.host))
+        self.cloud.answers['/resource_providers'] = (400, {'errors': [{
+            'status': 400, 'detail': "'password': 's3cret'; "
+            'see http://nova:s3@cret@placement/doc'}]})
+        error = self.assertRaises(exceptions.RequestRejected,
+                                  self.client.providers)
+        for text in (str(error), self.client.endpoint()):
+            self.assertNotIn('s3', text)
+            self.assertNotIn('cret@', text)
+        self.assertIn(self.cloud.host, self.client.endpoint())
+
+
+class BodyTestCase(servers.LoopbackTestCase):
+    """Answers that do not arrive as they were meant."""
+
+    def assert_raises(self, expected: type[exceptions.MirrorError],
+                      answer: bytes, reset: bool = False) -> None:
+        def script(server: servers.Server, client: socket.socket) -> None:
+            while server.request(client).startswith(b'GET / '):
+                body = json.dumps(servers.VERSIONS).encode()
+                client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: %d'
+                               b'\r\n\r\n%s' % (len(body), body))
+            if reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                  struct.pack('ii', 1, 0))
+            client.sendall(answer)
+
+        server = self.useFixture(servers.Server(script))
+        client = report.ReportClient(servers.make_conf(
+            auth_type='none', endpoint_override=server.url))
+        self.assertRaises(expected, client.providers)
+
+    def test_truncated_body(self) -> None:
+        """A body that is shorter than announced is not read at all."""
+        for body in (b'{"resource_providers": []}', b'{"resource_prov', b''):
+            self.assert_raises(
+                exceptions.MalformedAnswer,
+                b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n' + body)
+
+    def test_broken_chunks(self) -> None:
+        """Chunks that do not end are not read at all."""
+        start = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+        for body in (b'1a\r\n{"resource_providers": []}\r\n', b'x\r\n',
+                     b'ffff\r\n{"resource_providers": []}'):
+            self.assert_raises(exceptions.MalformedAnswer, start + body)
+
+    def test_broken_compression(self) -> None:
+        """A body that cannot be unpacked is not read at all."""
+        self.assert_raises(
+            exceptions.MalformedAnswer,
+            b'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n'
+            b'Content-Length: 4\r\n\r\nnope')
+
+    def test_not_http(self) -> None:
+        """Another service's greeting is not an answer."""
+        for answer in (b'SSH-2.0-OpenSSH_9.2\r\n', b'\x15\x03\x01\x00\x02',
+                       b'HTTP/1.1 abc\r\n\r\n'):
+            self.assert_raises(exceptions.MalformedAnswer, answer)
+
+    def test_connection_that_ends(self) -> None:
+        """A connection that is closed or reset is placement being away."""
+        self.assert_raises(exceptions.PlacementUnreachable, b'')
+        self.assert_raises(exceptions.PlacementUnreachable, b'', reset=True)
+
+    def test_tls_that_is_none(self) -> None:
+        """An https endpoint that does not speak TLS is unreachable."""
+        cloud = self.useFixture(servers.Cloud())
+        client = report.ReportClient(servers.make_conf(
+            auth_type='none',
+            endpoint_override='https://' + cloud.host))
+        self.assertRaises(exceptions.PlacementUnreachable, client.providers)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deadline holds against servers that hang or trickle, byte by byte."""
+
+from collections.abc import Callable
+import datetime
+import ipaddress
+import os
+import socket
+import ssl
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.x509 import oid
+import fixtures
+import requests
+import testtools
+
+from nova_aggregate_mirror import deadline
+from tests.unit import servers
+
+# A server that is not stopped takes 30 s or more to say this.
+LONG_BODY = b'.' * 300
+SHORT = 0.7
+
+
+def _says_nothing(server: servers.Server, client: socket.socket) -> None:
+    while True:
+        if not client.recv(4096):
+            raise OSError('the client has closed')
+
+
+def _answers(server: servers.Server, client: socket.socket) -> None:
+    while True:
+        server.request(client)
+        client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+
+
+def _trickles_headers(server: servers.Server,
+                      client: socket.socket) -> None:
+    server.request(client)
+    server.trickle(client, b'HTTP/1.1 200 OK\r\nX: ' + LONG_BODY)
+
+
+def _trickles_body(server: servers.Server, client: socket.socket) -> None:
+    server.request(client)
+    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n')
+    server.trickle(client, LONG_BODY)
+
+
+def _trickles_chunks(server: servers.Server, client: socket.socket) -> None:
+    server.request(client)
+    client.sendall(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+    server.trickle(client, b'1\r\n.\r\n' * 60)
+
+
+def _answers_then_trickles(server: servers.Server,
+                           client: socket.socket) -> None:
+    server.request(client)
+    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    _trickles_body(server, client)
+
+
+class DeadlineTestCase(testtools.TestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.session = requests.Session()
+        # Proxies and authorities of the machine are not the tests'.
+        self.session.trust_env = False
+        for scheme in ('http://', 'https://'):
+            self.session.mount(scheme, deadline.Adapter())
+        self.addCleanup(self.session.close)
+
+    def start(self,
+              script: Callable[[servers.Server, socket.socket], None],
+              **kwargs: ssl.SSLContext) -> servers.Server:
+        return self.useFixture(servers.Server(script, **kwargs))
+
+    def assert_cut(self, server: servers.Server, **kwargs: object) -> None:
+        """The client gives up before the server comes to its end."""
+        with deadline.within(SHORT):
+            self.assertRaises(requests.RequestException, self.session.get,
+                              server.url, **kwargs)
+            self.assertTrue(deadline.missed())
+        self.assertTrue(server.closed.wait(servers.PATIENCE))
+        self.assertFalse(server.done.is_set())
+
+
+class TrickleTestCase(DeadlineTestCase):
+
+    def test_silence_is_cut(self) -> None:
+        """A server that accepts and says nothing is left at the deadline."""
+        self.assert_cut(self.start(_says_nothing))
+
+    def test_trickled_headers_are_cut(self) -> None:
+        """Headers that come byte by byte do not outlast the deadline."""
+        self.assert_cut(self.start(_trickles_headers))
+
+    def test_trickled_body_is_cut(self) -> None:
+        """A body that comes byte by byte does not outlast the deadline."""
+        self.assert_cut(self.start(_trickles_body))
+
+    def test_trickled_chunks_are_cut(self) -> None:
+        """Chunks that keep coming do not outlast the deadline."""
+        self.assert_cut(self.start(_trickles_chunks))
+
+    def test_generous_timeout_does_not_help_the_server(self) -> None:
+        """A timeout of the caller never extends the deadline."""
+        self.assert_cut(self.start(_trickles_body), timeout=servers.PATIENCE * 2)
+
+    def test_reused_connection_is_cut(self) -> None:
+        """The deadline is the current one, not that of the first request."""
+        server = self.start(_answers_then_trickles)
+        with deadline.within(servers.PATIENCE):
+            self.assertEqual('ok', self.session.get(server.url).text)
+        self.assert_cut(server)
+        self.assertEqual(1, server.accepted)
+
+    def test_connection_that_was_cut_is_not_used_again(self) -> None:
+        """No later answer can be the rest of an earlier one."""
+        server = self.start(_trickles_body)
+        self.assert_cut(server)
+        server.closed.clear()
+        self.assert_cut(server)
+        self.assertEqual(2, server.accepted)
+
+    def test_answer_through_a_proxy_is_cut(self) -> None:
+        """A proxy in the environment does not undo the deadline."""
+        server = self.start(_trickles_body)
+        proxies = {'http': server.url}
+        with deadline.within(SHORT):
+            self.assertRaises(
+                requests.RequestException, self.session.get,
+                'http://placement.example/', proxies=proxies)
+        self.assertTrue(server.closed.wait(servers.PATIENCE))
+
+
+class BoundTestCase(DeadlineTestCase):
+
+    def test_answer_in_time_is_whole(self) -> None:
+        """An honest answer is not changed, on new and kept connections."""
+        server = self.start(_answers)
+        with deadline.within(servers.PATIENCE):
+            for _ in range(3):
+                self.assertEqual('ok', self.session.get(server.url).text)
+            self.assertFalse(deadline.missed())
+        self.assertEqual(1, server.accepted)
+
+    def test_without_a_deadline_nothing_is_bounded(self) -> None:
+        """Outside of a deadline the transport is as it always is."""
+        server = self.start(_answers)
+        self.assertEqual('ok', self.session.get(server.url).text)
+        self.assertEqual(float('inf'), deadline.remaining())
+
+    def test_nested_deadline_cannot_extend(self) -> None:
+        """Of nested deadlines the earliest holds, and then the outer one."""
+        with deadline.within(10):
+            with deadline.within(1000):
+                self.assertLessEqual(deadline.remaining(), 10)
+            with deadline.within(1):
+                self.assertLessEqual(deadline.remaining(), 1)
+            self.assertGreater(deadline.remaining(), 1)
+
+    def test_no_connection_is_made_when_no_time_is_left(self) -> None:
+        """After the deadline nobody is called at all."""
+        server = self.start(_answers)
+        with deadline.within(0):
+            self.assertRaises(requests.exceptions.Timeout, self.session.get,
+                              server.url)
+        self.assertEqual(0, server.accepted)
+
+    def test_shorter_timeout_of_the_caller_is_kept(self) -> None:
+        """The deadline shortens a timeout and never lengthens it."""
+        server = self.start(_says_nothing)
+        with deadline.within(1000):
+            self.assertRaises(requests.exceptions.Timeout, self.session.get,
+                              server.url, timeout=0.2)
+            self.assertTrue(deadline.missed())
+        self.assertTrue(server.closed.wait(servers.PATIENCE))
+
+    def test_miss_is_forgotten_with_its_deadline(self) -> None:
+        """A timeout is told to the call that waited, not to later ones."""
+        server = self.start(_says_nothing)
+        with deadline.within(1000):
+            with deadline.within(0.1):
+                self.assertRaises(requests.exceptions.Timeout,
+                                  self.session.get, server.url)
+            self.assertFalse(deadline.missed())
+
+
+class TLSTestCase(DeadlineTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.certificate = os.path.join(
+            self.useFixture(fixtures.TempDir()).path, 'server.pem')
+        _write_certificate(self.certificate)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(self.certificate)
+        self.session.verify = self.certificate
+
+    def test_answer_in_time_is_whole(self) -> None:
+        """An honest answer over TLS is not changed."""
+        server = self.start(_answers, tls=self.context)
+        with deadline.within(servers.PATIENCE):
+            self.assertEqual('ok', self.session.get(server.url).text)
+
+    def test_trickled_headers_are_cut(self) -> None:
+        """Over TLS, headers byte by byte do not outlast the deadline."""
+        self.assert_cut(self.start(_trickles_headers, tls=self.context))
+
+    def test_trickled_body_is_cut(self) -> None:
+        """Over TLS, a body byte by byte does not outlast the deadline."""
+        self.assert_cut(self.start(_trickles_body, tls=self.context))
+
+    def test_handshake_that_hangs_is_cut(self) -> None:
+        """A server that never shakes hands is left at the deadline."""
+        server = self.start(_says_nothing)
+        server.url = server.url.replace('http:', 'https:')
+        self.assert_cut(server)
+
+
+def _write_certificate(path: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, 'test')])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    day = datetime.timedelta(days=1)
+    address = x509.IPAddress(ipaddress.ip_address('127.0.0.1'))
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name)
+        .public_key(key.public_key()).serial_number(1)
+        .not_valid_before(now - day).not_valid_after(now + day)
+        .add_extension(x509.SubjectAlternativeName([address]), False)
+        .sign(key, hashes.SHA256()))
+    with open(path, 'wb') as pem:
+        pem.write(key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption()))
+        pem.write(certificate.public_bytes(serialization.Encoding.PEM))

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report client against a real placement, and scripted keystones."""
+
+import os
+import threading
+from typing import Any
+
+from oslo_config import cfg
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from tests import placement_service
+from tests.unit import servers
+
+PROVIDER = uuidutils.generate_uuid()
+AGGREGATE = uuidutils.generate_uuid()
+PATH = '/resource_providers/%s/aggregates' % PROVIDER
+
+
+class PlacementTestCase(servers.LoopbackTestCase):
+    """What the client does with a real placement."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.placement = self.useFixture(placement_service.PlacementService())
+        self.conf = self.make_conf()
+        self.client = report.ReportClient(self.conf)
+        self.placement.create_provider(PROVIDER, 'node')
+
+    def make_conf(self, **placement: Any) -> cfg.ConfigOpts:
+        return servers.make_conf(
+            auth_type='admin_token', endpoint=self.placement.url,
+            token=placement_service.TOKEN, **placement)
+
+    def warm_up(self) -> None:
+        self.client.providers()
+        self.placement.requests.clear()
+
+    def test_providers_are_listed(self) -> None:
+        """Every provider is listed, whoever made it."""
+        other = uuidutils.generate_uuid()
+        self.placement.create_provider(other, 'other')
+        self.assertEqual({PROVIDER, other}, self.client.providers())
+
+    def test_no_provider_is_an_empty_set(self) -> None:
+        """Only placement's own empty list is empty."""
+        self.placement.delete_provider(PROVIDER)
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_written_aggregates_are_read_back(self) -> None:
+        """A provider that was written can be written again as it is."""
+        provider = self.client.get(PROVIDER)
+        self.assertEqual(
+            report.Provider(PROVIDER, frozenset(), 0), provider)
+        provider = self.client.put(provider, frozenset({AGGREGATE}))
+        self.assertEqual(self.client.get(PROVIDER), provider)
+        provider = self.client.put(provider, frozenset())
+        self.assertEqual(frozenset(), self.placement.aggregates(PROVIDER))
+
+    def test_write_that_changes_nothing_raises_the_generation(self) -> None:
+        """A PUT of the same aggregates shuts out every older writer."""
+        before = self.client.get(PROVIDER)
+        after = self.client.put(before, before.aggregates)
+        self.assertGreater(after.generation, before.generation)
+
+    def test_stale_write_is_a_conflict(self) -> None:
+        """What somebody else wrote in between is never overwritten."""
+        stale = self.client.get(PROVIDER)
+        self.placement.set_aggregates(PROVIDER, [AGGREGATE])
+        self.assertRaises(exceptions.GenerationConflict, self.client.put,
+                          stale, frozenset())
+        self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
+
+    def test_missing_provider_is_not_found(self) -> None:
+        """A provider that placement has not is told from all else."""
+        missing = uuidutils.generate_uuid()
+        self.assertRaises(exceptions.ProviderNotFound, self.client.get,
+                          missing)
+        self.assertRaises(
+            exceptions.ProviderNotFound, self.client.put,
+            report.Provider(missing, frozenset(), 0), frozenset())
+
+    def test_upper_case_uuid_is_kept_as_it_is(self) -> None:
+        """A foreign aggregate is not rewritten in another spelling."""
+        foreign = AGGREGATE.upper()
+        self.placement.set_aggregates(PROVIDER, [foreign])
+        provider = self.client.get(PROVIDER)
+        self.assertEqual({foreign}, provider.aggregates)
+        provider = self.client.put(
+            provider, provider.aggregates | {AGGREGATE})
+        self.assertEqual({foreign, AGGREGATE},
+                         self.placement.aggregates(PROVIDER))
+
+    def test_memberships_name_every_provider(self) -> None:
+        """A provider in no aggregate is there, with an empty set."""
+        lonely = uuidutils.generate_uuid()
+        self.placement.create_provider(lonely, 'lonely')
+        self.placement.set_aggregates(
+            PROVIDER, [AGGREGATE, uuidutils.generate_uuid()])
+        self.assertEqual(
+            {PROVIDER: {AGGREGATE}, lonely: frozenset()},
+            self.client.memberships([AGGREGATE, uuidutils.generate_uuid()]))
+
+    def test_read_and_write_are_two_requests(self) -> None:
+        """Once connected, a GET and a PUT cost just that."""
+        self.warm_up()
+        self.client.put(self.client.get(PROVIDER), frozenset({AGGREGATE}))
+        self.assertEqual(
+            [('GET', PATH), ('PUT', PATH)],
+            [(sent.method, sent.path) for sent in self.placement.requests])
+
+    def test_requests_carry_microversion_and_request_id(self) -> None:
+        """Placement's log can be searched for the user's request."""
+        with self.client.request_id('req-of-the-user'):
+            self.client.put(self.client.get(PROVIDER), frozenset())
+        self.client.providers()
+        mine = self.placement.requests[-3:]
+        self.assertEqual(
+            ['req-of-the-user', 'req-of-the-user', None],
+            [sent.headers.get('X-Openstack-Request-Id') for sent in mine])
+        self.assertEqual(
+            {'placement 1.36'},
+            {sent.headers.get('Openstack-Api-Version') for sent in mine})
+
+    def test_request_that_placement_refuses_is_rejected(self) -> None:
+        """What placement calls a bad request is not tried again."""
+        self.assertRaises(exceptions.RequestRejected, self.client.members,
+                          'no-uuid')
+
+    def test_configured_retries_are_not_made(self) -> None:
+        """Retries in [placement] do not multiply the load of an outage."""
+        self.client = report.ReportClient(self.make_conf(
+            connect_retries=3, status_code_retries=3))
+        self.warm_up()
+        self.placement.fail_with(503)
+        self.assertRaises(exceptions.PlacementFailed, self.client.providers)
+        self.assertEqual(1, len(self.placement.requests))
+
+    def test_statuses_of_a_proxy(self) -> None:
+        """A page of HTML never says that a provider is not there."""
+        for status, expected in (
+                (400, exceptions.MalformedAnswer),
+                (401, exceptions.Retriable),
+                (403, exceptions.NotAuthorized),
+                (404, exceptions.MalformedAnswer),
+                (409, exceptions.PlacementFailed),
+                (429, exceptions.PlacementFailed),
+                (500, exceptions.PlacementFailed),
+                (502, exceptions.PlacementFailed),
+                (503, exceptions.PlacementFailed)):
+            self.warm_up()
+            self.placement.fail_with(status)
+            self.assertRaises(expected, self.client.get, PROVIDER)
+            self.placement.recover()
+
+    def test_page_with_status_200_is_malformed(self) -> None:
+        """A proxy's page instead of an answer is an error, not empty."""
+        self.warm_up()
+        self.placement.answer_with_a_page()
+        self.assertRaises(exceptions.MalformedAnswer, self.client.providers)
+
+    def test_outage_ends(self) -> None:
+        """The same client works again as soon as placement does."""
+        self.placement.refuse()
+        self.assertRaises(exceptions.PlacementUnreachable,
+                          self.client.providers)
+        self.placement.recover()
+        self.assertEqual({PROVIDER}, self.client.providers())
+        self.placement.refuse()
+        self.assertRaises(exceptions.PlacementUnreachable,
+                          self.client.providers)
+        self.placement.recover()
+        self.assertEqual({PROVIDER}, self.client.providers())
+
+    def test_lost_answer_is_an_error(self) -> None:
+        """A PUT whose answer is lost is not taken for done, nor undone."""
+        provider = self.client.get(PROVIDER)
+        self.placement.drop_connection(lands=True)
+        self.assertRaises(exceptions.PlacementUnreachable, self.client.put,
+                          provider, frozenset({AGGREGATE}))
+        self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
+
+    def test_hanging_and_trickling_placement(self) -> None:
+        """Neither outlasts the deadline, new client or old."""
+        for fault in (self.placement.hang, self.placement.trickle):
+            self.warm_up()
+            fault()
+            for _ in range(2):
+                with self.client.deadline(0.5):
+                    self.assertRaises(exceptions.DeadlineExceeded,
+                                      self.client.get, PROVIDER)
+            self.assertTrue(self.placement.stuck.wait(servers.PATIENCE))
+            self.placement.recover()
+
+    def test_request_timeout_holds_outside_of_a_deadline(self) -> None:
+        """A full sync does not wait for ever for one request."""
+        client = report.ReportClient(self.conf, request_timeout=0.5)
+        self.placement.hang()
+        self.assertRaises(exceptions.DeadlineExceeded, client.providers)
+
+    def test_shorter_timeout_of_nova_holds(self) -> None:
+        """[placement] timeout is honoured where it is the shorter one."""
+        client = report.ReportClient(self.make_conf(timeout=0.5))
+        self.placement.hang()
+        with client.deadline(servers.PATIENCE * 10):
+            self.assertRaises(exceptions.DeadlineExceeded, client.providers)
+
+    def test_calls_inside_share_the_deadline(self) -> None:
+        """Once it has passed, nothing more is sent."""
+        self.warm_up()
+        with self.client.deadline(0):
+            self.assertRaises(exceptions.DeadlineExceeded,
+                              self.client.providers)
+        self.assertEqual([], self.placement.requests)
+
+    def test_threads_share_one_client(self) -> None:
+        """Many threads at once connect once."""
+        found: list[frozenset[str]] = []
+        threads = [threading.Thread(
+            target=lambda: found.append(self.client.providers()))
+            for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(servers.PATIENCE)
+        self.assertEqual([{PROVIDER}] * 8, found)
+        self.assertEqual(1, [sent.path for sent in self.placement.requests]
+                         .count('/'))
+
+    def test_forked_child_connects_for_itself(self) -> None:
+        """Parent and child never share a socket or a lock."""
+        self.warm_up()
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(0 if self.client.providers() == {PROVIDER} else 1)
+            finally:
+                os._exit(2)
+        _pid, status = os.waitpid(child, 0)
+        self.assertEqual(0, status)
+        self.assertEqual(['/', '/resource_providers'],
+                         [sent.path for sent in self.placement.requests])
+
+
+class KeystoneTestCase(servers.LoopbackTestCase):
+    """Tokens, the catalog, and what becomes of them."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+        self.client = report.ReportClient(servers.make_conf(
+            auth_type='password', auth_url=self.cloud.url + '/v3',
+            username='nova', password='s3cret', project_name='service',
+            user_domain_name='Default', project_domain_name='Default',
+            region_name='R'))
+
+    def test_endpoint_is_the_one_of_the_catalog(self) -> None:
+        """An operator can see which placement was asked."""
+        self.assertIn('endpoint not known', self.client.endpoint())
+        self.client.providers()
+        self.assertEqual(
+            'region R, interface internal,public, endpoint %s/' %
+            self.cloud.url, self.client.endpoint())
+
+    def test_deadline_includes_keystone_and_discovery(self) -> None:
+        """Whoever hangs, the call ends at the deadline and says so."""
+        for path in ('/v3', '/v3/auth/tokens', '/', '/resource_providers'):
+            self.cloud.hanging = {path}
+            with self.client.deadline(0.5):
+                self.assertRaises(exceptions.DeadlineExceeded,
+                                  self.client.providers)
+        self.cloud.hanging = set()
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_waiting_for_the_token_of_another_thread_is_bounded(self) -> None:
+        """A patient thread does not make a hasty one wait."""
+        self.cloud.hanging = {'/v3/auth/tokens'}
+        patient = threading.Thread(target=self._wait_long)
+        patient.start()
+        self.addCleanup(patient.join, servers.PATIENCE)
+        self.assertTrue(self.cloud.stuck.wait(servers.PATIENCE))
+        with self.client.deadline(0.2):
+            self.assertRaises(exceptions.DeadlineExceeded,
+                              self.client.providers)
+        self.assertTrue(patient.is_alive())
+
+    def _wait_long(self) -> None:
+        with self.client.deadline(3):
+            self.assertRaises(exceptions.DeadlineExceeded,
+                              self.client.providers)
+
+    def test_wrong_password_is_tried_once(self) -> None:
+        """Keystone never locks the account because of us."""
+        self.cloud.answers['/v3/auth/tokens'] = (401, {'error': {
+            'code': 401, 'message': 'not you', 'title': 'Unauthorized'}})
+        error = self.assertRaises(exceptions.NotAuthorized,
+                                  self.client.providers)
+        self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
+        self.assertNotIn('s3cret', str(error))
+        self.cloud.answers['/v3/auth/tokens'] = (
+            201, self.cloud.token(self.cloud.url))
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_revoked_token_is_replaced(self) -> None:
+        """A token that placement refuses costs one more, not an error."""
+        self.client.providers()
+        self.cloud.answers['/resource_providers'] = (401, b'')
+        self.assertRaises(exceptions.NotAuthorized, self.client.providers)
+        self.assertEqual(2, self.cloud.count('/v3/auth/tokens'))
+
+    def test_expired_token_and_changed_password(self) -> None:
+        """Credentials that failed at a renewal are read again."""
+        self.cloud.answers['/v3/auth/tokens'] = (
+            201, self.cloud.token(self.cloud.url, expires='2020-01-01'))
+        self.client.providers()
+        self.cloud.answers['/v3/auth/tokens'] = (401, {})
+        self.assertRaises(exceptions.NotAuthorized, self.client.providers)
+        self.cloud.answers['/v3/auth/tokens'] = (
+            201, self.cloud.token(self.cloud.url))
+        self.client.providers()
+        self.assertEqual(2, self.cloud.count('/'))
+
+    def test_new_catalog_is_read(self) -> None:
+        """After an outage the endpoint may be elsewhere."""
+        self.cloud.answers['/v3/auth/tokens'] = (201, self.cloud.token())
+        self.assertRaises(exceptions.PlacementUnreachable,
+                          self.client.providers)
+        self.cloud.answers['/v3/auth/tokens'] = (
+            201, self.cloud.token(self.cloud.url))
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_token_is_kept(self) -> None:
+        """Calls that work need one token and one discovery."""
+        for _ in range(3):
+            self.client.providers()
+        self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
+        self.assertEqual(1, self.cloud.count('/'))
+
+    def test_nonsense_of_keystone(self) -> None:
+        """Whatever comes instead of a token is an error of ours."""
+        for body in (b'', b'<html>', [], {}, {'token': []}, {'token': 'x'},
+                     {'token': {'catalog': 1}},
+                     {'token': {'expires_at': 'soon', 'catalog': [3]}}):
+            self.cloud.answers['/v3/auth/tokens'] = (201, body)
+            self.assertRaises(exceptions.Retriable, self.client.providers)
+
+    def test_nonsense_of_discovery(self) -> None:
+        """Whatever comes instead of a version is an error of ours."""
+        for body in (b'', b'<html>', [], {}, {'versions': 3},
+                     {'versions': [3]}, {'versions': [{'id': []}]}):
+            self.cloud.answers['/'] = (200, body)
+            self.assertRaises(exceptions.Retriable, self.client.providers)
+
+
+class CredentialsTestCase(servers.LoopbackTestCase):
+    """What check_credentials accepts, without any network."""
+
+    def check(self, **placement: Any) -> None:
+        report.ReportClient(
+            servers.make_conf(**placement)).check_credentials()
+
+    def missing(self, **placement: Any) -> str:
+        return str(self.assertRaises(
+            exceptions.MissingCredentials, self.check, **placement))
+
+    def test_empty_section(self) -> None:
+        """The first option to add is named."""
+        self.assertIn('no auth_type in [placement]', self.missing())
+
+    def test_unknown_plugin(self) -> None:
+        """An auth_type that no library knows is named."""
+        self.assertIn('no-such', self.missing(auth_type='no-such'))
+
+    def test_missing_options_are_named(self) -> None:
+        """Each option that is missing is named."""
+        self.assertIn(
+            'no username, password, user_domain_name in [placement]',
+            self.missing(auth_type='password', auth_url='http://127.0.0.1:1'))
+        self.assertIn(
+            'no auth_url in [placement]',
+            self.missing(auth_type='password', user_id='u', password='p'))
+
+    def test_client_says_it_too(self) -> None:
+        """A call without credentials tells the same, and is permanent."""
+        client = report.ReportClient(servers.make_conf())
+        error = self.assertRaises(exceptions.MissingCredentials,
+                                  client.providers)
+        self.assertIn('no auth_type in [placement]', str(error))
+
+    def test_complete_section(self) -> None:
+        """Complete credentials pass, with nobody at the other end."""
+        self.check(auth_type='none')
+        self.check(auth_type='password', auth_url='http://127.0.0.1:1',
+                   username='nova', password='p', user_domain_name='Default')
+        self.check(auth_type='v3applicationcredential',
+                   auth_url='http://127.0.0.1:1',
+                   application_credential_id='i',
+                   application_credential_secret='s')
+
+    def test_other_section(self) -> None:
+        """The section that auth_section names is the one that counts."""
+        conf = servers.make_conf(auth_section='elsewhere')
+        client = report.ReportClient(conf)
+        error = self.assertRaises(exceptions.MissingCredentials,
+                                  client.check_credentials)
+        self.assertIn('no auth_type in [elsewhere]', str(error))
+        conf.set_override('auth_type', 'none', 'elsewhere')
+        client.check_credentials()

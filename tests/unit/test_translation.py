@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error of every library below becomes one of ours, and the right."""
+
+import http.client
+import json
+from typing import Any
+
+from keystoneauth1 import exceptions as ks_exceptions
+from openstack import exceptions as sdk_exceptions
+from oslo_config import cfg
+import requests
+import testtools
+import urllib3
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import translation
+
+
+def _classes(module: Any) -> list[type[Exception]]:
+    return [cls for _name, cls in sorted(vars(module).items())
+            if isinstance(cls, type) and issubclass(cls, Exception)
+            and not issubclass(cls, Warning)]
+
+
+def _make(cls: type[Exception]) -> Exception:
+    # Their constructors, and some texts, want all kinds of arguments.
+    subclass = type(cls.__name__, (cls,), {'__str__': lambda self: 'text'})
+    return subclass.__new__(subclass)
+
+
+MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
+    (exceptions.PlacementUnreachable, [
+        ConnectionRefusedError(), ConnectionResetError(), OSError(),
+        http.client.RemoteDisconnected(),
+        ks_exceptions.ConnectFailure(), ks_exceptions.SSLError(),
+        ks_exceptions.EndpointNotFound(), ks_exceptions.EmptyCatalog(),
+        ks_exceptions.DiscoveryFailure(), sdk_exceptions.NotSupported(),
+        sdk_exceptions.ServiceDisabledException(),
+        sdk_exceptions.ServiceDiscoveryException(),
+        requests.exceptions.SSLError(), requests.exceptions.ProxyError()]),
+    (exceptions.DeadlineExceeded, [
+        TimeoutError(), ks_exceptions.ConnectTimeout(),
+        requests.exceptions.ReadTimeout(),
+        requests.exceptions.ConnectTimeout(),
+        sdk_exceptions.ResourceTimeout()]),
+    (exceptions.NotAuthorized, [
+        ks_exceptions.Unauthorized(), ks_exceptions.Forbidden(),
+        ks_exceptions.AuthorizationFailure(),
+        sdk_exceptions.ForbiddenException()]),
+    (exceptions.PlacementFailed, [
+        ks_exceptions.InternalServerError(), ks_exceptions.BadGateway(),
+        ks_exceptions.ServiceUnavailable(), ks_exceptions.GatewayTimeout(),
+        ks_exceptions.TooManyRequests(), ks_exceptions.RequestTimeout(),
+        ks_exceptions.Conflict(), sdk_exceptions.ConflictException(),
+        requests.exceptions.TooManyRedirects()]),
+    (exceptions.MalformedAnswer, [
+        ks_exceptions.NotFound(), sdk_exceptions.NotFoundException(),
+        requests.exceptions.ChunkedEncodingError(),
+        requests.exceptions.ContentDecodingError(),
+        requests.exceptions.InvalidJSONError(),
+        json.JSONDecodeError('', '', 0),
+        UnicodeDecodeError('x', b'', 0, 0, ''),
+        http.client.BadStatusLine('x'), KeyError(), TypeError()]),
+    (exceptions.RequestRejected, [
+        ks_exceptions.BadRequest(), ks_exceptions.NotAcceptable(),
+        sdk_exceptions.BadRequestException()]),
+    (exceptions.MissingCredentials, [
+        ks_exceptions.MissingAuthPlugin(),
+        ks_exceptions.NoMatchingPlugin('x')]),
+    (exceptions.InvalidConfiguration, [
+        cfg.NoSuchOptError('x'), sdk_exceptions.ConfigException(),
+        requests.exceptions.MissingSchema(),
+        requests.exceptions.InvalidURL()]),
+)
+
+
+class TranslationTestCase(testtools.TestCase):
+    """Every error of every library below becomes one of ours."""
+
+    def translate(self, error: Exception) -> exceptions.MirrorError:
+        return self.assertRaises(
+            exceptions.MirrorError, self._raise, error)
+
+    def test_every_class_is_translated(self) -> None:
+        """No class of a library can reach our callers."""
+        seen = 0
+        for module in (ks_exceptions, sdk_exceptions, requests.exceptions,
+                       urllib3.exceptions, http.client):
+            for cls in _classes(module):
+                error = _make(cls)
+                translated = self.translate(error)
+                self.assertIs(error, translated.__cause__, cls)
+                self.assertIn('GET /path: ', str(translated))
+                seen += 1
+        self.assertGreater(seen, 150)
+
+    def test_meaning_of_the_important_ones(self) -> None:
+        """Retry or give up is right for what happens in clouds."""
+        for expected, errors in MEANINGS:
+            for error in errors:
+                self.assertIs(expected, type(self.translate(error)),
+                              repr(error))
+
+    def test_own_errors_pass(self) -> None:
+        """What is ours already is not wrapped again."""
+        error = exceptions.ProviderNotFound('x')
+        self.assertIs(error, self.assertRaises(
+            exceptions.ProviderNotFound, self._raise, error))
+
+    @staticmethod
+    def _raise(error: Exception) -> None:
+        with translation.translated('GET /path'):
+            raise error
