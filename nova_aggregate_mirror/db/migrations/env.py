@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the migrations on the connection that ``db.migration`` hands over."""
+
+from alembic import context
+
+from nova_aggregate_mirror.db import models
+
+context.configure(connection=context.config.attributes['connection'],
+                  target_metadata=models.metadata)
+with context.begin_transaction():
+    context.run_migrations()

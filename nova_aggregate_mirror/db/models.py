@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the journal, as the newest migration leaves them."""
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+metadata = sa.MetaData()
+
+# 64 KB, MySQL's TEXT, holds the UUIDs of 1700 ironic nodes: not enough.
+LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
+RowId = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
+
+dirty = sa.Table(
+    'dirty', metadata,
+    sa.Column('id', RowId, primary_key=True, autoincrement=True),
+    sa.Column('host', sa.String(255), index=True),
+    sa.Column('nodes', LongText, nullable=False),
+    sa.Column('aggregate_uuid', sa.String(36), index=True),
+    sa.Column('request_id', sa.String(255), nullable=False),
+    sa.Column('owner', sa.String(255), nullable=False),
+    sa.Column('created_at', sa.Double(), nullable=False),
+    sa.Column('attempts', sa.Integer(), nullable=False),
+    sa.Column('last_error', sa.Text(), nullable=False),
+    # An id that came back would let a late completion close a newer row.
+    sqlite_autoincrement=True)
+"""One row for each operation that placement may not show yet.
+
+Either ``host`` and ``nodes`` (its compute node UUIDs, joined with commas) or
+``aggregate_uuid`` (of an aggregate being deleted) is set. ``owner`` is empty
+once the operation has ended without mirroring; ``created_at`` is in seconds
+since the epoch.
+"""
+
+ledger = sa.Table(
+    'ledger', metadata,
+    sa.Column('aggregate_uuid', sa.String(36), primary_key=True),
+    sa.Column('created_at', sa.Double(), nullable=False))
+"""Every UUID that is, or once was, a nova host aggregate's."""

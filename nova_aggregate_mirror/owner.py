@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which process a journal row belongs to, and whether that process is alive.
+
+A process that writes journal rows holds an exclusive ``flock`` on a file of
+its own. The kernel frees it when the process ends, however it ends, so that
+whoever can take the lock knows that the owner is dead.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import socket
+import threading
+import uuid
+
+# Names the lock directory, so that a process with another directory (another
+# host, another container) does not take a missing file for a dead owner.
+DIRECTORY_ID = 'directory-id'
+
+
+class Owner:
+    """The identity of this process as an owner of journal rows.
+
+    :param directory: where the lock files are, shared by all processes of
+        this host that use the same journal; made when it is missing
+    """
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self._directory = directory
+        self._mutex = threading.Lock()
+        self._pid = 0
+        self._fd = -1
+        self._token = ''
+        # A child would hold the lock of its parent for as long as it lives.
+        os.register_at_fork(after_in_child=self._forget)
+
+    def token(self) -> str:
+        """What this process signs its rows with; the lock is then held.
+
+        :raises OSError: when the lock file cannot be made or locked
+        """
+        with self._mutex:
+            if self._pid != os.getpid():
+                self._take()
+            return self._token
+
+    def is_mine(self, token: str) -> bool:
+        return bool(token) and token == self._token
+
+    def can_tell(self, token: str) -> bool:
+        """Whether this process can test if the owner is alive."""
+        return bool(token) and token.rpartition(':')[0] == self._place()
+
+    def is_dead(self, token: str) -> bool:
+        """Whether the owner is known to be dead; False when nobody can tell.
+
+        :raises OSError: when the lock file cannot be tested
+        """
+        name = token.rpartition(':')[2]
+        if self.is_mine(token) or not self.can_tell(token):
+            return False
+        path = self._directory / (name + '.lock')
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Nobody else will ever use this name, so the file can go.
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
+
+    def _take(self) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._directory / DIRECTORY_ID
+        if not path.exists():
+            # Made whole before it gets its name: of two processes one wins.
+            made = path.with_name('%s.%s' % (DIRECTORY_ID, uuid.uuid4().hex))
+            made.write_text(uuid.uuid4().hex)
+            with contextlib.suppress(FileExistsError):
+                os.link(made, path)
+            made.unlink()
+        name = '%d-%s' % (os.getpid(), uuid.uuid4().hex)
+        fd = os.open(self._directory / (name + '.lock'),
+                     os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._fd, self._pid = fd, os.getpid()
+        self._token = '%s:%s' % (self._place(), name)
+
+    def _place(self) -> str:
+        """This host and directory; empty when nobody here ever owned a row."""
+        with contextlib.suppress(FileNotFoundError):
+            return '%s:%s' % (socket.gethostname(),
+                              (self._directory / DIRECTORY_ID).read_text())
+        return ''
+
+    def _forget(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._mutex = threading.Lock()
+        self._fd, self._pid, self._token = -1, 0, ''
