@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes some providers right as nova is now; the order of I/O is the protocol.
+
+Per provider: GET its aggregates and generation, *then* read nova's truth,
+*then* PUT with that generation; on a conflict start again at the GET.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import source as mirror_source
+
+LOG = logging.getLogger(__name__)
+
+Dirty = mirror_journal.Dirty
+States = Mapping[str, mirror_report.Provider]
+
+# Somebody else writes the same provider at the same time, and now and then
+# again; more often than this means that they never stop.
+ROUNDS = 5
+
+# After one of these the next request would fail in the same way.
+AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
+        exceptions.NotAuthorized)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a converge did and could not do; grows while it runs."""
+
+    changes: list[plan.Change] = dataclasses.field(default_factory=list)
+    done: set[str] = dataclasses.field(default_factory=set)
+    """Providers that are known to be right."""
+    missing: set[str] = dataclasses.field(default_factory=set)
+    """Providers that do not exist."""
+    pending: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Of those, the ones that nova-compute will yet create, to their host."""
+    failed: dict[str, exceptions.MirrorError] = dataclasses.field(
+        default_factory=dict)
+    """Provider, host or aggregate UUID to the reason."""
+    unwritten: set[str] = dataclasses.field(default_factory=set)
+    """Of those, the providers that could be read and not written."""
+    unfinished: dict[Dirty, exceptions.MirrorError] = dataclasses.field(
+        default_factory=dict)
+    """What was asked for and is not known to be right, to the first reason."""
+
+    def add(self, other: 'Outcome') -> None:
+        self.changes += other.changes
+        self.done |= other.done
+        self.missing |= other.missing
+        self.pending |= other.pending
+        self.failed |= other.failed
+        self.unwritten |= other.unwritten
+        self.unfinished |= other.unfinished
+
+
+def hosts(journal: mirror_journal.Journal, source: mirror_source.Source,
+          report: mirror_report.ReportClient, dirty: Collection[Dirty],
+          always: bool, prune: bool) -> Outcome:
+    """Converge the compute nodes of hosts, and the nodes recorded for them."""
+    outcome = Outcome()
+    names = frozenset(one.host for one in dirty)
+    nodes = {node for one in dirty for node in one.nodes}
+    truth: mirror_source.Nova | None = None
+    unsure: list[exceptions.JournalUnavailable] = []
+
+    def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
+        nonlocal truth
+        nodes.update(states)
+        present = frozenset().union(*(state.aggregates
+                                      for state in states.values()))
+        truth = source.read(names, nodes, present)
+        wanted = frozenset().union(*map(truth.wanted, states))
+        known: frozenset[str] = frozenset()
+        try:
+            known = _ledger(journal, present, wanted)
+        except exceptions.JournalUnavailable as exc:
+            # What is an aggregate now can be mirrored without the ledger.
+            unsure.append(exc)
+        # A node that no cell knows belongs to nothing, but one that a silent
+        # cell may know is left alone.
+        sure = {provider: state for provider, state in sorted(states.items())
+                if provider in truth.nodes or not truth.cells_down}
+        changes = [plan.change(provider, truth.wanted(provider),
+                               state.aggregates,
+                               known | frozenset(truth.aggregates))
+                   for provider, state in sure.items()]
+        if not prune:
+            changes = [dataclasses.replace(change, remove=())
+                       for change in changes]
+        return changes, truth.nodes_of(names)
+
+    error: exceptions.MirrorError | None = None
+    try:
+        _rounds(report, frozenset(nodes), decide, always, outcome)
+    except exceptions.MirrorError as exc:
+        error = exc
+    for one in dirty:
+        _judge(one, truth, error, outcome)
+        for exc in unsure:
+            outcome.unfinished.setdefault(one, exc)
+    return outcome
+
+
+def deleted(source: mirror_source.Source, report: mirror_report.ReportClient,
+            dirty: Dirty, always: bool) -> Outcome:
+    """Remove a deleted aggregate from every provider that has it.
+
+    Also from those that are no compute nodes: the mirroring spec says so.
+    """
+    outcome = Outcome()
+    uuid = dirty.aggregate_uuid
+
+    def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
+        if uuid in source.read((), aggregates=[uuid]).aggregates:
+            return [], frozenset()
+        return [plan.change(provider, frozenset(), state.aggregates,
+                            frozenset({uuid}))
+                for provider, state in sorted(states.items())], frozenset()
+
+    try:
+        _rounds(report, report.members(uuid), decide, always, outcome)
+    except exceptions.MirrorError as exc:
+        outcome.failed[uuid] = exc
+    for exc in outcome.failed.values():
+        outcome.unfinished.setdefault(dirty, exc)
+    return outcome
+
+
+def _rounds(report: mirror_report.ReportClient, todo: frozenset[str],
+            decide: Callable, always: bool, outcome: Outcome) -> None:
+    """GET every provider, decide from nova's truth, PUT; until all is done.
+
+    :param decide: reads the truth; gives a change for each provider that may
+        be written, and more providers to look at
+    :raises MirrorError: when placement or nova is away; what was done by then
+        is in the outcome
+    """
+    seen: frozenset[str] = frozenset()
+    for _ in range(ROUNDS):
+        seen |= todo
+        states = _get(report, todo, outcome)
+        changes, found = decide(states)
+        conflicts: dict[str, exceptions.MirrorError] = {}
+        for change in changes:
+            try:
+                _put(report, states[change.provider], change, always, outcome)
+            except exceptions.GenerationConflict as exc:
+                conflicts[change.provider] = exc
+        todo = frozenset(conflicts) | (found - seen)
+        if not todo:
+            return
+    outcome.failed.update(conflicts)
+
+
+def _get(report: mirror_report.ReportClient, providers: Iterable[str],
+         outcome: Outcome) -> States:
+    states = {}
+    for provider in sorted(providers):
+        try:
+            states[provider] = report.get(provider)
+        except exceptions.ProviderNotFound:
+            outcome.missing.add(provider)
+        except AWAY:
+            raise
+        except exceptions.MirrorError as exc:
+            outcome.failed[provider] = exc
+    return states
+
+
+def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
+         change: plan.Change, always: bool, outcome: Outcome) -> None:
+    provider = change.provider
+    try:
+        if change or always:
+            report.put(state, change.apply(state.aggregates))
+    except exceptions.ProviderNotFound:
+        outcome.missing.add(provider)
+        return
+    except exceptions.MirrorError as exc:
+        outcome.unwritten.add(provider)
+        if isinstance(exc, (exceptions.GenerationConflict, *AWAY)):
+            raise
+        outcome.failed[provider] = exc
+        return
+    outcome.unwritten.discard(provider)
+    outcome.done.add(provider)
+    if change:
+        outcome.changes.append(change)
+        LOG.info('Provider %s: added %s, removed %s', provider,
+                 list(change.add), list(change.remove))
+
+
+def _ledger(journal: mirror_journal.Journal, present: frozenset[str],
+            wanted: frozenset[str]) -> frozenset[str]:
+    """Which of these UUIDs ever were nova's; those that are wanted enter."""
+    known = journal.known(present | wanted)
+    if wanted - known:
+        journal.remember(wanted - known)
+    return known | wanted
+
+
+def _judge(dirty: Dirty, truth: mirror_source.Nova | None,
+           error: exceptions.MirrorError | None, outcome: Outcome) -> None:
+    """Whether everything that was asked for one host is known to be right."""
+    if truth is None:
+        reason = error or exceptions.NovaUnavailable('nova was not read')
+        outcome.failed[dirty.host] = reason
+        outcome.unfinished[dirty] = reason
+        return
+    nodes = dirty.nodes | truth.nodes_of({dirty.host})
+    outcome.pending.update(
+        (node, truth.nodes[node]) for node in nodes & outcome.missing
+        if truth.wanted(node))
+    if dirty.host in truth.hosts_down:
+        outcome.failed[dirty.host] = _silent(truth)
+    for node in sorted(nodes - outcome.done - outcome.missing):
+        outcome.failed.setdefault(node, error or _silent(truth))
+    for subject in [dirty.host, *sorted(nodes)]:
+        if subject in outcome.failed:
+            outcome.unfinished.setdefault(dirty, outcome.failed[subject])
+
+
+def _silent(truth: mirror_source.Nova) -> exceptions.CellUnavailable:
+    return exceptions.CellUnavailable('; '.join(
+        'cell %s did not answer: %s' % cell
+        for cell in sorted(truth.cells_down.items())))

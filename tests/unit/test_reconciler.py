@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The full sync, and which journal rows it may close."""
+
+from nova_aggregate_mirror import exceptions
+from tests.unit import ends
+
+
+class TestSync(ends.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.nova.hosts_of = {'a': {'h1', 'h2'}, 'b': {'h2'}}
+        self.nova.nodes = {'n1': 'h1', 'n2': 'h2', 'n3': 'h3'}
+        for node in self.nova.nodes:
+            self.placement.create(node)
+
+    def test_missing_associations_are_added(self):
+        """Whatever the reason, a sync finds what placement lacks."""
+        self.reconciler.sync()
+        self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
+                         self.placement.aggregates)
+
+    def test_in_sync_nothing_is_written(self):
+        """A second sync makes no write, and no read of single providers."""
+        self.reconciler.sync()
+        self.log.clear()
+        result = self.reconciler.sync()
+        self.assertEqual([('LIST', ''), ('TRUTH', '')], self.log)
+        self.assertEqual([], result.outcome.changes)
+
+    def test_stale_association_is_reported_and_left(self):
+        """This sync removes only what the journal knows."""
+        self.placement.create('n3', 'a', 'foreign')
+        result = self.reconciler.sync()
+        self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n3'])
+        self.assertEqual(['n3: -a'], [str(one) for one in result.stale])
+
+    def test_journalled_host_is_converged_both_ways(self):
+        """What the journal knows is added and removed."""
+        self.placement.create('n3', 'a')
+        row = self.record('h3', ['n3'])
+        self.journal.hand_over(row.id, 'refused')
+        self.reconciler.sync()
+        self.assertEqual(set(), self.placement.aggregates['n3'])
+        self.assertEqual([], self.journal.rows())
+
+    def test_row_of_a_running_operation_is_converged_and_kept(self):
+        """Rule 2: only its own process may close it."""
+        self.placement.create('n3', 'a')
+        row = self.record('h3', ['n3'])
+        self.reconciler.sync()
+        self.assertEqual(set(), self.placement.aggregates['n3'])
+        self.assertEqual([row], self.journal.rows())
+
+    def test_deleted_aggregate_of_the_journal_is_removed(self):
+        """A deletion that placement missed is made up for."""
+        self.placement.create('n3', 'gone')
+        row = self.record(aggregate='gone')
+        self.journal.hand_over(row.id, 'refused')
+        self.reconciler.sync()
+        self.assertEqual(set(), self.placement.aggregates['n3'])
+
+    def test_placement_is_read_before_nova(self):
+        """Rule 7: what nova commits in between is missing at the worst."""
+        self.reconciler.sync()
+        self.assertLess(self.log.index(('LIST', '')),
+                        self.log.index(('TRUTH', '')))
+
+    def test_comparison_is_only_a_hint(self):
+        """Rule 7: what differed and was mended meanwhile is not written."""
+        read_all = self.nova.read_all
+
+        def slow():
+            answer = read_all()
+            self.placement.write('n1', {'a'})
+            self.nova.hosts_of['b'].discard('h2')
+            return answer
+
+        self.nova.read_all = slow
+        self.reconciler.sync()
+        self.assertNotIn(('PUT', 'n1'), self.log)
+        self.assertEqual({'a'}, self.placement.aggregates['n2'])
+
+    def test_wrong_placement_is_named(self):
+        """An empty placement is no cloud of pending providers."""
+        self.placement.aggregates.clear()
+        raised = self.assertRaises(exceptions.WrongPlacement,
+                                   self.reconciler.sync)
+        self.assertIn('3 compute nodes', str(raised))
+        self.assertIn('region RegionOne', str(raised))
+
+    def test_missing_provider_is_pending(self):
+        """It is reported with its host, if nova wants it anywhere."""
+        del self.placement.aggregates['n2']
+        del self.placement.aggregates['n3']
+        result = self.reconciler.sync()
+        self.assertEqual({'n2': 'h2'}, result.outcome.pending)
+
+    def test_many_rows_are_converged_in_batches(self):
+        """More hosts than one batch takes are all mirrored."""
+        for number in range(450):
+            self.nova.nodes['m%d' % number] = 'many%d' % number
+            self.placement.create('m%d' % number)
+            self.nova.hosts_of['a'].add('many%d' % number)
+        self.reconciler.sync()
+        self.assertEqual({'a'}, self.placement.aggregates['m449'])
+        self.assertEqual({'a'}, self.placement.aggregates['m0'])
+        self.assertGreater(self.log.count(('TRUTH', '')), 5)
