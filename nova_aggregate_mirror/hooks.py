@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs around nova's aggregate operations, and how it gets there.
+
+A hook is an object of an entry point in ``nova_aggregate_mirror.hooks``, made
+once with nova's configuration when nova-api starts. It must not touch the
+network, a database or a thread then: the process may still fork.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import contextvars
+import dataclasses
+import functools
+import inspect
+from typing import Any
+from typing import Protocol
+
+from nova.compute import api as compute_api
+from nova import exception as nova_exception
+from oslo_config import cfg
+from oslo_log import log as logging
+from stevedore import named
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import nodeless
+from nova_aggregate_mirror import nova_interface
+
+LOG = logging.getLogger(__name__)
+
+NAMESPACE = 'nova_aggregate_mirror.hooks'
+METHODS = ('add_host_to_aggregate', 'remove_host_from_aggregate',
+           'delete_aggregate')
+
+_muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    'nova_aggregate_mirror_muted', default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One call of a wrapped method of nova's ``AggregateAPI``."""
+
+    method: str
+    aggregate_id: int | str
+    host: str
+    """Empty when an aggregate is deleted."""
+    request_id: str
+    """The global request id if the caller sent one, else nova's own."""
+
+
+class Hook(Protocol):
+    """What may run around an aggregate operation.
+
+    ``before`` runs in the request's thread before nova's method and may keep
+    something for ``after``, which follows nova's method whatever that returned
+    or raised. What either of them raises is logged and never reaches the user,
+    whose answer is nova's alone.
+    """
+
+    replaces_mirroring: bool
+    """Whether nova's own calls to placement are left out meanwhile."""
+
+    def before(self, operation: Operation) -> Any:
+        """Prepare; the result is handed to ``after``."""
+
+    def after(self, operation: Operation, kept: Any) -> None:
+        """Follow up; ``kept`` is what ``before`` returned."""
+
+
+class _Muted:
+    """Stands in for nova's report client while a hook does its work."""
+
+    def aggregate_add_host(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def aggregate_remove_host(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
+def load(conf: cfg.ConfigOpts) -> list[Hook]:
+    """Load the hooks that ``[aggregate_mirror] hooks`` names, in that order.
+
+    :raises InvalidConfiguration: when one is unknown or cannot be loaded
+    """
+    def fail(manager: Any, entry_point: Any, exc: BaseException) -> None:
+        raise exceptions.InvalidConfiguration(
+            '[aggregate_mirror] hooks: %s could not be loaded: %s'
+            % (entry_point.name, exc)) from exc
+
+    def missing(names: Any) -> None:
+        raise exceptions.InvalidConfiguration(
+            '[aggregate_mirror] hooks: no entry point in %s is named %s'
+            % (NAMESPACE, ', '.join(sorted(names))))
+
+    names = conf.aggregate_mirror.hooks
+    if not names:
+        return []
+    manager = named.NamedExtensionManager(
+        NAMESPACE, names, invoke_on_load=True, invoke_args=(conf,),
+        name_order=True, on_load_failure_callback=fail,
+        on_missing_entrypoints_callback=missing)
+    return [extension.obj for extension in manager]
+
+
+def install(conf: cfg.ConfigOpts) -> bool:
+    """Put the configured hooks around nova's aggregate operations.
+
+    Works on the class, so that every ``AggregateAPI`` of this process has
+    them; a second call changes nothing.
+
+    :returns: whether hooks are in place afterwards
+    :raises UnexpectedNova: when nova is not as expected; nova is untouched
+    :raises InvalidConfiguration: when a hook cannot be loaded; likewise
+    :raises MissingCredentials: when ``missing_credentials = fail``; likewise
+    """
+    api = compute_api.AggregateAPI
+    if isinstance(api.placement_client, _MutableClient):
+        return True
+    nova_interface.check()
+    hooks = load(conf)
+    if not hooks:
+        LOG.info('[aggregate_mirror] hooks is empty: nova mirrors aggregates '
+                 'itself')
+        return False
+    for name in METHODS:
+        setattr(api, name, _wrap(getattr(api, name), hooks))
+    api.placement_client = _MutableClient(api.placement_client.fget)
+    LOG.info('Host aggregates are mirrored to placement by '
+             'nova-aggregate-mirror, hooks: %s',
+             ', '.join(conf.aggregate_mirror.hooks))
+    return True
+
+
+class _MutableClient(property):
+    """``AggregateAPI.placement_client``, muted inside wrapped calls only."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        # Nova's own property builds its client, which may raise when
+        # placement is away: inside a wrapped call it is not even asked.
+        if instance is not None and _muted.get():
+            return _Muted()
+        return super().__get__(instance, owner)
+
+
+def _wrap(method: Callable, hooks: Sequence[Hook]) -> Callable:
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def wrapped(api: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(api, context, *args, **kwargs)
+        operation = Operation(
+            method=method.__name__,
+            aggregate_id=bound.arguments['aggregate_id'],
+            host=bound.arguments.get('host_name', ''),
+            request_id=getattr(context, 'global_id', None) or '')
+        ran = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
+        token = _muted.set(any(hook.replaces_mirroring
+                               for hook, succeeded, _ in ran if succeeded))
+        try:
+            return method(*bound.args, **bound.kwargs)
+        except nova_exception.ComputeHostNotFound:
+            finished = nodeless.finish(api, context, operation.method,
+                                       operation.aggregate_id, operation.host)
+            if finished is None:
+                raise
+            return finished
+        finally:
+            _muted.reset(token)
+            for hook, succeeded, kept in reversed(ran):
+                if succeeded:
+                    _attempt(hook.after, operation, kept)
+
+    return wrapped
+
+
+def _attempt(call: Callable, operation: Operation,
+             *kept: Any) -> tuple[bool, Any]:
+    try:
+        return True, call(operation, *kept)
+    except Exception:
+        # Whatever a hook does wrong, the user's operation is nova's alone.
+        LOG.exception('Hook failed around %s of aggregate %s, host %s '
+                      '(request %s)', operation.method, operation.aggregate_id,
+                      operation.host or '-', operation.request_id)
+        return False, None

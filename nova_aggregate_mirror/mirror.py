@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``mirror`` hook: journal first, then nova, then placement, in time."""
+
+import os
+import threading
+import time
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import hooks
+from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror.source import database
+
+LOG = logging.getLogger(__name__)
+
+
+class _Process:
+    """What one process needs; a child of a fork makes its own."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self.pid = os.getpid()
+        self.journal = mirror_journal.Journal(conf)
+        self.source = database.DatabaseSource()
+        self.report = mirror_report.ReportClient(conf)
+        self.reconciler = reconciler.Reconciler(
+            self.journal, self.source, self.report)
+        self.resume_at = 0.0
+        """When to try placement again after it did not answer; monotonic."""
+        self.silence = ''
+
+
+class Mirror:
+    """Keeps placement equal to nova around each aggregate operation.
+
+    :param conf: nova's configuration, with this package's options
+    :raises MissingCredentials: when ``missing_credentials = fail``
+    """
+
+    replaces_mirroring = True
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._mutex = threading.Lock()
+        self._made: _Process | None = None
+        try:
+            mirror_report.ReportClient(conf).check_credentials()
+        except exceptions.MissingCredentials as exc:
+            if conf.aggregate_mirror.missing_credentials == 'fail':
+                raise
+            LOG.warning('Host aggregates cannot be mirrored to placement, and '
+                        'operations stay in the journal: %s', exc)
+
+    def before(self, operation: hooks.Operation
+               ) -> tuple[mirror_journal.Dirty, mirror_journal.Row | None]:
+        """Record what the operation may leave different, durably."""
+        process = self._process()
+        uuid, nodes = '', frozenset()
+        try:
+            uuid = process.source.aggregate_uuid(
+                int(operation.aggregate_id)) or ''
+            if operation.host:
+                nodes = process.source.nodes_of(operation.host)
+        except exceptions.Retriable as exc:
+            LOG.warning('Aggregate %s, host %s (request %s): %s',
+                        operation.aggregate_id, operation.host or '-',
+                        operation.request_id, exc)
+        dirty = mirror_journal.Dirty(
+            host=operation.host, nodes=nodes,
+            aggregate_uuid='' if operation.host else uuid,
+            request_id=operation.request_id)
+        if not operation.host and not uuid:
+            return dirty, None
+        try:
+            return dirty, process.journal.record(dirty, {uuid} - {''})
+        except exceptions.JournalUnavailable as exc:
+            LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
+                      'is mirrored without the journal; if that fails, run '
+                      '"nova-aggregate-mirror-manage placement '
+                      'sync_aggregates".', operation.aggregate_id,
+                      operation.host or '-', operation.request_id, exc)
+            return dirty, None
+
+    def after(self, operation: hooks.Operation,
+              kept: tuple[mirror_journal.Dirty, mirror_journal.Row | None]
+              ) -> None:
+        """Converge as nova is now, or hand the row over."""
+        dirty, row = kept
+        if not dirty.host and not dirty.aggregate_uuid:
+            return
+        process = self._process()
+        error: exceptions.MirrorError | str = 'the operation was interrupted'
+        closed = False
+        try:
+            error = self._converge(process, dirty, row)
+            closed = not error
+        except exceptions.MirrorError as exc:
+            error = exc
+        finally:
+            if not closed:
+                self._leave(process, operation, row, error)
+
+    def _converge(self, process: _Process, dirty: mirror_journal.Dirty,
+                  row: mirror_journal.Row | None
+                  ) -> exceptions.MirrorError | str:
+        """Why placement may not be right now; empty when it is."""
+        if time.monotonic() < process.resume_at:
+            return 'not tried, because %s' % process.silence
+        options = self._conf.aggregate_mirror
+        with process.report.deadline(options.inline_timeout), \
+                process.report.request_id(dirty.request_id):
+            if row is None:
+                outcome = process.reconciler.converge([dirty])
+            else:
+                others = [one for one in process.journal.rows_of(dirty)
+                          if one.id != row.id]
+                outcome = process.reconciler.close(
+                    [row, *process.journal.closable(others)])
+        error = outcome.unfinished.get(dirty, '')
+        if isinstance(error, exceptions.DeadlineExceeded):
+            process.silence = str(error)
+            process.resume_at = time.monotonic() + options.inline_backoff
+        return error
+
+    def _leave(self, process: _Process, operation: hooks.Operation,
+               row: mirror_journal.Row | None,
+               error: exceptions.MirrorError | str) -> None:
+        where = 'the journal keeps it until placement is right'
+        try:
+            if row is None:
+                where = 'it is not in the journal either'
+            else:
+                process.journal.hand_over(row.id, str(error))
+        except exceptions.JournalUnavailable as exc:
+            where = 'its journal row stays as it was written: %s' % exc
+        LOG.warning('Aggregate %s, host %s (request %s): %s did not reach '
+                    'placement: %s; %s', operation.aggregate_id,
+                    operation.host or '-', operation.request_id,
+                    operation.method, error, where)
+
+    def _process(self) -> _Process:
+        with self._mutex:
+            if self._made is None or self._made.pid != os.getpid():
+                self._made = _Process(self._conf)
+            return self._made

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this package relies on in nova, and whether this nova has it."""
+
+import inspect
+from typing import Any
+
+from nova.compute import api as compute_api
+from nova.compute import utils as compute_utils
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
+from nova.objects import aggregate
+from nova.objects import cell_mapping
+from nova.objects import compute_node
+from nova.scheduler.client import query
+
+from nova_aggregate_mirror import exceptions
+
+PARAMETERS = {
+    'add_host_to_aggregate': ['self', 'context', 'aggregate_id', 'host_name'],
+    'remove_host_from_aggregate': ['self', 'context', 'aggregate_id',
+                                   'host_name'],
+    'delete_aggregate': ['self', 'context', 'aggregate_id'],
+    '_update_az_cache_for_host': ['self', 'context', 'host_name',
+                                  'aggregate_meta'],
+}
+
+# Nova's own mirroring is muted where it passes: if it goes another way, both
+# would write.
+MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
+             'remove_host_from_aggregate': 'aggregate_remove_host'}
+
+COLUMNS = {
+    api_models.Aggregate: ('id', 'uuid', 'name'),
+    api_models.AggregateHost: ('host', 'aggregate_id'),
+    api_models.HostMapping: ('host', 'cell_id'),
+    main_models.ComputeNode: ('uuid', 'host', 'deleted'),
+}
+
+
+def check() -> None:
+    """Compare nova with what this package relies on.
+
+    :raises UnexpectedNova: with everything that differs
+    """
+    api = compute_api.AggregateAPI
+    differences = [
+        *_calls('AggregateAPI', api, PARAMETERS),
+        *_calls('nova.compute.api', compute_api, {
+            '_get_service_in_cell_by_host': ['context', 'host_name']}),
+        *_calls('nova.compute.utils', compute_utils, {
+            'notify_about_aggregate_update': [
+                'context', 'event_suffix', 'aggregate_payload'],
+            'notify_about_aggregate_action': [
+                'context', 'aggregate', 'action', 'phase']}),
+        *_calls('SchedulerQueryClient', query.SchedulerQueryClient, {
+            'update_aggregates': ['self', 'context', 'aggregates']}),
+        *_calls('nova.db.main.api', main_db, {
+            'create_context_manager': ['connection']}),
+        *_calls('Aggregate', aggregate.Aggregate, {
+            'get_by_id': ['context', 'aggregate_id']}),
+        *_calls('ComputeNodeList', compute_node.ComputeNodeList, {
+            'get_all_by_host': ['context', 'host', 'use_slave']}),
+        *_calls('CellMappingList', cell_mapping.CellMappingList, {
+            'get_all': ['context']}),
+    ]
+    if not isinstance(inspect.getattr_static(api, 'placement_client', None),
+                      property):
+        differences.append('AggregateAPI.placement_client is no property')
+    for name, call in MIRRORING.items():
+        method = inspect.unwrap(getattr(api, name, check))
+        if not {'placement_client', call} <= set(method.__code__.co_names):
+            differences.append('AggregateAPI.%s does not call '
+                               'placement_client.%s' % (name, call))
+    differences += ['%s has no column %s' % (model.__name__, column)
+                    for model, columns in COLUMNS.items()
+                    for column in columns if not hasattr(model, column)]
+    if differences:
+        raise exceptions.UnexpectedNova('; '.join(differences))
+
+
+def _calls(place: str, found: Any,
+           expected: dict[str, list[str]]) -> list[str]:
+    differences = []
+    for name, parameters in expected.items():
+        call = getattr(found, name, None)
+        if not callable(call):
+            differences.append('%s has no %s' % (place, name))
+            continue
+        actual = list(inspect.signature(call).parameters)
+        if actual != parameters:
+            differences.append('%s.%s takes (%s) instead of (%s)' % (
+                place, name, ', '.join(actual), ', '.join(parameters)))
+    return differences
