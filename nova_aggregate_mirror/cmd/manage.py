@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nova-aggregate-mirror-manage``: what operators run by hand."""
+
+import argparse
+from collections.abc import Sequence
+import sys
+
+from nova.conf import CONF
+from nova.db.api import api as api_db
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror import conf as mirror_conf
+from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror.db import migration
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
+
+PROGRAM = 'nova-aggregate-mirror-manage'
+
+COULD_NOT_RUN = 255
+INTERRUPTED = 130
+
+
+def placement_sync_aggregates() -> int:
+    """Make placement's aggregates equal to nova's host aggregates."""
+    if not CONF.api_database.connection:
+        raise exceptions.InvalidConfiguration(
+            'there is no [api_database] connection in the configuration that '
+            'was read; name nova-api\'s nova.conf with --config-file')
+    api_db.configure(CONF)
+    client = report.ReportClient(CONF)
+    client.check_credentials()
+    source = database.DatabaseSource(
+        cells.bounded(CONF.aggregate_mirror.cell_timeout))
+    return sync_aggregates.run(
+        reconciler.Reconciler(journal.Journal(CONF), source, client),
+        verbose=CONF.command.verbose)
+
+
+def db_sync() -> int:
+    """Bring the journal's tables up to date."""
+    database = engine.Database(CONF)
+    database.migrate()
+    print('The journal\'s tables are at version %s.' % database.version())
+    return 0
+
+
+def db_version() -> int:
+    """Print the version of the journal's tables."""
+    print('%s (this release needs %s)' % (
+        engine.Database(CONF).version() or 'no tables', migration.HEAD))
+    return 0
+
+
+def _commands(subparsers: argparse._SubParsersAction) -> None:
+    placement = subparsers.add_parser(
+        'placement', help='Work with placement').add_subparsers(
+            metavar='COMMAND', required=True)
+    sync = placement.add_parser(
+        'sync_aggregates', help=placement_sync_aggregates.__doc__,
+        description=sync_aggregates.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    sync.add_argument('--verbose', action='store_true',
+                      help='Say each step while it runs')
+    sync.set_defaults(run=placement_sync_aggregates)
+    tables = subparsers.add_parser(
+        'db', help='The journal\'s database').add_subparsers(
+            metavar='COMMAND', required=True)
+    for name, run in (('sync', db_sync), ('version', db_version)):
+        tables.add_parser(name, help=run.__doc__, description=run.__doc__
+                          ).set_defaults(run=run, verbose=False)
+
+
+def _configure(argv: Sequence[str]) -> None:
+    logging.register_options(CONF)
+    mirror_conf.register_opts(CONF)
+    CONF.register_cli_opt(cfg.SubCommandOpt(
+        'command', title='Commands', metavar='COMMAND', required=True,
+        handler=_commands))
+    CONF(list(argv), project='nova', prog=PROGRAM)
+    # What happened is printed at the end; the log is for the rest.
+    logging.set_defaults(default_log_levels=logging.get_default_log_levels()
+                         + ['nova=WARNING', 'nova_aggregate_mirror=%s' % (
+                             'INFO' if CONF.command.verbose else 'WARNING')])
+    logging.setup(CONF, 'nova')
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    :returns: the exit status: a command's own, 255 when it could not run at
+        all, 130 when it was interrupted
+    """
+    try:
+        _configure(sys.argv[1:] if argv is None else argv)
+        return CONF.command.run()
+    except cfg.Error as exc:
+        print('%s: the configuration cannot be used: %s' % (PROGRAM, exc),
+              file=sys.stderr)
+    except exceptions.MirrorError as exc:
+        print('%s: %s' % (PROGRAM, exc), file=sys.stderr)
+    except KeyboardInterrupt:
+        print('%s: interrupted; what was done until then is complete and the '
+              'rest is as it was, run the command again' % PROGRAM,
+              file=sys.stderr)
+        return INTERRUPTED
+    return COULD_NOT_RUN

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options: what they accept, and that nova's own stay as they are."""
+
+import pathlib
+import re
+
+from oslo_config import cfg
+from oslo_db import options as db_options
+import testtools
+
+import nova_aggregate_mirror
+from nova_aggregate_mirror import conf
+from tests.unit import ends
+
+
+class TestOptions(testtools.TestCase):
+
+    def test_registering_twice_changes_nothing(self):
+        """nova-api may load us by entry point and by paste filter."""
+        options = ends.make_conf(self)
+        options.set_override('inline_timeout', 7, 'aggregate_mirror')
+        conf.register_opts(options)
+        self.assertEqual(7, options.aggregate_mirror.inline_timeout)
+
+    def test_defaults_of_nova_databases_are_kept(self):
+        """Our default connection is ours alone."""
+        ends.make_conf(self)
+        connection, = (opt for opt in db_options.database_opts
+                       if opt.name == 'connection')
+        self.assertIsNone(connection.default)
+
+    def test_journal_lies_below_the_state_path(self):
+        """Without configuration the journal is where nova keeps its state."""
+        options = ends.make_conf(self)
+        self.assertEqual(
+            'sqlite:///%s/aggregate_mirror/journal.sqlite'
+            % options.state_path,
+            options.aggregate_mirror_database.connection)
+
+    def test_value_out_of_range_is_refused(self):
+        """Every option says what it accepts."""
+        for name, value in (('inline_timeout', '0'), ('inline_backoff', '-1'),
+                            ('request_timeout', 'soon'),
+                            ('cell_timeout', '0'), ('max_call_age', '5'),
+                            ('missing_credentials', 'ignore')):
+            path = pathlib.Path(self.useFixture(
+                ends.fixtures.TempDir()).path, 'nova.conf')
+            path.write_text('[aggregate_mirror]\n%s = %s\n' % (name, value))
+            options = cfg.ConfigOpts()
+            conf.register_opts(options)
+            options(['--config-file', str(path)])
+            self.assertRaises(cfg.ConfigFileValueError, getattr,
+                              options.aggregate_mirror, name)
+
+    def test_every_option_is_read(self):
+        """No option that changes nothing."""
+        package = pathlib.Path(nova_aggregate_mirror.__file__).parent
+        code = ''.join(path.read_text() for path in package.rglob('*.py')
+                       if path.name != 'conf.py')
+        unread = [opt.name for opt in conf.OPTS
+                  if not re.search(r'\.%s\b' % opt.name, code)]
+        self.assertEqual([], unread)
+
+    def test_every_option_is_listed(self):
+        """The sample and the documentation have them all."""
+        listed = {group.name: {opt.name for opt in opts}
+                  for group, opts in conf.list_opts()}
+        options = ends.make_conf(self)
+        self.assertEqual(set(options.aggregate_mirror),
+                         listed['aggregate_mirror'])
+        self.assertEqual(set(options.aggregate_mirror_database),
+                         listed['aggregate_mirror_database'])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which module may touch what outside of this package."""
+
+import ast
+import pathlib
+import re
+import sys
+
+import testtools
+
+import nova_aggregate_mirror
+
+PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
+
+ALLOWED = {
+    'nova': {'hooks.py', 'nodeless.py', 'nova_interface.py', 'nova_plugin.py',
+             'source/cells.py', 'source/database.py', 'cmd/manage.py'},
+    'openstack': {'report.py', 'translation.py'},
+    'keystoneauth1': {'report.py', 'deadline.py', 'translation.py'},
+    'requests': {'report.py', 'deadline.py', 'translation.py', 'answers.py'},
+    'novaclient': set(),
+    'sqlalchemy': {'journal.py', 'db/', 'source/'},
+    'alembic': {'db/'},
+    'eventlet': set(),
+    'threading': {'journal.py', 'mirror.py', 'owner.py', 'report.py',
+                  'source/cells.py'},
+}
+
+
+def imports(path):
+    """Every module that a file imports, and whether at its top level."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module]
+        for name in names:
+            yield name, node in tree.body
+
+
+class TestLayers(testtools.TestCase):
+
+    def files(self):
+        return sorted(PACKAGE.rglob('*.py'))
+
+    def test_only_named_modules_touch_the_outside(self):
+        """A reader knows where nova, placement and the database are met."""
+        for path in self.files():
+            name = str(path.relative_to(PACKAGE))
+            for module, _top in imports(path):
+                root = module.partition('.')[0]
+                allowed = ALLOWED.get(root)
+                if allowed is not None and not any(
+                        name == one or (one.endswith('/')
+                                        and name.startswith(one))
+                        for one in allowed):
+                    self.fail('%s imports %s' % (name, module))
+
+    def test_entry_module_needs_the_standard_library_only(self):
+        """Whatever is broken or missing, nova-api can load it."""
+        found = {module.partition('.')[0] for module, top in
+                 imports(PACKAGE / 'nova_plugin.py') if top}
+        self.assertLessEqual(found, set(sys.stdlib_module_names))
+
+    def test_plan_does_no_input_or_output(self):
+        """It is pure: the same arguments give the same plan."""
+        found = {module for module, _top in imports(PACKAGE / 'plan.py')}
+        self.assertEqual({'dataclasses', 'nova_aggregate_mirror'}, found)
+
+    def test_everything_is_caught_in_few_places(self):
+        """Each of them has its reason beside it."""
+        found = [path.name for path in self.files()
+                 for line in path.read_text().splitlines()
+                 if re.match(r'\s*except( Base| )Exception', line)
+                 or re.match(r'\s*except:', line)]
+        self.assertEqual(['hooks.py', 'nova_plugin.py'], found)
