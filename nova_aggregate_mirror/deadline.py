@@ -120,7 +120,7 @@ class _Connection:
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
-        # The TLS handshake that may follow gets what connecting left over.
+        # A TLS handshake that may follow gets no more than what is left.
         sock.settimeout(_allowance(sock.gettimeout()))
         return sock
 

@@ -46,7 +46,6 @@ _NEEDED = (
 _STALE = (exceptions.NotAuthorized, exceptions.PlacementUnreachable,
           exceptions.MalformedAnswer, exceptions.InvalidConfiguration)
 
-
 Provider = answers.Provider
 
 
@@ -164,7 +163,8 @@ class ReportClient:
                     self._bounded(), translation.translated('GET endpoint'):
                 url = client.get_endpoint() or url
         return 'region %s, interface %s, endpoint %s' % (
-            group.region_name or 'not set', ','.join(group.valid_interfaces),
+            group.region_name or 'not set',
+            ','.join(group.valid_interfaces or ('public',)),
             translation.without_secrets(url or 'not known'))
 
     def _call(self, method: str, path: str, provider: str | None = None,

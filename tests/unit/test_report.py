@@ -199,6 +199,13 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.hang()
         self.assertRaises(exceptions.DeadlineExceeded, client.providers)
 
+    def test_deadline_replaces_the_request_timeout(self) -> None:
+        """Inside of a deadline, longer or shorter, only that one counts."""
+        client = report.ReportClient(self.conf, request_timeout=0)
+        self.assertRaises(exceptions.DeadlineExceeded, client.providers)
+        with client.deadline(servers.PATIENCE):
+            self.assertEqual({PROVIDER}, client.providers())
+
     def test_shorter_timeout_of_nova_holds(self) -> None:
         """[placement] timeout is honoured where it is the shorter one."""
         client = report.ReportClient(self.make_conf(timeout=0.5))

@@ -101,6 +101,11 @@ class TranslationTestCase(testtools.TestCase):
                 self.assertIs(expected, type(self.translate(error)),
                               repr(error))
 
+    def test_refused_header_is_not_quoted(self) -> None:
+        """A token that cannot be a header stays out of the message."""
+        error = requests.exceptions.InvalidHeader('X-Auth-Token: gAAAAA')
+        self.assertNotIn('gAAA', str(self.translate(error)))
+
     def test_own_errors_pass(self) -> None:
         """What is ours already is not wrapped again."""
         error = exceptions.ProviderNotFound('x')
