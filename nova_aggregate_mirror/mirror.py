@@ -113,7 +113,12 @@ class Mirror:
         with process.report.deadline(options.inline_timeout), \
                 process.report.request_id(dirty.request_id):
             if row is None:
+                # There is nothing to close, and an ERROR said so: a ledger
+                # that cannot be read either is no news.
                 outcome = process.reconciler.converge([dirty])
+                if isinstance(outcome.unfinished.get(dirty),
+                              exceptions.JournalUnavailable):
+                    return ''
             else:
                 others = [one for one in process.journal.rows_of(dirty)
                           if one.id != row.id]

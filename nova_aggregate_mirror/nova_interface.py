@@ -33,6 +33,7 @@ MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
 COLUMNS = {
     api_models.Aggregate: ('id', 'uuid', 'name'),
     api_models.AggregateHost: ('host', 'aggregate_id'),
+    api_models.CellMapping: ('id', 'uuid', 'name', 'database_connection'),
     api_models.HostMapping: ('host', 'cell_id'),
     main_models.ComputeNode: ('uuid', 'host', 'deleted'),
 }
@@ -61,8 +62,8 @@ def check() -> None:
             'get_by_id': ['context', 'aggregate_id']}),
         *_calls('ComputeNodeList', compute_node.ComputeNodeList, {
             'get_all_by_host': ['context', 'host', 'use_slave']}),
-        *_calls('CellMappingList', cell_mapping.CellMappingList, {
-            'get_all': ['context']}),
+        *_calls('CellMapping', cell_mapping.CellMapping, {
+            'format_db_url': ['url']}),
     ]
     if not isinstance(inspect.getattr_static(api, 'placement_client', None),
                       property):

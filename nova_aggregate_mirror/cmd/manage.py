@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import sys
 
 from nova.conf import CONF
-from nova.db.api import api as api_db
+from nova import config as nova_config
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -23,6 +23,11 @@ from nova_aggregate_mirror.source import database
 
 PROGRAM = 'nova-aggregate-mirror-manage'
 
+# What a command did, and what went wrong, is printed by the command itself:
+# oslo.db would add a traceback to it, keystoneauth a line.
+QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
+         'oslo_db=CRITICAL', 'keystoneauth=ERROR']
+
 COULD_NOT_RUN = 255
 INTERRUPTED = 130
 
@@ -33,7 +38,6 @@ def placement_sync_aggregates() -> int:
         raise exceptions.InvalidConfiguration(
             'there is no [api_database] connection in the configuration that '
             'was read; name nova-api\'s nova.conf with --config-file')
-    api_db.configure(CONF)
     client = report.ReportClient(CONF)
     client.check_credentials()
     source = database.DatabaseSource(
@@ -74,20 +78,18 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
             metavar='COMMAND', required=True)
     for name, run in (('sync', db_sync), ('version', db_version)):
         tables.add_parser(name, help=run.__doc__, description=run.__doc__
-                          ).set_defaults(run=run, verbose=False)
+                          ).set_defaults(run=run)
 
 
 def _configure(argv: Sequence[str]) -> None:
-    logging.register_options(CONF)
     mirror_conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
-        'command', title='Commands', metavar='COMMAND', required=True,
-        handler=_commands))
-    CONF(list(argv), project='nova', prog=PROGRAM)
-    # What happened is printed at the end; the log is for the rest.
-    logging.set_defaults(default_log_levels=logging.get_default_log_levels()
-                         + ['nova=WARNING', 'nova_aggregate_mirror=%s' % (
-                             'INFO' if CONF.command.verbose else 'WARNING')])
+        'command', title='Commands', handler=_commands))
+    # Nova's own way, so that the same files are read in the same order.
+    nova_config.parse_args([PROGRAM, *argv], init_rpc=False)
+    if not CONF.debug:
+        logging.set_defaults(
+            default_log_levels=logging.get_default_log_levels() + QUIET)
     logging.setup(CONF, 'nova')
 
 

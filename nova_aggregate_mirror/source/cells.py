@@ -13,9 +13,11 @@ import time
 from typing import Any
 
 from nova import context as nova_context
+from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.objects import cell_mapping
 from oslo_db import exception as db_exc
+import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import exceptions
@@ -104,15 +106,22 @@ class Cells:
         self._run = run
         self._managers: dict[str, Any] = {}
 
-    def all(self) -> list[Cell]:
-        """Every cell but cell0, oldest first, as nova knows them now."""
-        mappings = cell_mapping.CellMappingList.get_all(
-            nova_context.get_admin_context())
-        return [Cell(id=mapping.id,
-                     name='%s (%s)' % (mapping.name or 'unnamed',
-                                       mapping.uuid),
-                     connection=mapping.database_connection)
-                for mapping in mappings if not mapping.is_cell0()]
+    def all(self, session: Any) -> list[Cell]:
+        """Every cell but cell0, oldest first, as nova knows them now.
+
+        :param session: of nova's API database
+        """
+        mapping = api_models.CellMapping
+        rows = session.execute(sa.select(
+            mapping.id, mapping.uuid, mapping.name,
+            mapping.database_connection).order_by(mapping.id))
+        # Nova expands what an operator wrote as a template.
+        expand = cell_mapping.CellMapping.format_db_url
+        return [Cell(id=row.id,
+                     name='%s (%s)' % (row.name or 'unnamed', row.uuid),
+                     connection=expand(row.database_connection))
+                for row in rows
+                if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
 
     def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
               ) -> tuple[Nodes, Mapping[str, str]]:

@@ -69,7 +69,7 @@ class DatabaseSource:
             existing = _existing(session, frozenset(aggregates))
             members = _members(session, hosts)
             mapped = _mapped(session, hosts)
-            cells = self._cells.all()
+            cells = self._cells.all(session)
         found, down = self._find(hosts, nodes, mapped, cells)
         moved = frozenset(found.values()) - hosts
         if moved:
@@ -85,7 +85,7 @@ class DatabaseSource:
             existing = _aggregates(session)
             members = _members(session)
             mapped = _mapped(session, frozenset(members))
-            cells = self._cells.all()
+            cells = self._cells.all(session)
         found, down = self._cells.nodes(
             cells, lambda session: dict(session.execute(_nodes()).all()))
         return source.Nova(
