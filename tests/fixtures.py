@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud of nova and placement, with this package at work in it or not."""
+
+import dataclasses
+import inspect
+import logging
+from typing import Any
+
+import fixtures
+from nova.compute import api as compute_api
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import hooks
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import database
+from tests import nova_service
+from tests import placement_service
+
+Host = nova_service.Host
+
+CONF = nova_service.CONF
+OURS = 'nova_aggregate_mirror'
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A host aggregate, as it was created."""
+
+    id: int
+    uuid: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Everything that anybody can see of one add-host or remove-host."""
+
+    status: int
+    """The HTTP status that the user got."""
+
+    member: bool
+    """Whether nova now has the host in the aggregate."""
+
+    mirrored: bool
+    """Whether placement says the same of every compute node of the host."""
+
+    ended: bool
+    """Whether nova sent its notifications that the operation has ended."""
+
+    zone: str
+    """The host's availability zone, according to nova's cache."""
+
+    warnings: int = 0
+    """Records of this package's loggers at WARNING or above."""
+
+
+class NovaAndPlacement(fixtures.Fixture):
+    """Nova and placement, both real, in this process.
+
+    ``placement`` is the :class:`placement_service.PlacementService` and has
+    the faults; ``nova`` is the :class:`nova_service.NovaService`. What is here
+    needs both.
+    """
+
+    def _setUp(self) -> None:
+        self._records: list[logging.LogRecord] = []
+        handler = logging.Handler()
+        handler.emit = self._records.append  # type: ignore[method-assign]
+        self.useFixture(fixtures.LogHandler(handler, level=logging.DEBUG))
+        self.placement = self.useFixture(placement_service.PlacementService())
+        self.nova = self.useFixture(nova_service.NovaService(
+            self.placement.url, placement_service.TOKEN))
+        self._aggregates: list[Aggregate] = []
+
+    def create_host(self, name: str, nodes: int = 1, cell: str = 'cell1',
+                    mapped: bool = True, providers: bool = True) -> Host:
+        """Create what nova-compute and discover_hosts create for a host.
+
+        :param nodes: number of compute nodes: 1 for most drivers, any for
+            ironic, 0 for a service that found none
+        :param mapped: whether discover_hosts has run since
+        :param providers: whether nova-compute has reached placement since
+        """
+        host = self.nova.create_host(name, nodes, cell, mapped)
+        if providers:
+            self.create_providers(host)
+        # Something has asked for its zone before: the cache is warm.
+        self.nova.zone(name)
+        return host
+
+    def create_providers(self, host: Host) -> None:
+        """Create the providers of a host, as a nova-compute that starts."""
+        for index, node in enumerate(host.nodes):
+            self.placement.create_provider(
+                node, nova_service.node_name(host.name, index))
+
+    def create_aggregate(self, name: str, zone: str | None = None
+                         ) -> Aggregate:
+        body = {'name': name} | ({'availability_zone': zone} if zone else {})
+        response = self.nova.request('POST', '/os-aggregates',
+                                     {'aggregate': body})
+        created = response.json['aggregate']
+        aggregate = Aggregate(created['id'], created['uuid'])
+        self._aggregates.append(aggregate)
+        return aggregate
+
+    def delete_aggregate(self, aggregate: Aggregate) -> int:
+        """Delete an aggregate and tell the HTTP status."""
+        return self._status('DELETE', '/os-aggregates/%d' % aggregate.id)
+
+    def delete_service(self, host: Host) -> int:
+        """Delete a compute service and tell the HTTP status."""
+        return self._status('DELETE', '/os-services/%s' % host.service)
+
+    def _status(self, method: str, path: str, body: Any = None) -> int:
+        self.nova.forget_notifications()
+        del self._records[:]
+        return self.nova.request(method, path, body).status_code
+
+    def add_host(self, aggregate: Aggregate, host: Host) -> Outcome:
+        return self._act('add_host', 'addhost', aggregate, host)
+
+    def remove_host(self, aggregate: Aggregate, host: Host) -> Outcome:
+        return self._act('remove_host', 'removehost', aggregate, host)
+
+    def _act(self, action: str, legacy: str, aggregate: Aggregate,
+             host: Host) -> Outcome:
+        status = self._status(
+            'POST', '/os-aggregates/%d/action' % aggregate.id,
+            {action: {'host': host.name}})
+        member = aggregate.uuid in self.nova.aggregates_of(host.name)
+        ends = {'aggregate.%s.end' % action, 'aggregate.%s.end' % legacy}
+        return Outcome(
+            status=status, member=member,
+            mirrored=all(
+                member == (aggregate.uuid in self.placement.aggregates(node))
+                for node in host.nodes if self.placement.has_provider(node)),
+            ended=ends <= set(self.nova.notifications()),
+            zone=self.nova.zone(host.name), warnings=len(self.warnings()))
+
+    def sync(self) -> reconciler.Sync:
+        """Sync all, as a process of its own with nova's configuration."""
+        conf.register_opts(CONF)
+        return reconciler.Reconciler(
+            journal.Journal(CONF), database.DatabaseSource(),
+            report.ReportClient(CONF)).sync()
+
+    def warnings(self, logger: str = OURS) -> list[str]:
+        """Messages at WARNING or above since the last operation began."""
+        return [record.getMessage() for record in self._records
+                if record.name.split('.')[0] == logger
+                and record.levelno >= logging.WARNING]
+
+    def drift(self) -> list[str]:
+        """Associations that break the promise, one line each, sorted.
+
+        Every compute node of nova against every aggregate that was created
+        here, whether or not nova still has it.
+        """
+        ours = {aggregate.uuid for aggregate in self._aggregates}
+        lines = []
+        for node, host in self.nova.nodes().items():
+            if not self.placement.has_provider(node):
+                lines.append('%s has no provider %s' % (host, node))
+                continue
+            wanted = self.nova.aggregates_of(host)
+            found = self.placement.aggregates(node) & ours
+            lines += ['%s is not in %s' % (node, uuid)
+                      for uuid in wanted - found]
+            lines += ['%s is still in %s' % (node, uuid)
+                      for uuid in found - wanted]
+        return sorted(lines)
+
+
+def _is_ours(function: Any) -> bool:
+    return function.__globals__['__name__'].startswith(OURS)
+
+
+def _stock(attribute: Any) -> Any:
+    """What nova had in place of an attribute before the package came."""
+    if isinstance(attribute, property):
+        return property(_stock(attribute.fget))
+    return inspect.unwrap(attribute, stop=lambda one: not _is_ours(one))
+
+
+class StockNova(fixtures.Fixture):
+    """Nova without this package, whether or not it is installed."""
+
+    def _setUp(self) -> None:
+        for name in (*hooks.METHODS, 'placement_client'):
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova.compute.api.AggregateAPI.' + name,
+                _stock(vars(compute_api.AggregateAPI)[name])))
+
+
+class MirroredNova(fixtures.Fixture):
+    """Nova with this package, as nova-api has it after its start."""
+
+    def _setUp(self) -> None:
+        self.useFixture(StockNova())
+        conf.register_opts(CONF)
+        hooks.install(CONF)

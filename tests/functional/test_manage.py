@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as an operator runs it: its output and its exit status."""
+
+import pathlib
+import subprocess
+import sys
+
+import fixtures as base_fixtures
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova import objects
+import testtools
+
+from tests import fixtures
+from tests import placement_service
+
+COMMAND = str(pathlib.Path(sys.executable).with_name(
+    'nova-aggregate-mirror-manage'))
+CONF = """
+[DEFAULT]
+state_path = %(state)s
+[api_database]
+connection = %(api)s
+[placement]
+auth_type = admin_token
+endpoint = %(placement)s
+token = %(token)s
+%(more)s
+"""
+
+
+class ManageTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.StockNova())
+        self.conf = pathlib.Path(self.useFixture(
+            base_fixtures.TempDir()).path, 'nova.conf')
+        self.write_conf()
+        self.zone = self.cloud.create_aggregate('zone', 'az1')
+
+    def write_conf(self, placement=None, more=''):
+        self.conf.write_text(CONF % {
+            'state': fixtures.CONF.state_path,
+            'api': api_db.get_engine().url,
+            'placement': placement or self.cloud.placement.url,
+            'token': placement_service.TOKEN, 'more': more})
+
+    def host(self, name, **kwargs):
+        """A member host that placement knows nothing of yet."""
+        host = self.cloud.create_host(name, **kwargs)
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.zone.uuid).add_host(name)
+        return host
+
+    def run_command(self, *argv):
+        done = subprocess.run(
+            [COMMAND, '--config-file', str(self.conf), *argv],
+            capture_output=True, text=True, timeout=120)
+        self.assertNotIn('Traceback', done.stdout + done.stderr)
+        self.assertNotIn(placement_service.TOKEN, done.stdout + done.stderr)
+        return done
+
+    def sync(self, *argv):
+        return self.run_command('placement', 'sync_aggregates', *argv)
+
+
+class TestSyncAggregates(ManageTest):
+
+    def test_everything_is_mirrored_and_said(self):
+        """Exit 0; each association in a line, sorted; the second run none."""
+        one, two = self.host('h1'), self.host('h2', nodes=2, cell='cell2')
+        done = self.sync('--verbose')
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual([], self.cloud.drift())
+        lines = done.stdout.splitlines()
+        self.assertEqual(sorted(
+            'Added host %s (provider %s) to aggregate zone (%s)'
+            % (host.name, node, self.zone.uuid)
+            for host in (one, two) for node in host.nodes), lines[-4:-1])
+        self.assertEqual('3 associations added, 0 removed; 0 could not be '
+                         'mirrored.', lines[-1])
+        self.assertEqual('Journal: 0 operations to mirror', lines[0])
+        again = self.sync()
+        self.assertEqual((0, '0 associations added, 0 removed; 0 could not '
+                          'be mirrored.\n'), (again.returncode, again.stdout))
+
+    def test_lowest_status_that_applies(self):
+        """All faults are told, each with what to type; the rest is done."""
+        good = self.host('good')
+        pending = self.host('pending', providers=False)
+        self.host('nodeless', nodes=0)
+        done = self.sync()
+        self.assertEqual(5, done.returncode)
+        self.assertEqual([
+            'Host nodeless has no compute node: restart nova-compute on that '
+            'host',
+            'Host pending: compute node %s has no resource provider yet: '
+            'restart nova-compute on that host' % pending.nodes[0],
+        ], done.stderr.splitlines())
+        unmapped = self.host('unmapped', mapped=False)
+        done = self.sync()
+        self.assertEqual(4, done.returncode)
+        self.assertIn('Host unmapped has no host mapping: run "nova-manage '
+                      'cell_v2 discover_hosts"', done.stderr)
+        for host in (good, unmapped):
+            self.assertEqual({self.zone.uuid},
+                             self.cloud.placement.aggregates(host.nodes[0]))
+
+    def test_pending_provider(self):
+        """Exit 6: nova-compute has not created it yet."""
+        self.host('good')
+        self.host('pending', providers=False)
+        self.assertEqual(6, self.sync().returncode)
+
+    def test_provider_that_cannot_be_written(self):
+        """Exit 3, after everything else was done."""
+        self.host('h1')
+        self.cloud.placement.fail_with(503, methods=('PUT',))
+        done = self.sync()
+        self.assertEqual(3, done.returncode)
+        self.assertIn('host h1 (provider', done.stderr)
+        self.assertIn('503', done.stderr)
+
+    def test_placement_that_is_down(self):
+        """Exit 2, one line with the reason and no traceback."""
+        self.host('h1')
+        self.cloud.placement.refuse()
+        done = self.sync()
+        self.assertEqual(2, done.returncode)
+        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_cell_that_is_down(self):
+        """Exit 5; the hosts of the others are mirrored."""
+        near = self.host('near')
+        self.host('far', cell='cell2')
+        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
+            b'no database any more' * 999)
+        done = self.sync()
+        self.assertEqual(5, done.returncode)
+        self.assertIn('Cell cell2 (', done.stderr)
+        self.assertEqual({self.zone.uuid},
+                         self.cloud.placement.aggregates(near.nodes[0]))
+
+    def test_stale_association_is_told_and_left(self):
+        """This command removes only what the journal knows."""
+        host = self.cloud.create_host('h1')
+        self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
+        done = self.sync()
+        self.assertEqual(0, done.returncode)
+        self.assertIn('Left host h1 (provider %s) in aggregate zone'
+                      % host.nodes[0], done.stdout)
+
+
+class TestOtherCommands(ManageTest):
+
+    def test_wrong_placement_is_named(self):
+        """Exit 2, with the region and the endpoint."""
+        self.host('h1', providers=False)
+        done = self.sync()
+        self.assertEqual(2, done.returncode)
+        self.assertIn(self.cloud.placement.url, done.stderr)
+
+    def test_missing_credentials_are_named(self):
+        """Exit 255, and which option to add."""
+        self.conf.write_text(self.conf.read_text().replace(
+            'auth_type = admin_token', ''))
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('auth_type', done.stderr)
+
+    def test_configuration_without_nova_is_named(self):
+        """Exit 255, and which file to name."""
+        self.conf.write_text('')
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('--config-file', done.stderr)
+
+    def test_option_out_of_range_is_named(self):
+        """Exit 255, with the option and its value."""
+        self.write_conf(more='[aggregate_mirror]\nrequest_timeout = soon\n')
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('request_timeout', done.stderr)
+
+    def test_configuration_file_that_is_missing(self):
+        """Exit 255, with its name."""
+        self.conf.unlink()
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('nova.conf', done.stderr)
+
+    def test_journal_that_cannot_be_used(self):
+        """Exit 255, and nothing was changed in placement."""
+        host = self.host('h1')
+        self.write_conf(more='[aggregate_mirror_database]\n'
+                             'connection = sqlite:////proc/journal.sqlite\n')
+        done = self.sync()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('journal', done.stderr)
+        self.assertEqual(set(),
+                         self.cloud.placement.aggregates(host.nodes[0]))
+
+    def test_help_and_usage(self):
+        """Help tells the exit statuses; nonsense is a usage error."""
+        done = self.run_command('placement', 'sync_aggregates', '--help')
+        self.assertEqual(0, done.returncode)
+        self.assertIn('  6  a compute node has no resource provider yet',
+                      done.stdout)
+        for argv in ((), ('placement',), ('placement', 'sink')):
+            done = self.run_command(*argv)
+            self.assertEqual(2, done.returncode)
+            self.assertIn('usage:', done.stderr)
+
+    def test_journal_tables(self):
+        """db version and db sync tell what is there."""
+        self.assertIn('no tables', self.run_command('db', 'version').stdout)
+        self.assertEqual(0, self.run_command('db', 'sync').returncode)
+        self.assertIn('0001', self.run_command('db', 'version').stdout)

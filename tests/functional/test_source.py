@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read from a real nova's databases, with two cells."""
+
+import contextlib
+import pathlib
+import sqlite3
+
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova import objects
+from oslo_utils import uuidutils
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
+from tests import fixtures
+
+
+class SourceTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.StockNova())
+        self.source = database.DatabaseSource()
+        self.zone = self.cloud.create_aggregate('zone', 'az1')
+        self.other = self.cloud.create_aggregate('other')
+
+    def host(self, name, *aggregates, **kwargs):
+        host = self.cloud.create_host(name, providers=False, **kwargs)
+        for aggregate in aggregates:
+            objects.Aggregate.get_by_uuid(
+                nova_context.get_admin_context(), aggregate.uuid
+            ).add_host(name)
+        return host
+
+    def cell_file(self, name):
+        return pathlib.Path(fixtures.CONF.state_path, name + '.sqlite')
+
+
+class TestRead(SourceTest):
+
+    def test_hosts_of_all_cells_with_their_aggregates(self):
+        """Every compute node, in whichever cell, is in its host's."""
+        one = self.host('h1', self.zone, self.other)
+        two = self.host('h2', self.other, cell='cell2')
+        self.host('h3')
+        nova = self.source.read(['h1', 'h2'])
+        self.assertEqual(
+            {one.nodes[0]: {self.zone.uuid, self.other.uuid},
+             two.nodes[0]: {self.other.uuid}}, nova.desired())
+        self.assertEqual(frozenset(), nova.unmapped)
+
+    def test_read_all_says_the_same_as_reading_each(self):
+        """The full read and the narrow one are two ways to one truth."""
+        names = ['h1', 'h2', 'h3', 'lonely', 'H1']
+        self.host('h1', self.zone, nodes=3)
+        self.host('h2', self.other, cell='cell2')
+        self.host('h3')
+        self.host('lonely', self.zone, nodes=0)
+        self.host('H1', self.other, mapped=False)
+        whole = self.source.read_all()
+        narrow = self.source.read(
+            names, aggregates=[self.zone.uuid, self.other.uuid])
+        self.assertEqual(whole, narrow)
+        self.assertEqual({self.zone.uuid: 'zone', self.other.uuid: 'other'},
+                         self.source.aggregates())
+
+    def test_every_node_of_a_host(self):
+        """An ironic host has many."""
+        host = self.host('h1', self.zone, nodes=3)
+        self.assertEqual(frozenset(host.nodes), self.source.nodes_of('h1'))
+        self.assertEqual({'h1'}, set(
+            self.source.read([], host.nodes).nodes.values()))
+
+    def test_host_without_node(self):
+        """It is named, and gives no provider."""
+        self.host('h1', self.zone, nodes=0)
+        nova = self.source.read_all()
+        self.assertEqual({}, nova.desired())
+        self.assertEqual(frozenset({'h1'}), nova.nodeless())
+
+    def test_host_without_mapping_is_found_in_any_cell(self):
+        """Its nodes are mirrored, and it is named."""
+        host = self.host('h1', self.zone, cell='cell2', mapped=False)
+        for nova in (self.source.read(['h1']), self.source.read_all()):
+            self.assertEqual({host.nodes[0]: {self.zone.uuid}},
+                             nova.desired())
+            self.assertEqual(frozenset({'h1'}), nova.unmapped)
+
+    def test_node_that_moved_to_another_host(self):
+        """It is in the aggregates of the host that it is on now."""
+        self.host('h1', self.zone)
+        moved = self.host('h2', self.other, cell='cell2')
+        nova = self.source.read(['h1'], moved.nodes)
+        self.assertEqual({self.other.uuid}, nova.wanted(moved.nodes[0]))
+
+    def test_deleted_node_is_no_node(self):
+        """Nova keeps the row, and we do not count it."""
+        host = self.host('h1', self.zone, nodes=2)
+        with self.cloud.nova.in_cell('cell1') as context:
+            objects.ComputeNode.get_by_uuid(context, host.nodes[0]).destroy()
+        self.assertEqual({host.nodes[1]},
+                         set(self.source.read(['h1'], host.nodes).nodes))
+        self.assertEqual({host.nodes[1]}, set(self.source.read_all().nodes))
+
+    def test_host_of_another_case_is_another_host(self):
+        """MySQL finds it too; the scheduler does not take it for the same."""
+        self.host('h1', self.zone)
+        self.assertEqual({}, self.source.read(['H1']).desired())
+
+    def test_unknown_host_and_aggregate(self):
+        """What nova does not know is not mentioned."""
+        nova = self.source.read(['nobody'], [uuidutils.generate_uuid()],
+                                [self.zone.uuid, uuidutils.generate_uuid()])
+        self.assertEqual({}, nova.nodes)
+        self.assertEqual({self.zone.uuid: 'zone'}, nova.aggregates)
+        self.assertIsNone(self.source.aggregate_uuid(4711))
+        self.assertEqual(self.zone.uuid,
+                         self.source.aggregate_uuid(self.zone.id))
+
+    def test_more_hosts_than_one_query_takes(self):
+        """Long lists are read in parts."""
+        host = self.host('h1', self.zone)
+        names = ['x%d' % number for number in range(1200)] + ['h1']
+        uuids = [uuidutils.generate_uuid() for _ in range(1200)]
+        self.assertEqual({host.nodes[0]},
+                         set(self.source.read(names, uuids, uuids).nodes))
+
+    def test_every_read_sees_what_was_committed_before(self):
+        """Nothing is remembered from one read to the next."""
+        host = self.host('h1')
+        self.assertEqual(frozenset(),
+                         self.source.read(['h1']).wanted(host.nodes[0]))
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
+        self.assertEqual({self.zone.uuid},
+                         self.source.read(['h1']).wanted(host.nodes[0]))
+
+    def test_context_of_nova_is_left_alone(self):
+        """Reading does not target anybody's request at another cell."""
+        self.host('h1', self.zone)
+        before = dict(nova_context.CELL_CACHE)
+        self.source.read_all()
+        self.assertEqual(before, dict(nova_context.CELL_CACHE))
+
+
+class TestCells(SourceTest):
+
+    def setUp(self):
+        super().setUp()
+        self.near = self.host('near', self.zone)
+        self.far = self.host('far', self.zone, cell='cell2')
+        self.homeless = self.host('homeless', self.zone, mapped=False)
+
+    def assert_cell2_is_reported(self, nova):
+        name, = nova.cells_down
+        self.assertIn('cell2', name)
+        self.assertEqual({self.near.nodes[0], self.homeless.nodes[0]},
+                         set(nova.nodes))
+        self.assertEqual(frozenset({'far', 'homeless'}), nova.hosts_down)
+        self.assertEqual(frozenset(), nova.nodeless())
+
+    def test_dead_cell_is_reported_and_never_read_as_empty(self):
+        """Its hosts are unknown, not without compute nodes."""
+        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        self.assert_cell2_is_reported(self.source.read_all())
+        self.assert_cell2_is_reported(
+            self.source.read(['near', 'far', 'homeless']))
+        self.assertRaises(exceptions.CellUnavailable,
+                          self.source.nodes_of, 'far')
+        self.assertRaises(exceptions.CellUnavailable,
+                          self.source.nodes_of, 'homeless')
+
+    def test_dead_cell_does_not_matter_to_hosts_of_others(self):
+        """A mapped host is looked for in its own cell only."""
+        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        nova = self.source.read(['near'], self.near.nodes)
+        self.assertEqual({}, nova.cells_down)
+        self.assertEqual(frozenset(self.near.nodes),
+                         self.source.nodes_of('near'))
+
+    def test_node_that_nobody_has_is_unknown_while_a_cell_is_down(self):
+        """It may have come up in that cell: the cell is named."""
+        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        nova = self.source.read(['near'], [uuidutils.generate_uuid()])
+        self.assertEqual(1, len(nova.cells_down))
+
+    def test_hung_cell_is_bounded_and_reported(self):
+        """The others are read meanwhile."""
+        with contextlib.closing(sqlite3.connect(
+                self.cell_file('cell2'), isolation_level=None)) as other:
+            other.execute('BEGIN EXCLUSIVE')
+            source = database.DatabaseSource(cells.bounded(0.5))
+            nova = source.read_all()
+            other.execute('ROLLBACK')
+        self.assert_cell2_is_reported(nova)
+        self.assertIn('no answer within 0.5 seconds',
+                      *nova.cells_down.values())
+
+    def test_cell_that_was_added_meanwhile_is_read(self):
+        """nova itself would need a restart for that."""
+        self.source.read_all()
+        mapping = self.cloud.nova._cell('cell2')
+        objects.HostMapping.get_by_host(
+            nova_context.get_admin_context(), 'far').destroy()
+        connection = mapping.database_connection
+        mapping.destroy()
+        self.assertNotIn(self.far.nodes[0], self.source.read_all().nodes)
+        objects.CellMapping(
+            nova_context.get_admin_context(), name='added',
+            uuid=uuidutils.generate_uuid(), transport_url='fake:/',
+            database_connection=connection).create()
+        self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
+
+    def test_api_database_that_is_away_is_an_error(self):
+        """Nothing is known then, and nothing is empty."""
+        with api_db.get_engine().begin() as connection:
+            connection.exec_driver_sql('DROP TABLE aggregate_hosts')
+            connection.exec_driver_sql('DROP TABLE aggregates')
+        for call in (self.source.read_all, self.source.aggregates,
+                     lambda: self.source.read(['near']),
+                     lambda: self.source.aggregate_uuid(1)):
+            self.assertRaises(exceptions.NovaUnavailable, call)

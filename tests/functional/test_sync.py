@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of a full sync: what nova's command leaves, and what ours does."""
+
+import contextlib
+import io
+
+from keystoneauth1 import exceptions as ks_exceptions
+from nova.cmd import manage
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from tests import fixtures
+
+
+class SyncTest(testtools.TestCase):
+    """Three hosts in one aggregate, which placement has forgotten."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.StockNova())
+        self.aggregate = self.cloud.create_aggregate('aggregate', 'east')
+        # Nova takes them in this order.
+        self.first = self.cloud.create_host('host1')
+        self.ironic = self.cloud.create_host('host2', nodes=2)
+        self.last = self.cloud.create_host('host3')
+        for host in self.first, self.ironic, self.last:
+            self.cloud.add_host(self.aggregate, host)
+        self._forget()
+
+    def _forget(self) -> None:
+        for node in self.cloud.nova.nodes():
+            self.cloud.placement.set_aggregates(node, [])
+
+    def _missing(self) -> set[str]:
+        return {node for node in self.cloud.nova.nodes()
+                if not self.cloud.placement.aggregates(node)}
+
+    def _nova_manage(self) -> tuple[int, str]:
+        """Run nova-manage placement sync_aggregates; its code and output."""
+        self.cloud.nova.restart()
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            code = manage.PlacementCommands().sync_aggregates(verbose=True)
+        return code, output.getvalue()
+
+    def test_stock_stops_at_a_host_with_two_nodes(self) -> None:
+        """The command ends with 1, and hosts after it are not looked at."""
+        code, output = self._nova_manage()
+        self.assertEqual(1, code)
+        self.assertIn('Unexpected number of compute node records (2)', output)
+        self.assertEqual({*self.ironic.nodes, *self.last.nodes},
+                         self._missing())
+
+    def test_mirrored_takes_every_node_of_a_host(self) -> None:
+        """Several nodes are as good as one."""
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_stock_stops_at_the_first_failure(self) -> None:
+        """One 503 ends the command with 2, and nobody else is looked at."""
+        self.cloud.placement.fail_with(503, provider=self.first.nodes[0])
+        code, _ = self._nova_manage()
+        self.assertEqual(2, code)
+        self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
+
+    def test_stock_stops_at_the_first_failed_write(self) -> None:
+        """One 503 to a PUT ends the command with 3."""
+        self.cloud.placement.fail_with(503, ('PUT',))
+        self.assertEqual(3, self._nova_manage()[0])
+        self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
+
+    def test_mirrored_goes_on_past_failures_and_tells_them(self) -> None:
+        """Only what fails is left, and it is named."""
+        [broken] = self.first.nodes
+        for methods in ('GET', 'PUT'), ('PUT',):
+            self._forget()
+            self.cloud.placement.fail_with(503, methods, provider=broken)
+            outcome = self.cloud.sync().outcome
+            self.assertEqual({broken}, self._missing())
+            self.assertEqual({broken}, set(outcome.failed))
+            self.cloud.placement.recover()
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_stock_raises_when_placement_is_down(self) -> None:
+        """The command ends with a traceback."""
+        self.cloud.placement.refuse()
+        self.assertRaises(ks_exceptions.ClientException, self._nova_manage)
+
+    def test_mirrored_is_one_error_when_placement_is_down(self) -> None:
+        """The command has one error of ours to print, fit to be read."""
+        self.cloud.placement.refuse()
+        self.assertRaises(exceptions.PlacementUnreachable, self.cloud.sync)
+
+    def test_stock_claims_success_for_a_write_that_was_lost(self) -> None:
+        """The command ends with 0 and has mirrored nothing."""
+        self.cloud.remove_host(self.aggregate, self.ironic)
+        self.cloud.placement.drop_connection()
+        code, output = self._nova_manage()
+        self.assertEqual(0, code)
+        self.assertEqual(2, output.count('Successfully added'))
+        self.assertEqual(2, len(self.cloud.drift()))
+
+    def test_mirrored_tells_of_a_write_that_was_lost(self) -> None:
+        """What is not known to be written is a failure."""
+        self.cloud.placement.drop_connection()
+        outcome = self.cloud.sync().outcome
+        self.assertEqual([], outcome.changes)
+        self.assertTrue(outcome.failed)
+        self.cloud.placement.recover()
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_stock_claims_to_add_what_was_there(self) -> None:
+        """"Successfully added" is printed where nothing was to be added."""
+        self.cloud.remove_host(self.aggregate, self.ironic)
+        self._nova_manage()
+        self.assertEqual([], self.cloud.drift())
+        code, output = self._nova_manage()
+        self.assertEqual(0, code)
+        self.assertEqual(2, output.count('Successfully added'))
+
+    def test_mirrored_tells_only_what_it_changed(self) -> None:
+        """A second sync finds nothing to do and says nothing."""
+        changes = self.cloud.sync().outcome.changes
+        self.assertEqual(sorted(self.cloud.nova.nodes()),
+                         sorted(change.provider for change in changes))
+        self.assertEqual([], self.cloud.sync().outcome.changes)
+
+    def test_stock_never_removes(self) -> None:
+        """A host that nova has removed stays in the zone for ever."""
+        self._remove_from_nova_only()
+        self.assertEqual(0, self._nova_manage()[0])
+        self.assertEqual(1, len(self.cloud.drift()))
+
+    def _remove_from_nova_only(self) -> None:
+        for host in self.ironic, self.first:
+            self.cloud.remove_host(self.aggregate, host)
+        self.cloud.placement.set_aggregates(
+            self.last.nodes[0], [self.aggregate.uuid])
+        self.cloud.placement.drop_connection()
+        self.cloud.remove_host(self.aggregate, self.last)
+        self.cloud.placement.recover()
+
+    def test_mirrored_removes_what_the_journal_has(self) -> None:
+        """With the hooks at work the same outage is cured by one sync."""
+        self.useFixture(fixtures.MirroredNova())
+        self._remove_from_nova_only()
+        self.assertEqual(1, len(self.cloud.drift()))
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_mirrored_tells_what_it_does_not_remove(self) -> None:
+        """Without a journal row a stale association is named and kept."""
+        self._remove_from_nova_only()
+        stale = self.cloud.sync().stale
+        self.assertEqual([(self.last.nodes[0], (self.aggregate.uuid,))],
+                         [(change.provider, change.remove)
+                          for change in stale])
+        self.assertEqual(1, len(self.cloud.drift()))

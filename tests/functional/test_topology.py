@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts, nodes and providers that do not come one to one to one."""
+
+import uuid
+
+import testtools
+
+from tests import fixtures
+
+
+class TopologyTest(testtools.TestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.aggregate = self.cloud.create_aggregate('aggregate', 'east')
+
+    def stock(self) -> None:
+        self.useFixture(fixtures.StockNova())
+
+    def mirrored(self) -> None:
+        self.useFixture(fixtures.MirroredNova())
+
+
+class SeveralNodesTest(TopologyTest):
+    """A host with three compute nodes, as an ironic service has."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.host = self.cloud.create_host('ironic', nodes=3)
+
+    def test_stock_mirrors_the_first_node_only(self) -> None:
+        """Two of three nodes are not added, and not removed either."""
+        self.stock()
+        added = self.cloud.add_host(self.aggregate, self.host)
+        self.assertEqual((200, False), (added.status, added.mirrored))
+        self.assertEqual(2, len(self.cloud.drift()))
+        for node in self.host.nodes:
+            self.cloud.placement.set_aggregates(node, [self.aggregate.uuid])
+        removed = self.cloud.remove_host(self.aggregate, self.host)
+        self.assertEqual((200, False), (removed.status, removed.mirrored))
+        self.assertEqual(2, len(self.cloud.drift()))
+
+    def test_mirrored_every_node_follows_its_host(self) -> None:
+        """All nodes are added and removed within the call."""
+        self.mirrored()
+        self.assertEqual(
+            fixtures.Outcome(status=200, member=True, mirrored=True,
+                             ended=True, zone='east'),
+            self.cloud.add_host(self.aggregate, self.host))
+        self.assertEqual([], self.cloud.drift())
+        self.assertEqual(
+            fixtures.Outcome(status=200, member=False, mirrored=True,
+                             ended=True, zone='nova'),
+            self.cloud.remove_host(self.aggregate, self.host))
+        self.assertEqual([], self.cloud.drift())
+
+
+class NoNodeTest(TopologyTest):
+    """A compute service that has no compute node."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.host = self.cloud.create_host('nodeless', nodes=0)
+
+    def test_stock_host_gets_in_and_never_out(self) -> None:
+        """Nova answers 404 and adds it; then nothing can be undone."""
+        self.stock()
+        stuck = fixtures.Outcome(status=404, member=True, mirrored=True,
+                                 ended=False, zone='nova')
+        self.assertEqual(stuck, self.cloud.add_host(self.aggregate, self.host))
+        self.assertEqual(stuck,
+                         self.cloud.remove_host(self.aggregate, self.host))
+        self.assertEqual(500, self.cloud.delete_service(self.host))
+        self.assertEqual(400, self.cloud.delete_aggregate(self.aggregate))
+
+    def test_mirrored_host_gets_in_and_out(self) -> None:
+        """Such a host is a host like others."""
+        self.mirrored()
+        self.assertEqual(
+            fixtures.Outcome(status=200, member=True, mirrored=True,
+                             ended=True, zone='east'),
+            self.cloud.add_host(self.aggregate, self.host))
+        self.assertEqual(
+            fixtures.Outcome(status=200, member=False, mirrored=True,
+                             ended=True, zone='nova'),
+            self.cloud.remove_host(self.aggregate, self.host))
+        self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
+
+    def test_mirrored_service_can_be_deleted(self) -> None:
+        """Deleting the service takes the host out of its aggregates."""
+        self.mirrored()
+        self.cloud.add_host(self.aggregate, self.host)
+        self.assertEqual(204, self.cloud.delete_service(self.host))
+        self.assertEqual(frozenset(),
+                         self.cloud.nova.aggregates_of(self.host.name))
+        self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
+
+    def test_mirrored_unknown_host_is_still_404(self) -> None:
+        """What does not exist at all is not added."""
+        self.mirrored()
+        unknown = fixtures.Host('unknown', 'none', ())
+        expected = fixtures.Outcome(status=404, member=False, mirrored=True,
+                                    ended=False, zone='nova')
+        for act in self.cloud.add_host, self.cloud.remove_host:
+            self.assertEqual(expected, act(self.aggregate, unknown))
+
+
+class ProviderTest(TopologyTest):
+    """Providers and aggregates that go, and come back."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.host = self.cloud.create_host('host')
+        [self.node] = self.host.nodes
+
+    def _recreate_provider(self) -> None:
+        self.cloud.add_host(self.aggregate, self.host)
+        self.cloud.placement.delete_provider(self.node)
+        self.cloud.create_providers(self.host)
+
+    def test_stock_recreated_provider_is_in_no_aggregate(self) -> None:
+        """Adding the host again answers 409 and mirrors nothing."""
+        self.stock()
+        self._recreate_provider()
+        self.assertEqual(
+            fixtures.Outcome(status=409, member=True, mirrored=False,
+                             ended=False, zone='east'),
+            self.cloud.add_host(self.aggregate, self.host))
+        self.assertEqual(1, len(self.cloud.drift()))
+
+    def test_mirrored_recreated_provider_is_cured_by_sync(self) -> None:
+        """One sync adds it to the aggregates of its host."""
+        self.mirrored()
+        self._recreate_provider()
+        self.assertEqual(1, len(self.cloud.drift()))
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_mirrored_recreated_provider_is_cured_by_any_call(self) -> None:
+        """Even a call that nova refuses makes its host right."""
+        self.mirrored()
+        self._recreate_provider()
+        self.assertEqual(
+            fixtures.Outcome(status=409, member=True, mirrored=True,
+                             ended=False, zone='east'),
+            self.cloud.add_host(self.aggregate, self.host))
+
+    def test_mirrored_provider_of_a_later_day_is_added_by_sync(self) -> None:
+        """A node without provider is pending, and no reason to warn."""
+        self.mirrored()
+        host = self.cloud.create_host('new', providers=False)
+        self.assertEqual(
+            fixtures.Outcome(status=200, member=True, mirrored=True,
+                             ended=True, zone='east'),
+            self.cloud.add_host(self.aggregate, host))
+        self.cloud.create_providers(host)
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def _delete_while_stale(self) -> int:
+        self.cloud.add_host(self.aggregate, self.host)
+        self.cloud.placement.drop_connection()
+        self.cloud.remove_host(self.aggregate, self.host)
+        self.cloud.placement.recover()
+        return self.cloud.delete_aggregate(self.aggregate)
+
+    def test_stock_deleted_aggregate_stays_on_its_providers(self) -> None:
+        """Nova does not tell placement that an aggregate is gone."""
+        self.stock()
+        self.assertEqual(200, self._delete_while_stale())
+        self.assertEqual({self.aggregate.uuid},
+                         self.cloud.placement.aggregates(self.node))
+
+    def test_mirrored_deleted_aggregate_is_gone_from_placement(self) -> None:
+        """Whatever was left behind goes with its aggregate."""
+        self.mirrored()
+        self.assertEqual(200, self._delete_while_stale())
+        self.assertEqual([], self.cloud.warnings())
+        self.assertEqual([], self.cloud.drift())
+
+    def test_mirrored_delete_during_an_outage_is_cured_by_sync(self) -> None:
+        """The journal remembers an aggregate that nova has forgotten."""
+        self.mirrored()
+        self.cloud.placement.set_aggregates(self.node, [self.aggregate.uuid])
+        self.cloud.placement.refuse()
+        self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
+        self.assertEqual(1, len(self.cloud.warnings()))
+        self.cloud.placement.recover()
+        self.assertEqual(1, len(self.cloud.drift()))
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_stock_service_in_an_aggregate_is_not_deleted(self) -> None:
+        """During an outage nova answers 500 and changes nothing."""
+        self.stock()
+        self.cloud.add_host(self.aggregate, self.host)
+        self.cloud.placement.refuse()
+        self.assertEqual(500, self.cloud.delete_service(self.host))
+        self.assertEqual({self.aggregate.uuid},
+                         self.cloud.nova.aggregates_of(self.host.name))
+
+    def test_mirrored_service_in_an_aggregate_is_deleted(self) -> None:
+        """The provider that nova leaves behind is in no aggregate of its."""
+        self.mirrored()
+        self.cloud.add_host(self.aggregate, self.host)
+        self.cloud.placement.refuse()
+        self.assertEqual(204, self.cloud.delete_service(self.host))
+        self.assertEqual(1, len(self.cloud.warnings()))
+        self.assertEqual({}, self.cloud.nova.nodes())
+        self.cloud.placement.recover()
+        self.cloud.sync()
+        self.assertEqual(frozenset(),
+                         self.cloud.placement.aggregates(self.node))
+
+    def test_mirrored_foreign_aggregates_are_kept(self) -> None:
+        """Neither a call, a delete nor a sync touches what is not nova's."""
+        self.mirrored()
+        foreign = str(uuid.uuid4())
+        self.cloud.placement.set_aggregates(self.node, [foreign])
+        self.cloud.add_host(self.aggregate, self.host)
+        self.assertEqual({foreign, self.aggregate.uuid},
+                         self.cloud.placement.aggregates(self.node))
+        self.cloud.remove_host(self.aggregate, self.host)
+        self.cloud.delete_aggregate(self.aggregate)
+        self.cloud.sync()
+        self.assertEqual({foreign},
+                         self.cloud.placement.aggregates(self.node))
+
+    def test_mirrored_hosts_of_every_cell(self) -> None:
+        """It does not matter where a host is, or if it is mapped yet."""
+        self.mirrored()
+        host = self.cloud.create_host('far', cell='cell2')
+        self.assertTrue(self.cloud.add_host(self.aggregate, host).mirrored)
+        self.assertEqual([], self.cloud.drift())

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real placement behind a real socket, which fails in the ways of one."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from http import HTTPStatus
+import itertools
+import math
+import os
+import socketserver
+import threading
+from typing import Any
+from typing import NamedTuple
+from wsgiref import simple_server
+
+import fixtures
+from placement import deploy
+from placement.tests.functional.fixtures import placement as placement_fixtures
+import webob
+
+App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+MICROVERSION = 'placement 1.36'
+TOKEN = 'admin'
+EVERY_METHOD = ('GET', 'PUT', 'POST', 'DELETE')
+# Seconds that "for ever" lasts, so that a test ends that waits for it.
+FOR_EVER = 30
+
+
+class Request(NamedTuple):
+    """A request that reached placement's socket, answered or not."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+
+
+class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+    # A request that hangs must hold up neither the others nor the end.
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+
+class _Handler(simple_server.WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the requests are recorded."""
+
+
+class _Database(placement_fixtures.PlacementFixture):
+    """Placement's configuration and database, in a file for many threads."""
+
+    def _configure_placement(self, conf_fixture: Any) -> None:
+        path = self.useFixture(fixtures.TempDir()).path
+        conf_fixture.config(
+            connection='sqlite:///' + os.path.join(path, 'placement.sqlite'),
+            group='placement_database')
+
+
+class PlacementService(fixtures.Fixture):
+    """Placement on a loopback port, with faults to be turned on and off.
+
+    ``url`` is its endpoint and ``requests`` what came to its socket. The
+    methods named after resources work on the application itself, whatever
+    the fault, so that a test sees the truth during an outage.
+    """
+
+    def _setUp(self) -> None:
+        database = self.useFixture(_Database(use_intercept=False))
+        self._placement: App = deploy.loadapp(database.conf_fixture.conf)
+        # SQLite has one writer.
+        self._one_at_a_time = threading.Lock()
+        self.requests: list[Request] = []
+        self.stuck = threading.Event()
+        """Set as soon as a request hangs or trickles."""
+        self._server: _Server | None = None
+        self._port = 0
+        self.recover()
+        self.url = 'http://127.0.0.1:%d' % self._port
+        self.addCleanup(self._stop)
+
+    def recover(self) -> None:
+        """End the fault; what hung until now is answered or dropped."""
+        self._release()
+        self._fault: App = self._run
+        self._methods: tuple[str, ...] = EVERY_METHOD
+        if self._server is None:
+            self._server = simple_server.make_server(
+                '127.0.0.1', self._port, self._serve, _Server, _Handler)
+            self._port = self._server.server_port
+            threading.Thread(target=self._server.serve_forever, args=(0.01,),
+                             daemon=True).start()
+
+    def refuse(self) -> None:
+        """Nobody listens on the port."""
+        self._stop()
+
+    def fail_with(self, status: int,
+                  methods: tuple[str, ...] = EVERY_METHOD,
+                  provider: str = '') -> None:
+        """Answer with a status and a page of HTML.
+
+        :param provider: UUID of the only provider that is concerned
+        """
+        page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            broken = provider in environ['PATH_INFO']
+            return (page if broken else self._run)(environ, start)
+
+        self._break(app, methods)
+
+    def answer_with_a_page(self) -> None:
+        """Answer 200 and HTML, like a proxy with a page of its own."""
+        self._break(self._page('200 OK'), EVERY_METHOD)
+
+    def hang(self, methods: tuple[str, ...] = EVERY_METHOD) -> None:
+        """Take the request, and drop it when the fault ends."""
+        released = self._released = threading.Event()
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            self.stuck.set()
+            released.wait(FOR_EVER)
+            return self._drop(environ, start)
+
+        self._break(app, methods)
+
+    def hold_back(self) -> Callable[[], None]:
+        """Keep PUTs on their way, also after the fault has ended.
+
+        :returns: lets the oldest of them land, and returns when it has
+        """
+        go, landed = threading.Event(), threading.Event()
+        self.addCleanup(go.set)
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            go.wait(FOR_EVER)
+            try:
+                return self._run(environ, start)
+            finally:
+                landed.set()
+
+        def land() -> None:
+            go.set()
+            landed.wait(FOR_EVER)
+
+        self._break(app, ('PUT',))
+        return land
+
+    def trickle(self) -> None:
+        """Answer rightly, but one byte every tenth of a second."""
+        released = self._released = threading.Event()
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterator[bytes]:
+            body = b''.join(self._run(environ, start))
+            self.stuck.set()
+            for byte in body:
+                yield bytes([byte])
+                released.wait(0.1)
+
+        self._break(app, EVERY_METHOD)
+
+    def drop_connection(self, methods: tuple[str, ...] = ('PUT',),
+                        lands: bool = False) -> None:
+        """Close the connection in place of an answer.
+
+        :param lands: whether placement did before what was asked
+        """
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            if lands:
+                self._run(environ, lambda status, headers, exc_info=None: None)
+            return self._drop(environ, start)
+
+        self._break(app, methods)
+
+    def conflict(self, times: float = math.inf) -> None:
+        """Let somebody change the provider just before each PUT."""
+        left = itertools.count()
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            if next(left) < times:
+                provider = environ['PATH_INFO'].split('/')[2]
+                self.set_aggregates(provider, self.aggregates(provider))
+            return self._run(environ, start)
+
+        self._break(app, ('PUT',))
+
+    def create_provider(self, uuid: str, name: str) -> None:
+        self._call('POST', '/resource_providers', {'uuid': uuid, 'name': name})
+
+    def delete_provider(self, uuid: str) -> None:
+        self._call('DELETE', '/resource_providers/%s' % uuid)
+
+    def has_provider(self, uuid: str) -> bool:
+        found = self._call('GET', '/resource_providers?uuid=%s' % uuid)
+        return bool(found['resource_providers'])
+
+    def aggregates(self, provider: str) -> frozenset[str]:
+        return frozenset(self._aggregates(provider)['aggregates'])
+
+    def set_aggregates(self, provider: str, uuids: Iterable[str]) -> None:
+        state = self._aggregates(provider)
+        self._call('PUT', '/resource_providers/%s/aggregates' % provider, {
+            'aggregates': sorted(uuids),
+            'resource_provider_generation':
+                state['resource_provider_generation']})
+
+    def _aggregates(self, provider: str) -> Any:
+        return self._call(
+            'GET', '/resource_providers/%s/aggregates' % provider)
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        request = webob.Request.blank(path, method=method, headers={
+            'X-Auth-Token': TOKEN, 'OpenStack-API-Version': MICROVERSION,
+            'Accept': 'application/json'})
+        if body is not None:
+            request.content_type = 'application/json'
+            request.json = body
+        with self._one_at_a_time:
+            response = request.get_response(self._placement)
+        if response.status_code >= 400:
+            raise AssertionError('%s %s: %s' % (method, path, response.text))
+        return response.json if response.body else None
+
+    def _serve(self, environ: dict[str, Any], start: Callable[..., Any]
+               ) -> Iterable[bytes]:
+        request = webob.Request(environ)
+        self.requests.append(Request(request.method, request.path_qs,
+                                     dict(request.headers)))
+        broken = request.method in self._methods
+        return (self._fault if broken else self._run)(environ, start)
+
+    def _run(self, environ: dict[str, Any], start: Callable[..., Any]
+             ) -> Iterable[bytes]:
+        with self._one_at_a_time:
+            return list(self._placement(environ, start))
+
+    @staticmethod
+    def _drop(environ: dict[str, Any], start: Callable[..., Any]
+              ) -> Iterable[bytes]:
+        # The one error after which wsgiref closes and answers nothing.
+        raise ConnectionAbortedError
+
+    @staticmethod
+    def _page(status: str) -> App:
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            start(status, [('Content-Type', 'text/html')])
+            return [b'<html><body>%s</body></html>' % status.encode()]
+
+        return app
+
+    def _break(self, fault: App, methods: tuple[str, ...]) -> None:
+        self._fault, self._methods = fault, methods
+
+    def _release(self) -> None:
+        released = getattr(self, '_released', None)
+        if released is not None:
+            released.set()
+        self.stuck.clear()
+
+    def _stop(self) -> None:
+        self._release()
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
