@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real keystone, placement and nova-api on the loopback interface."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import contextlib
+import pathlib
+import secrets
+import subprocess
+import sys
+import tempfile
+from types import TracebackType
+from typing import Self
+
+from keystoneauth1 import adapter
+from keystoneauth1.identity import v3
+from keystoneauth1 import session
+import requests
+
+from tests.cloud import config
+from tests.cloud import processes
+from tests.cloud import seed
+
+CLIENT_TIMEOUT = 120
+
+Server = Callable[[str, int, int], Sequence[str]]
+
+
+class Cloud:
+    """Three real services, from nothing, in one temporary directory.
+
+    Enter it to start it, leave it to stop and remove everything. Nova has
+    no compute hosts until ``seed_hosts`` is called.
+
+    :param database: see ``config.Config``.
+    :param server: makes the command line that serves a WSGI module on a port
+        with a number of threads.
+    :param nova_options: added to nova.conf, by section and option.
+    """
+
+    def __init__(self, database: str = 'sqlite',
+                 server: Server = processes.waitress,
+                 nova_options: config.Options | None = None) -> None:
+        self._stack = contextlib.ExitStack()
+        self._database = database
+        self._server = server
+        self._nova_options = nova_options or {}
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            directory = self._stack.enter_context(
+                tempfile.TemporaryDirectory(prefix='mirror-cloud-'))
+            keystone, placement, nova = processes.free_ports(3)
+            self.config = config.Config(
+                pathlib.Path(directory), self._database,
+                secrets.token_hex(16), keystone, placement, nova,
+                self._nova_options)
+            config.write(self.config)
+            self._start()
+            # Everything runs: from here on leaving the cloud ends it.
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self._stack.close()
+
+    @property
+    def nova_conf(self) -> str:
+        return self.config.path('nova.conf')
+
+    def environment(self) -> dict[str, str]:
+        """The variables with which clients use the cloud as administrator."""
+        return {'no_proxy': '127.0.0.1',
+                'OS_AUTH_URL': self.config.auth_url,
+                'OS_USERNAME': 'admin',
+                'OS_PASSWORD': self.config.password,
+                'OS_PROJECT_NAME': 'admin',
+                'OS_USER_DOMAIN_ID': 'default',
+                'OS_PROJECT_DOMAIN_ID': 'default',
+                'OS_IDENTITY_API_VERSION': '3',
+                'OS_REGION_NAME': config.REGION,
+                'OS_INTERFACE': 'public',
+                # The newest that every osc-placement knows.
+                'OS_PLACEMENT_API_VERSION': '1.29'}
+
+    def identity(self) -> adapter.Adapter:
+        """The administrator's access to keystone's REST API."""
+        return self._adapter('identity')
+
+    def placement(self) -> adapter.Adapter:
+        """The administrator's access to placement's REST API, at 1.36."""
+        return self._adapter('placement', default_microversion='1.36')
+
+    def nova(self) -> adapter.Adapter:
+        """The administrator's access to nova's REST API, at 2.41.
+
+        From 2.41 on an aggregate shows its UUID.
+        """
+        return self._adapter('compute', default_microversion='2.41')
+
+    def run(self, *argv: str) -> tuple[int, str, str]:
+        """Run a client of this Python environment as administrator.
+
+        :returns: its exit status, standard output and standard error
+        """
+        program = pathlib.Path(sys.executable).with_name(argv[0])
+        if not program.exists():
+            return 127, '', f'{program} is not installed\n'
+        try:
+            done = subprocess.run(
+                [program, *argv[1:]], capture_output=True, text=True,
+                stdin=subprocess.DEVNULL, timeout=CLIENT_TIMEOUT,
+                cwd=self.config.directory, start_new_session=True,
+                env={**processes.clean_environment(), **self.environment()})
+        except subprocess.TimeoutExpired as exc:
+            return 124, '', f'{exc}\n'
+        return done.returncode, done.stdout, done.stderr
+
+    def seed_hosts(self, hosts: Sequence[str],
+                   nodes_per_host: int = 1) -> list[seed.Node]:
+        """Add compute hosts to nova, and their providers to placement."""
+        nodes = list(seed.nodes(hosts, nodes_per_host))
+        version = (self.config.directory / 'service_version').read_text()
+        seed.compute_hosts(self.config, int(version), nodes)
+        placement = self.placement()
+        for node in nodes:
+            placement.post('/resource_providers',
+                           json={'name': node.name, 'uuid': node.uuid})
+        return nodes
+
+    def placement_requests(self) -> int:
+        """How many requests placement has answered since it was set up."""
+        log = pathlib.Path(self._placement.log).read_text(errors='replace')
+        return log.count('placement.requestlog')
+
+    def start_placement(self) -> None:
+        """Start placement, and wait until it answers."""
+        self._placement.start()
+        self._placement.wait_ready(self.config.placement_url)
+
+    def stop_placement(self) -> None:
+        """Stop placement: connections to it are refused."""
+        self._placement.stop()
+
+    def start_nova_api(self) -> None:
+        """Start nova-api, and wait until it answers."""
+        self._nova_api.start()
+        self._nova_api.wait_ready(self.config.nova_url)
+
+    def stop_nova_api(self) -> None:
+        """Stop nova-api: connections to it are refused."""
+        self._nova_api.stop()
+
+    def restart_nova_api(self) -> None:
+        """Stop nova-api and start it again, with its configuration as now."""
+        self.stop_nova_api()
+        self.start_nova_api()
+
+    def kill_nova_api(self) -> None:
+        """Kill nova-api at whatever instruction it is."""
+        self._nova_api.kill()
+
+    def _start(self) -> None:
+        path, auth_url = self.config.path, self.config.auth_url
+        # Threads that write to one SQLite file lock each other out.
+        threads = 1 if self.config.database == 'sqlite' else 4
+        keystone = self._serve('keystone', 'keystone.wsgi.api',
+                               self.config.keystone_port, 4, {
+                                   'OS_KEYSTONE_CONFIG_DIR': path('.'),
+                                   'OS_KEYSTONE_CONFIG_FILES':
+                                       path('keystone.conf')})
+        self._placement = self._serve(
+            'placement', 'placement.wsgi.api', self.config.placement_port,
+            threads, {'OS_PLACEMENT_CONFIG_DIR': path('.')})
+        self._nova_api = self._serve(
+            'nova-api', 'nova.wsgi.osapi_compute', self.config.nova_port, 4, {
+                'OS_NOVA_CONFIG_DIR': path('.'),
+                # The paste configuration has to come first.
+                'OS_NOVA_CONFIG_FILES': f'{sys.prefix}/etc/nova/'
+                                        'api-paste.ini;nova.conf'})
+        set_up_keystone = self._task(
+            'keystone', path('keystone.conf'), self.config.password, auth_url,
+            config.REGION)
+        set_up_nova = self._task(
+            'nova', self.nova_conf, path('cell0.conf'),
+            self.config.database_url('nova_cell0'), path('service_version'))
+        # All that takes time takes it at the same time.
+        self._placement.start()
+        set_up_keystone.finish()
+        keystone.start()
+        set_up_nova.finish()
+        self._nova_api.start()
+        keystone.wait_ready(auth_url)
+        seed.accounts(self.identity(), self.config)
+        self._placement.wait_ready(self.config.placement_url)
+        self._nova_api.wait_ready(self.config.nova_url)
+
+    def _serve(self, name: str, module: str, port: int, threads: int,
+               environment: dict[str, str]) -> processes.Process:
+        return self._process(
+            name, self._server(module, port, threads), environment)
+
+    def _task(self, name: str, *argv: str) -> processes.Process:
+        process = self._process(
+            f'set-up of {name}', processes.child(name, *argv),
+            # Nova's own commands still default to eventlet: not for a fork.
+            {'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'})
+        process.start()
+        return process
+
+    def _process(self, name: str, argv: Sequence[str],
+                 environment: dict[str, str]) -> processes.Process:
+        log = self.config.path(f'log/{name.replace(" ", "-")}.log')
+        process = processes.Process(name, argv, log, environment)
+        self._stack.callback(process.kill)
+        return process
+
+    def _adapter(self, service: str, **options: str) -> adapter.Adapter:
+        plugin = v3.Password(
+            self.config.auth_url, username='admin',
+            password=self.config.password, project_name='admin',
+            user_domain_id='default', project_domain_id='default')
+        http = requests.Session()
+        # The machine's proxy settings are not for the loopback interface.
+        http.trust_env = False
+        return adapter.Adapter(
+            session.Session(plugin, session=http), service_type=service,
+            interface='public', region_name=config.REGION, **options)

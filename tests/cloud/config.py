@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration files of the cloud's three services."""
+
+from collections.abc import Mapping
+import configparser
+import dataclasses
+import pathlib
+import sys
+
+REGION = 'RegionOne'
+
+Options = Mapping[str, Mapping[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Where everything is: one directory, three ports, one password.
+
+    :param directory: everything the cloud writes is below it.
+    :param database: ``sqlite``, or the URL of a server (without a database)
+        on which ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and
+        ``nova`` exist and are empty.
+    :param nova_options: added to nova.conf, by section and option.
+    """
+
+    directory: pathlib.Path
+    database: str
+    password: str
+    keystone_port: int
+    placement_port: int
+    nova_port: int
+    nova_options: Options = dataclasses.field(default_factory=dict)
+
+    @property
+    def auth_url(self) -> str:
+        return f'http://127.0.0.1:{self.keystone_port}/v3'
+
+    @property
+    def placement_url(self) -> str:
+        return f'http://127.0.0.1:{self.placement_port}'
+
+    @property
+    def nova_url(self) -> str:
+        return f'http://127.0.0.1:{self.nova_port}/v2.1'
+
+    def database_url(self, name: str) -> str:
+        """The SQLAlchemy URL of one service's database."""
+        if self.database == 'sqlite':
+            return f'sqlite:///{self.directory}/{name}.sqlite'
+        return f'{self.database}/{name}?charset=utf8mb4'
+
+    def path(self, name: str) -> str:
+        """The path of a file or folder of the cloud."""
+        return str(self.directory / name)
+
+
+def write(config: Config) -> None:
+    """Write every configuration file of the cloud."""
+    for folder in ('log', 'lock', 'state', 'fernet', 'credential'):
+        (config.directory / folder).mkdir(mode=0o700)
+    files = {'keystone.conf': _keystone(config),
+             'placement.conf': _placement(config),
+             'nova.conf': _nova(config),
+             'cell0.conf': {'database': _database(config, 'nova_cell0')}}
+    for name, options in files.items():
+        # A password may contain a percent sign: no interpolation.
+        parser = configparser.RawConfigParser()
+        parser.read_dict(options)
+        with open(config.path(name), 'w') as output:
+            parser.write(output)
+
+
+def _database(config: Config, name: str) -> dict[str, str]:
+    # The cloud is thrown away: nothing has to survive a power failure.
+    return {'connection': config.database_url(name),
+            'sqlite_synchronous': 'False'}
+
+
+def _account(config: Config, username: str) -> dict[str, str]:
+    return {'auth_type': 'password', 'auth_url': config.auth_url,
+            'username': username, 'password': config.password,
+            'user_domain_id': 'default', 'project_domain_id': 'default',
+            'project_name': 'service', 'region_name': REGION}
+
+
+def _keystone(config: Config) -> Options:
+    return {
+        'database': _database(config, 'keystone'),
+        'fernet_tokens': {'key_repository': config.path('fernet')},
+        'credential': {'key_repository': config.path('credential')},
+        # The cheapest hash that bcrypt offers: a login takes 0.2 s otherwise.
+        'identity': {'password_hash_rounds': '4'},
+    }
+
+
+def _placement(config: Config) -> Options:
+    return {
+        'placement_database': {
+            **_database(config, 'placement'), 'sync_on_startup': 'True'},
+        'keystone_authtoken': _account(config, 'placement'),
+    }
+
+
+def _nova(config: Config) -> Options:
+    account = _account(config, 'nova')
+    options = {
+        'DEFAULT': {
+            'transport_url': 'fake:/',
+            'state_path': config.path('state'),
+            'my_ip': '127.0.0.1',
+            'host': 'controller',
+        },
+        'api_database': _database(config, 'nova_api'),
+        'database': _database(config, 'nova'),
+        'keystone_authtoken': account,
+        'placement': account,
+        'service_user': {**account, 'send_service_user_token': 'True'},
+        'oslo_concurrency': {'lock_path': config.path('lock')},
+        # Where nova's wheel installs it.
+        'wsgi': {'api_paste_config': f'{sys.prefix}/etc/nova/api-paste.ini'},
+    }
+    for section, values in config.nova_options.items():
+        options[section] = {**options.get(section, {}), **values}
+    return options

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova and placement say about aggregates, read from both, by name."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+
+from tests.cloud import cloud
+from tests.cloud import seed
+
+NO_HOST = '(none)'
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One provider: the aggregates it should be in, and those it is in.
+
+    Aggregates that are not nova's are apart: they are nobody's business here.
+    """
+
+    node: seed.Node
+    nova: frozenset[str]
+    placement: frozenset[str]
+    foreign: frozenset[str]
+
+    @property
+    def equal(self) -> bool:
+        return self.nova == self.placement
+
+
+class Observer:
+    """Reads nova and placement, and remembers the names of aggregates.
+
+    :param foreign: aggregates that are not nova's, by UUID.
+    """
+
+    def __init__(self, running: cloud.Cloud, foreign: dict[str, str]) -> None:
+        self._nova = running.nova()
+        self._placement = running.placement()
+        self._foreign = foreign
+        self._names = dict(foreign)
+
+    def members(self) -> dict[str, frozenset[str]]:
+        """Ask nova for the member hosts of each aggregate, by name."""
+        answer = self._nova.get('/os-aggregates').json()['aggregates']
+        # An aggregate that is deleted later keeps its last name.
+        self._names.update((each['uuid'], each['name']) for each in answer)
+        return {each['name']: frozenset(each['hosts']) for each in answer}
+
+    def hosts(self, name: str) -> frozenset[str]:
+        """Ask nova for the member hosts of one aggregate.
+
+        :raises LookupError: nova has no such aggregate
+        """
+        members = self.members()
+        if name not in members:
+            raise LookupError(f'nova has no aggregate {name}')
+        return members[name]
+
+    def uuid(self, name: str) -> str:
+        """Ask nova for the UUID of an aggregate.
+
+        :raises LookupError: nova has no such aggregate
+        """
+        self.hosts(name)
+        return {known: uuid for uuid, known in self._names.items()}[name]
+
+    def associations(self, node: seed.Node) -> frozenset[str]:
+        """Ask placement for the aggregates of one provider, by name."""
+        answer = self._placement.get(
+            f'/resource_providers/{node.uuid}/aggregates').json()
+        return frozenset(self._names.get(uuid, uuid)
+                         for uuid in answer['aggregates'])
+
+    def compare(self, nodes: Iterable[seed.Node]) -> list[Row]:
+        """Put nova's aggregates beside placement's, provider by provider."""
+        members = self.members()
+        foreign = frozenset(self._foreign.values())
+        rows = []
+        for node in nodes:
+            found = self.associations(node)
+            wanted = frozenset(name for name, hosts in members.items()
+                               if node.host in hosts)
+            rows.append(Row(node, wanted, found - foreign, found & foreign))
+        return rows
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Render a comparison for people."""
+    cells = [('host', 'node', 'nova', 'placement', 'not nova\'s', '')]
+    cells += [(row.node.host, row.node.name, names(row.nova),
+               names(row.placement), names(row.foreign),
+               'equal' if row.equal else 'DIFFERENT')
+              for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines = ['  '.join(map(str.ljust, line, widths)).rstrip()
+             for line in cells]
+    lines.insert(1, '  '.join('-' * width for width in widths))
+    return '\n'.join(lines)
+
+
+def names(aggregates: Iterable[str]) -> str:
+    """Render a set of names, in order."""
+    return ', '.join(sorted(aggregates)) or '-'

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cloud has before anyone uses it: accounts and compute hosts."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+import uuid
+
+from keystoneauth1 import adapter
+import sqlalchemy
+
+from tests.cloud import config
+
+
+# Down for long: nothing is scheduled there and nobody waits for a reply.
+_LAST_SEEN = '2020-01-01 00:00:00.000000'
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A compute node and, as they share name and UUID, its provider."""
+
+    host: str
+    name: str
+    uuid: str
+
+
+def accounts(identity: adapter.Adapter, cloud: config.Config) -> None:
+    """Make the accounts of nova and placement, and fill the catalog."""
+    def create(kind: str, **values: Any) -> str:
+        answer = identity.post(f'/{kind}s', json={kind: values}).json()
+        return answer[kind]['id']
+
+    roles = identity.get('/roles').json()['roles']
+    role, = (role['id'] for role in roles if role['name'] == 'service')
+    project = create('project', name='service', domain_id='default')
+    services = (('nova', 'compute', cloud.nova_url),
+                ('placement', 'placement', cloud.placement_url))
+    for name, kind, url in services:
+        user = create('user', name=name, domain_id='default',
+                      password=cloud.password)
+        identity.put(f'/projects/{project}/users/{user}/roles/{role}')
+        service = create('service', name=name, type=kind)
+        for interface in ('public', 'internal', 'admin'):
+            create('endpoint', service_id=service, interface=interface,
+                   url=url, region_id=config.REGION)
+
+
+def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
+    """Name the compute nodes; a host with one has the host's own name."""
+    for host in hosts:
+        names = [host] if nodes_per_host == 1 else [
+            f'{host}-node-{number + 1}' for number in range(nodes_per_host)]
+        for name in names:
+            yield Node(host, name, str(uuid.uuid4()))
+
+
+def compute_hosts(cloud: config.Config, version: int,
+                  seeded: Sequence[Node]) -> None:
+    """Insert what nova has of compute hosts that once reported.
+
+    Straight into nova's tables: thousands of hosts take seconds.
+
+    :param version: of nova's service objects; nova-api refuses to start
+        beside services that are too old.
+    """
+    hosts = sorted({node.host for node in seeded})
+    _insert(cloud, 'nova', 'services', [
+        {'host': host, 'binary': 'nova-compute', 'topic': 'compute',
+         'uuid': str(uuid.uuid4()), 'report_count': 1, 'disabled': False,
+         'forced_down': False, 'version': version, 'deleted': 0,
+         'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
+        for host in hosts])
+    _insert(cloud, 'nova', 'compute_nodes', [
+        {'host': node.host, 'hypervisor_hostname': node.name,
+         'uuid': node.uuid, 'vcpus': 8, 'memory_mb': 32768, 'local_gb': 500,
+         'vcpus_used': 0, 'memory_mb_used': 0, 'local_gb_used': 0,
+         'hypervisor_type': 'fake', 'hypervisor_version': 1, 'cpu_info': '{}',
+         'mapped': 1, 'deleted': 0}
+        for node in seeded])
+    cell = sqlalchemy.text(
+        "SELECT id FROM cell_mappings WHERE name = 'cell1'")
+    engine = sqlalchemy.create_engine(cloud.database_url('nova_api'))
+    with engine.connect() as connection:
+        cell_id = connection.execute(cell).scalar_one()
+    engine.dispose()
+    _insert(cloud, 'nova_api', 'host_mappings', [
+        {'host': host, 'cell_id': cell_id} for host in hosts])
+
+
+def _insert(cloud: config.Config, database: str, table: str,
+            rows: Sequence[dict[str, Any]]) -> None:
+    columns = ', '.join(rows[0])
+    values = ', '.join(f':{column}' for column in rows[0])
+    statement = sqlalchemy.text(
+        f'INSERT INTO {table} ({columns}) VALUES ({values})')
+    engine = sqlalchemy.create_engine(cloud.database_url(database))
+    with engine.begin() as connection:
+        connection.execute(statement, rows)
+    engine.dispose()

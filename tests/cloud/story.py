@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration: a cloud, the story played in it, and the verdict."""
+
+import argparse
+from collections.abc import Callable
+import importlib.metadata
+import os
+import pathlib
+import shlex
+import signal
+import sys
+import sysconfig
+import time
+
+from keystoneauth1 import exceptions
+import sqlalchemy.exc
+
+from tests.cloud import cloud
+from tests.cloud import options
+from tests.cloud import processes
+from tests.cloud import steps
+
+PACKAGE = 'nova-aggregate-mirror'
+INTERRUPTIONS = frozenset({signal.SIGINT, signal.SIGTERM})
+
+
+def play(scene: steps.Scene) -> list[str]:
+    """Play the story, whatever fails; return the lines of what failed."""
+    failed = []
+    for number, step in enumerate(steps.STORY, start=1):
+        problems = _problems(step, scene)
+        line = f'{number:02} {step.__doc__}'
+        print('[FAIL]' if problems else '[ok]', line)
+        complaints = [f'       {problem}' for problem in problems]
+        print(*complaints, sep='\n', end='\n' if complaints else '')
+        sys.stdout.flush()
+        if problems:
+            failed += [line, *complaints]
+    return failed
+
+
+def _problems(step: Callable[[steps.Scene], list[str]],
+              scene: steps.Scene) -> list[str]:
+    try:
+        return step(scene)
+    except (exceptions.ClientException, LookupError) as exc:
+        return [f'cannot go on with this step: {exc}']
+
+
+def _check_package(stock: bool) -> None:
+    """Refuse to show one thing while the other is installed."""
+    # Only what is installed: the checkout may hold the metadata of a build.
+    found = any(importlib.metadata.distributions(
+        name=PACKAGE, path=[sysconfig.get_path('purelib')]))
+    if found and stock:
+        raise processes.CloudError(
+            f'--stock, but {PACKAGE} is installed in {sys.prefix}')
+    if not found and not stock:
+        raise processes.CloudError(
+            f'{PACKAGE} is not installed in {sys.prefix}')
+
+
+def _tell_verdict(failed: list[str], stock: bool) -> None:
+    if not failed:
+        print('Every expectation held.')
+        return
+    print('What did not hold, with nova as it is:' if stock
+          else 'What did not hold:')
+    print(*failed, sep='\n')
+
+
+def _keep(running: cloud.Cloud, stock: bool) -> None:
+    """Leave the cloud up until the person has had enough."""
+    directory = running.config.directory
+    programs = pathlib.Path(sys.executable).parent
+    exports = [f'export {name}={shlex.quote(value)}'
+               for name, value in sorted(running.environment().items())]
+    exports.append(f'export PATH={shlex.quote(str(programs))}:"$PATH"')
+    (directory / 'openrc').write_text('\n'.join(exports) + '\n')
+    print(f'\nThe cloud stays up. In another terminal, ". {directory}/openrc" '
+          'does this:\n', *exports, f'\nConfiguration: {running.nova_conf}',
+          f'Logs:          {directory}/log',
+          f'"kill -USR1 {os.getpid()}" restarts nova-api.', sep='\n')
+    if stock:
+        print(f'To install the package: "pip install {pathlib.Path.cwd()}", '
+              'then restart nova-api.')
+    print('Ctrl-C stops the cloud.', flush=True)
+    requests: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: requests.append(number))
+    while True:
+        time.sleep(0.5)
+        if requests:
+            requests.clear()
+            running.restart_nova_api()
+            print('nova-api restarted', flush=True)
+
+
+def _demonstrate(chosen: argparse.Namespace) -> int:
+    started = time.monotonic()
+    _check_package(chosen.stock)
+    print('Starting keystone, placement and nova-api', flush=True)
+    with cloud.Cloud() as running:
+        print(f'They answer after {time.monotonic() - started:.0f} s',
+              flush=True)
+        failed = play(steps.Scene(running, chosen.stock, chosen.verbose))
+        _tell_verdict(failed, chosen.stock)
+        print(f'Took {time.monotonic() - started:.0f} s', flush=True)
+        if chosen.keep:
+            _keep(running, chosen.stock)
+    return 1 if failed else 0
+
+
+def _interrupt(number: int, frame: object) -> None:
+    # Once is enough: what follows is the clean-up, and it is short.
+    for each in INTERRUPTIONS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Play the story as the command line says; return the exit status."""
+    try:
+        for number in INTERRUPTIONS:
+            signal.signal(number, _interrupt)
+        # tools/demo blocks them until here, where they end without a trace.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
+        return _demonstrate(options.parser().parse_args())
+    except KeyboardInterrupt:
+        print('\nInterrupted; everything is stopped', file=sys.stderr)
+        return 130
+    except (processes.CloudError, exceptions.ClientException,
+            sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
+        print(f'The demonstration cannot run: {exc}', file=sys.stderr)
+        return 2
+
+
+if __name__ == '__main__':
+    sys.exit(main())
