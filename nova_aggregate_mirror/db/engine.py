@@ -35,7 +35,7 @@ class Database:
         # caller is a user's request.
         settings['max_retries'] = 0
         try:
-            url = sa.make_url(settings['connection'])
+            url = sa.engine.make_url(settings['connection'])
         except sa.exc.ArgumentError:
             # SQLAlchemy's own message may repeat the URL, password and all.
             raise exceptions.InvalidConfiguration(
@@ -44,13 +44,13 @@ class Database:
             ) from None
         self._manager = enginefacade.transaction_context()
         self._manager.configure(**settings)
-        self._anchor: Any = None
+        self._anchor: sqlite3.Connection | None = None
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
             self._manager.append_on_engine_create(_begin_immediate)
             if url.database:
                 _make_private(pathlib.Path(url.database))
-            self._open_log()
+                self._open_log(url.database)
 
     def transaction(self) -> contextlib.AbstractContextManager[Any]:
         """A connection in a new transaction, committed at the end."""
@@ -82,27 +82,26 @@ class Database:
                    else 'tables of version %s instead of %s'
                    % (found, migration.HEAD), SYNC_COMMAND))
 
-    def _open_log(self) -> None:
+    def _open_log(self, path: str) -> None:
         # The last connection that closes empties and removes the write-ahead
         # log, and oslo.db closes after each transaction: this one stays.
-        self._anchor = self._manager.writer.get_engine().raw_connection()
         try:
-            with contextlib.closing(self._anchor.cursor()) as cursor:
-                cursor.execute('PRAGMA journal_mode = WAL')
-                cursor.execute('SELECT count(*) FROM sqlite_master').fetchall()
+            self._anchor = sqlite3.connect(path, check_same_thread=False)
+            self._anchor.execute('PRAGMA journal_mode = WAL')
+            self._anchor.execute('SELECT 1 FROM sqlite_master').fetchall()
         except sqlite3.Error as exc:
             raise exceptions.JournalUnavailable(
                 'the journal could not be used: %s' % exc) from exc
 
 
-def _begin_immediate(engine: sa.Engine) -> None:
+def _begin_immediate(engine: sa.engine.Engine) -> None:
     """Take SQLite's write lock at the start of each transaction.
 
     A transaction that reads first and writes then fails at once, without
     waiting, when another one wrote in between.
     """
 
-    def begin(connection: sa.Connection) -> None:
+    def begin(connection: sa.engine.Connection) -> None:
         if 'in_transaction' in connection.info:
             # oslo.db was first, and its plain BEGIN took no lock yet.
             connection.exec_driver_sql('ROLLBACK')

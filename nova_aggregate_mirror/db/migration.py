@@ -9,7 +9,7 @@ HEAD = '0001'
 """The newest migration; a constant, so that nova-api need not load alembic."""
 
 
-def version(connection: sa.Connection) -> str | None:
+def version(connection: sa.engine.Connection) -> str | None:
     """The version of the journal's tables, or None when there are none."""
     if not sa.inspect(connection).has_table('alembic_version'):
         return None
@@ -17,7 +17,7 @@ def version(connection: sa.Connection) -> str | None:
         sa.text('SELECT version_num FROM alembic_version'))
 
 
-def upgrade(connection: sa.Connection) -> None:
+def upgrade(connection: sa.engine.Connection) -> None:
     """Run the migrations that are missing, inside the caller's transaction."""
     from alembic import command
     from alembic import config

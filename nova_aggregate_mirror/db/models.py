@@ -7,7 +7,8 @@ from sqlalchemy.dialects import mysql
 metadata = sa.MetaData()
 
 # 64 KB, MySQL's TEXT, holds the UUIDs of 1700 ironic nodes: not enough.
-LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
+LongText = sa.Text().with_variant(
+    mysql.MEDIUMTEXT(), 'mysql').with_variant(mysql.MEDIUMTEXT(), 'mariadb')
 RowId = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 dirty = sa.Table(
@@ -18,7 +19,7 @@ dirty = sa.Table(
     sa.Column('aggregate_uuid', sa.String(36), index=True),
     sa.Column('request_id', sa.String(255), nullable=False),
     sa.Column('owner', sa.String(255), nullable=False),
-    sa.Column('created_at', sa.Double(), nullable=False),
+    sa.Column('created_at', sa.Float(53), nullable=False),
     sa.Column('attempts', sa.Integer(), nullable=False),
     sa.Column('last_error', sa.Text(), nullable=False),
     # An id that came back would let a late completion close a newer row.
@@ -34,5 +35,5 @@ since the epoch.
 ledger = sa.Table(
     'ledger', metadata,
     sa.Column('aggregate_uuid', sa.String(36), primary_key=True),
-    sa.Column('created_at', sa.Double(), nullable=False))
+    sa.Column('created_at', sa.Float(53), nullable=False))
 """Every UUID that is, or once was, a nova host aggregate's."""

@@ -176,7 +176,7 @@ def _mapped(session: Any, hosts: frozenset[str]) -> dict[str, int]:
                 query.where(HostMapping.host.in_(chunk))) if host in hosts}
 
 
-def _nodes() -> sa.Select:
+def _nodes() -> sa.sql.Select:
     # A node without a host was never finished by its nova-compute.
     return sa.select(ComputeNode.uuid, ComputeNode.host).where(
         ComputeNode.deleted == 0, ComputeNode.uuid.is_not(None),

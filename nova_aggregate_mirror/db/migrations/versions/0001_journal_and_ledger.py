@@ -16,11 +16,12 @@ def upgrade() -> None:
                   primary_key=True, autoincrement=True),
         sa.Column('host', sa.String(255)),
         sa.Column('nodes', sa.Text().with_variant(
-            mysql.MEDIUMTEXT(), 'mysql', 'mariadb'), nullable=False),
+            mysql.MEDIUMTEXT(), 'mysql').with_variant(
+            mysql.MEDIUMTEXT(), 'mariadb'), nullable=False),
         sa.Column('aggregate_uuid', sa.String(36)),
         sa.Column('request_id', sa.String(255), nullable=False),
         sa.Column('owner', sa.String(255), nullable=False),
-        sa.Column('created_at', sa.Double(), nullable=False),
+        sa.Column('created_at', sa.Float(53), nullable=False),
         sa.Column('attempts', sa.Integer(), nullable=False),
         sa.Column('last_error', sa.Text(), nullable=False),
         sqlite_autoincrement=True)
@@ -29,4 +30,4 @@ def upgrade() -> None:
     op.create_table(
         'ledger',
         sa.Column('aggregate_uuid', sa.String(36), primary_key=True),
-        sa.Column('created_at', sa.Double(), nullable=False))
+        sa.Column('created_at', sa.Float(53), nullable=False))
