@@ -145,11 +145,13 @@ class Journal:
 
     def _remember(self, connection: Any, aggregates: Iterable[str]) -> None:
         wanted = frozenset(aggregates)
-        new = wanted - _known(connection, wanted)
-        if new:
-            connection.execute(sa.insert(models.ledger), [
-                {'aggregate_uuid': uuid, 'created_at': self._now()}
-                for uuid in sorted(new)])
+        for uuid in sorted(wanted - _known(connection, wanted)):
+            # On a server another controller may enter the same one meanwhile;
+            # a savepoint keeps that from undoing the whole transaction.
+            with contextlib.suppress(db_exc.DBDuplicateEntry), \
+                    connection.begin_nested():
+                connection.execute(sa.insert(models.ledger).values(
+                    aggregate_uuid=uuid, created_at=self._now()))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
