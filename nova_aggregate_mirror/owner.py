@@ -29,7 +29,6 @@ class Owner:
     def __init__(self, directory: pathlib.Path) -> None:
         self._directory = directory
         self._mutex = threading.Lock()
-        self._pid = 0
         self._fd = -1
         self._token = ''
         # A child would hold the lock of its parent for as long as it lives.
@@ -41,7 +40,7 @@ class Owner:
         :raises OSError: when the lock file cannot be made or locked
         """
         with self._mutex:
-            if self._pid != os.getpid():
+            if not self._token:
                 self._take()
             return self._token
 
@@ -90,7 +89,7 @@ class Owner:
         fd = os.open(self._directory / (name + '.lock'),
                      os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._fd, self._pid = fd, os.getpid()
+        self._fd = fd
         self._token = '%s:%s' % (self._place(), name)
 
     def _place(self) -> str:
@@ -104,4 +103,4 @@ class Owner:
         if self._fd >= 0:
             os.close(self._fd)
         self._mutex = threading.Lock()
-        self._fd, self._pid, self._token = -1, 0, ''
+        self._fd, self._token = -1, ''

@@ -96,6 +96,27 @@ class TestJournal(JournalTest):
         # And again, when the lock file is gone.
         self.assertEqual([row], self.journal.closable([row]))
 
+    def test_child_does_not_keep_a_killed_process_alive(self):
+        """What a process forked may outlive it; its rows are free."""
+        forked, orphan = os.pipe()
+        ended, running = os.pipe()
+        child = os.fork()
+        if not child:
+            self.journal.record(HOST)
+            if not os.fork():
+                os.close(running)
+                os.write(orphan, b'.')
+                os.read(ended, 1)
+                os._exit(0)
+            os.read(forked, 1)
+            os.kill(os.getpid(), 9)
+        os.waitpid(child, 0)
+        row, = self.journal.rows()
+        try:
+            self.assertEqual([row], self.journal.closable([row]))
+        finally:
+            os.close(running)
+
     def test_row_of_another_host_waits_for_the_longest_call(self):
         """Nobody here can tell whether its owner is alive."""
         row = self.journal.record(HOST)

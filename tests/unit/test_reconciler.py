@@ -35,6 +35,12 @@ class TestSync(ends.TestCase):
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n3'])
         self.assertEqual(['n3: -a'], [str(one) for one in result.stale])
 
+    def test_provider_that_lacks_one_keeps_the_stale_one(self):
+        """Also where something is added nothing is removed."""
+        self.placement.create('n1', 'b')
+        self.reconciler.sync()
+        self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
+
     def test_journalled_host_is_converged_both_ways(self):
         """What the journal knows is added and removed."""
         self.placement.create('n3', 'a')
