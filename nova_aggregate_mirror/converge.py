@@ -82,7 +82,9 @@ def hosts(journal: mirror_journal.Journal, source: mirror_source.Source,
         wanted = frozenset().union(*map(truth.wanted, states))
         known: frozenset[str] = frozenset()
         try:
-            known = _ledger(journal, present, wanted)
+            # What nova has now is ours without asking.
+            known = journal.known(present - frozenset(truth.aggregates))
+            journal.remember(wanted - present)
         except exceptions.JournalUnavailable as exc:
             # What is an aggregate now can be mirrored without the ledger.
             unsure.append(exc)
@@ -198,15 +200,6 @@ def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
         outcome.changes.append(change)
         LOG.info('Provider %s: added %s, removed %s', provider,
                  list(change.add), list(change.remove))
-
-
-def _ledger(journal: mirror_journal.Journal, present: frozenset[str],
-            wanted: frozenset[str]) -> frozenset[str]:
-    """Which of these UUIDs ever were nova's; those that are wanted enter."""
-    known = journal.known(present | wanted)
-    if wanted - known:
-        journal.remember(wanted - known)
-    return known | wanted
 
 
 def _judge(dirty: Dirty, truth: mirror_source.Nova | None,

@@ -62,6 +62,8 @@ class Journal:
         self._now = now
         self._mutex = threading.Lock()
         self._database: engine.Database | None = None
+        self._entered: frozenset[str] = frozenset()
+        """UUIDs that this process has seen in the ledger, which keeps them."""
         self._owner = row_owner.Owner(
             pathlib.Path(conf.state_path) / 'aggregate_mirror' / 'owners')
 
@@ -73,6 +75,7 @@ class Journal:
         :returns: the row, which this process owns
         :raises JournalUnavailable: when nothing was written
         """
+        aggregates = frozenset(aggregates)
         with self._transaction() as connection:
             token, now = self._owner.token(), self._now()
             self._remember(connection, aggregates)
@@ -81,8 +84,9 @@ class Journal:
                 aggregate_uuid=dirty.aggregate_uuid or None,
                 request_id=dirty.request_id, owner=token, created_at=now,
                 attempts=0, last_error=''))
-            return Row(id=inserted.inserted_primary_key[0], dirty=dirty,
-                       owner=token, created_at=now, attempts=0, last_error='')
+        self._entered |= aggregates
+        return Row(id=inserted.inserted_primary_key[0], dirty=dirty,
+                   owner=token, created_at=now, attempts=0, last_error='')
 
     def complete(self, ids: Iterable[int]) -> None:
         """Close rows: placement shows what they were about."""
@@ -135,17 +139,22 @@ class Journal:
 
     def known(self, aggregates: Iterable[str]) -> frozenset[str]:
         """Those of these UUIDs that are in the ledger."""
+        wanted = frozenset(aggregates)
+        if not wanted:
+            return wanted
         with self._transaction() as connection:
-            return _known(connection, aggregates)
+            return _known(connection, wanted)
 
     def remember(self, aggregates: Iterable[str]) -> None:
         """Enter UUIDs of nova aggregates into the ledger."""
-        with self._transaction() as connection:
-            self._remember(connection, aggregates)
-
-    def _remember(self, connection: Any, aggregates: Iterable[str]) -> None:
         wanted = frozenset(aggregates)
-        for uuid in sorted(wanted - _known(connection, wanted)):
+        if not wanted <= self._entered:
+            with self._transaction() as connection:
+                self._remember(connection, wanted)
+            self._entered |= wanted
+
+    def _remember(self, connection: Any, aggregates: frozenset[str]) -> None:
+        for uuid in sorted(aggregates - _known(connection, aggregates)):
             # On a server another controller may enter the same one meanwhile;
             # a savepoint keeps that from undoing the whole transaction.
             with contextlib.suppress(db_exc.DBDuplicateEntry), \

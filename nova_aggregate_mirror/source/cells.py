@@ -106,28 +106,33 @@ class Cells:
         self._run = run
         self._managers: dict[str, Any] = {}
 
-    def all(self, session: Any) -> list[Cell]:
+    def all(self, connection: Any) -> list[Cell]:
         """Every cell but cell0, oldest first, as nova knows them now.
 
-        :param session: of nova's API database
+        :param connection: to nova's API database
         """
-        mapping = api_models.CellMapping
-        rows = session.execute(sa.select(
-            mapping.id, mapping.uuid, mapping.name,
-            mapping.database_connection).order_by(mapping.id))
-        # Nova expands what an operator wrote as a template.
-        expand = cell_mapping.CellMapping.format_db_url
-        return [Cell(id=row.id,
-                     name='%s (%s)' % (row.name or 'unnamed', row.uuid),
-                     connection=expand(row.database_connection))
-                for row in rows
-                if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
+        return [_cell(row) for row in connection.execute(
+            sa.select(*COLUMNS).order_by(api_models.CellMapping.id))
+            if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
+
+    def of(self, connection: Any, hosts: Iterable[str]) -> dict[str, Cell]:
+        """Host to its cell, for the hosts that have a mapping.
+
+        :param connection: to nova's API database
+        :param hosts: not more than one query takes
+        """
+        host = api_models.HostMapping.host
+        rows = connection.execute(
+            sa.select(host, *COLUMNS).where(host.in_(hosts)).join(
+                api_models.CellMapping, api_models.CellMapping.id
+                == api_models.HostMapping.cell_id))
+        return {row.host: _cell(row) for row in rows}
 
     def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
               ) -> tuple[Nodes, Mapping[str, str]]:
         """Run one query in each of these cells.
 
-        :param query: takes a session, gives node UUID to host
+        :param query: takes a connection, gives node UUID to host
         :returns: the nodes of all cells that answered, and the cells that did
             not: name to reason
         """
@@ -152,5 +157,18 @@ class Cells:
                 manager.configure(max_retries=0)
             self._managers[cell.connection] = manager
         # A new context each time is a new transaction each time.
-        with manager.reader.using(nova_context.get_admin_context()) as session:
-            return query(session)
+        with manager.reader.connection.using(
+                nova_context.get_admin_context()) as connection:
+            return query(connection)
+
+
+COLUMNS = (api_models.CellMapping.id, api_models.CellMapping.uuid,
+           api_models.CellMapping.name,
+           api_models.CellMapping.database_connection)
+
+
+def _cell(row: Any) -> Cell:
+    # Nova expands what an operator wrote as a template.
+    expand = cell_mapping.CellMapping.format_db_url
+    return Cell(id=row.id, name='%s (%s)' % (row.name or 'unnamed', row.uuid),
+                connection=expand(row.database_connection))

@@ -23,8 +23,9 @@ CHUNK = 500
 
 Aggregate = api_models.Aggregate
 AggregateHost = api_models.AggregateHost
-HostMapping = api_models.HostMapping
 ComputeNode = main_models.ComputeNode
+
+Cells = Mapping[str, nova_cells.Cell]
 
 
 class DatabaseSource:
@@ -43,89 +44,107 @@ class DatabaseSource:
         self._cells = nova_cells.Cells(run)
 
     def aggregate_uuid(self, aggregate_id: int) -> str | None:
-        with _api_session() as session:
-            return session.scalar(
+        with _api() as api:
+            return api.scalar(
                 sa.select(Aggregate.uuid).where(Aggregate.id == aggregate_id))
 
     def aggregates(self) -> Mapping[str, str]:
-        with _api_session() as session:
-            return _aggregates(session)
+        with _api() as api:
+            return _aggregates(api)
 
     def nodes_of(self, host: str) -> frozenset[str]:
         """UUIDs of the compute nodes of one host, in whichever cell.
 
         :raises CellUnavailable: when a cell that may have some is away
         """
-        nova = self.read([host])
-        if nova.cells_down:
+        hosts = frozenset({host})
+        with _api() as api:
+            mapped, cells = self._look(api, hosts)
+        found, down = self._find(hosts, frozenset(), mapped, cells)
+        if down:
             raise exceptions.CellUnavailable('; '.join(
-                'cell %s: %s' % cell for cell in nova.cells_down.items()))
-        return frozenset(nova.nodes)
+                'cell %s: %s' % cell for cell in down.items()))
+        return frozenset(found)
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        with _api_session() as session:
-            existing = _existing(session, frozenset(aggregates))
-            members = _members(session, hosts)
-            mapped = _mapped(session, hosts)
-            cells = self._cells.all(session)
+        with _api() as api:
+            members, names = _members(api, hosts)
+            mapped, cells = self._look(api, hosts)
+            # Those with members among these hosts have been seen to exist.
+            existing = {uuid: names[uuid] for uuid in aggregates
+                        if uuid in names}
+            existing.update(_existing(
+                api, frozenset(aggregates) - names.keys()))
         found, down = self._find(hosts, nodes, mapped, cells)
         moved = frozenset(found.values()) - hosts
         if moved:
-            with _api_session() as session:
-                members.update(_members(session, moved))
+            with _api() as api:
+                members.update(_members(api, moved)[0])
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=hosts & frozenset(members) - frozenset(mapped),
-            cells_down=down, hosts_down=_hidden(hosts, mapped, cells, down))
+            cells_down=down, hosts_down=_hidden(hosts, mapped, down))
 
     def read_all(self) -> source.Nova:
-        with _api_session() as session:
-            existing = _aggregates(session)
-            members = _members(session)
-            mapped = _mapped(session, frozenset(members))
-            cells = self._cells.all(session)
+        with _api() as api:
+            existing = _aggregates(api)
+            members, _names = _members(api)
+            mapped = self._mapped(api, frozenset(members))
+            cells = self._cells.all(api)
         found, down = self._cells.nodes(
-            cells, lambda session: dict(session.execute(_nodes()).all()))
+            cells, lambda cell: dict(map(tuple, cell.execute(_nodes()))))
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=frozenset(members) - frozenset(mapped), cells_down=down,
-            hosts_down=_hidden(frozenset(members), mapped, cells, down))
+            hosts_down=_hidden(frozenset(members), mapped, down))
+
+    def _mapped(self, api: Any, hosts: frozenset[str]) -> Cells:
+        return {host: cell for chunk in _chunks(hosts)
+                for host, cell in self._cells.of(api, chunk).items()
+                if host in hosts}
+
+    def _look(self, api: Any, hosts: frozenset[str]
+              ) -> tuple[Cells, list[nova_cells.Cell]]:
+        """Where hosts are mapped, and the cells to look for their nodes."""
+        mapped = self._mapped(api, hosts)
+        if hosts and hosts <= mapped.keys():
+            return mapped, sorted(set(mapped.values()),
+                                  key=lambda cell: cell.id)
+        return mapped, self._cells.all(api)
 
     def _find(self, hosts: frozenset[str], nodes: frozenset[str],
-              mapped: Mapping[str, int], cells: list[nova_cells.Cell]
+              mapped: Cells, cells: list[nova_cells.Cell]
               ) -> tuple[nova_cells.Nodes, Mapping[str, str]]:
         """Nodes of these hosts, and these nodes: mapped cells, then others.
 
         A node that its host's cell does not have may have come up in another
         one: it is gone only when every cell has said so.
         """
-        likely = set(mapped.values())
-        if not hosts <= mapped.keys():
-            likely = {cell.id for cell in cells}
         found, down = self._cells.nodes(
-            [cell for cell in cells if cell.id in likely],
-            lambda session: _find_nodes(session, hosts, nodes))
+            cells, lambda cell: _find_nodes(cell, hosts, nodes))
         missing = nodes - found.keys()
         if missing:
+            with _api() as api:
+                others = [cell for cell in self._cells.all(api)
+                          if cell not in cells]
             elsewhere, also_down = self._cells.nodes(
-                [cell for cell in cells if cell.id not in likely],
-                lambda session: _find_nodes(session, frozenset(), missing))
+                others, lambda cell: _find_nodes(cell, frozenset(), missing))
             found, down = {**elsewhere, **found}, {**also_down, **down}
         return found, down
 
 
 @contextlib.contextmanager
-def _api_session() -> Iterator[Any]:
+def _api() -> Iterator[Any]:
     """A new read transaction on the writer of nova's API database.
 
     :raises NovaUnavailable: when it cannot be read
     """
     try:
-        with api_db.context_manager.reader.using(
-                nova_context.get_admin_context()) as session:
-            yield session
+        with api_db.context_manager.reader.connection.using(
+                nova_context.get_admin_context()) as connection:
+            yield connection
     except nova_cells.DATABASE_ERRORS as exc:
         raise exceptions.NovaUnavailable(
             'nova\'s API database could not be read: %s'
@@ -138,42 +157,36 @@ def _chunks(values: Iterable[str]) -> Iterator[list[str]]:
         yield ordered[start:start + CHUNK]
 
 
-def _aggregates(session: Any) -> dict[str, str]:
-    return dict(session.execute(
+def _aggregates(connection: Any) -> dict[str, str]:
+    return dict(connection.execute(
         sa.select(Aggregate.uuid, Aggregate.name)).all())
 
 
-def _existing(session: Any, uuids: frozenset[str]) -> dict[str, str]:
+def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
     query = sa.select(Aggregate.uuid, Aggregate.name)
     found: dict[str, str] = {}
     for chunk in _chunks(uuids):
-        found.update(session.execute(
+        found.update(connection.execute(
             query.where(Aggregate.uuid.in_(chunk))).all())
     return found
 
 
-def _members(session: Any, hosts: frozenset[str] | None = None
-             ) -> dict[str, frozenset[str]]:
-    """Host to aggregate UUIDs; None means every host."""
-    query = sa.select(AggregateHost.host, Aggregate.uuid).join(
-        Aggregate, Aggregate.id == AggregateHost.aggregate_id)
+def _members(api: Any, hosts: frozenset[str] | None = None
+             ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
+    """Host to aggregate UUIDs, and the names of these; None is every host."""
+    query = sa.select(
+        AggregateHost.host, Aggregate.uuid, Aggregate.name).join(
+            Aggregate, Aggregate.id == AggregateHost.aggregate_id)
     if hosts is None:
-        rows = session.execute(query).all()
+        rows = api.execute(query).all()
     else:
-        rows = [row for chunk in _chunks(hosts) for row in session.execute(
+        rows = [row for chunk in _chunks(hosts) for row in api.execute(
             query.where(AggregateHost.host.in_(chunk))) if row.host in hosts]
     members: dict[str, set[str]] = {}
-    for host, uuid in rows:
+    for host, uuid, _name in rows:
         members.setdefault(host, set()).add(uuid)
-    return {host: frozenset(uuids) for host, uuids in members.items()}
-
-
-def _mapped(session: Any, hosts: frozenset[str]) -> dict[str, int]:
-    """Host to the id of its cell, for the hosts that have a mapping."""
-    query = sa.select(HostMapping.host, HostMapping.cell_id)
-    return {host: cell_id for chunk in _chunks(hosts)
-            for host, cell_id in session.execute(
-                query.where(HostMapping.host.in_(chunk))) if host in hosts}
+    return ({host: frozenset(uuids) for host, uuids in members.items()},
+            {uuid: name for _host, uuid, name in rows})
 
 
 def _nodes() -> sa.sql.Select:
@@ -183,23 +196,21 @@ def _nodes() -> sa.sql.Select:
         ComputeNode.host.is_not(None))
 
 
-def _find_nodes(session: Any, hosts: frozenset[str],
+def _find_nodes(connection: Any, hosts: frozenset[str],
                 nodes: frozenset[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for chunk in _chunks(hosts):
-        found.update((uuid, host) for uuid, host in session.execute(
+        found.update((uuid, host) for uuid, host in connection.execute(
             _nodes().where(ComputeNode.host.in_(chunk))) if host in hosts)
     for chunk in _chunks(nodes - found.keys()):
-        found.update(session.execute(
+        found.update(connection.execute(
             _nodes().where(ComputeNode.uuid.in_(chunk))).all())
     return found
 
 
-def _hidden(hosts: frozenset[str], mapped: Mapping[str, int],
-            cells: list[nova_cells.Cell],
+def _hidden(hosts: frozenset[str], mapped: Cells,
             down: Mapping[str, str]) -> frozenset[str]:
     """Hosts of which a compute node may be in a cell that did not answer."""
-    ids_down = {cell.id for cell in cells if cell.name in down}
-    return frozenset(host for host in hosts
-                     if mapped.get(host) in ids_down
-                     or (ids_down and host not in mapped))
+    return frozenset(
+        host for host in hosts
+        if (mapped[host].name in down if host in mapped else down))
