@@ -2,24 +2,20 @@
 """Opens the journal's database: oslo.db, and what SQLite needs besides."""
 
 import contextlib
+import inspect
 import os
 import pathlib
-import sqlite3
 from typing import Any
 
 from oslo_config import cfg
-from oslo_db.sqlalchemy import enginefacade
+from oslo_db.sqlalchemy import engines
+from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import exceptions
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
-
-
-@enginefacade.transaction_context_provider
-class _Context:
-    """What oslo.db hangs one transaction on."""
 
 
 class Database:
@@ -30,31 +26,30 @@ class Database:
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        settings = dict(conf.aggregate_mirror_database.items())
-        # oslo.db would retry the first connection for 100 seconds, and the
-        # caller is a user's request.
-        settings['max_retries'] = 0
+        settings = conf.aggregate_mirror_database
         try:
-            url = sa.engine.make_url(settings['connection'])
+            url = sa.engine.make_url(settings.connection)
         except sa.exc.ArgumentError:
             # SQLAlchemy's own message may repeat the URL, password and all.
             raise exceptions.InvalidConfiguration(
                 '[aggregate_mirror_database] connection is not the URL of a '
                 'database, as in mysql+pymysql://user:password@host/name'
             ) from None
-        self._manager = enginefacade.transaction_context()
-        self._manager.configure(**settings)
-        self._anchor: sqlite3.Connection | None = None
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
-            self._manager.append_on_engine_create(_begin_immediate)
-            if url.database:
-                _make_private(pathlib.Path(url.database))
-                self._open_log(url.database)
+            self._engine = _sqlite_engine(url)
+        else:
+            known = inspect.signature(engines.create_engine).parameters
+            # oslo.db would retry the first connection for 100 seconds, and
+            # the caller is a user's request.
+            self._engine = engines.create_engine(
+                settings.connection, **{
+                    **{name: settings[name] for name in settings
+                       if name in known}, 'max_retries': 0})
 
     def transaction(self) -> contextlib.AbstractContextManager[Any]:
         """A connection in a new transaction, committed at the end."""
-        return self._manager.writer.connection.using(_Context())
+        return self._engine.begin()
 
     def version(self) -> str | None:
         """The version of the tables, or None when there are none."""
@@ -82,33 +77,35 @@ class Database:
                    else 'tables of version %s instead of %s'
                    % (found, migration.HEAD), SYNC_COMMAND))
 
-    def _open_log(self, path: str) -> None:
-        # The last connection that closes empties and removes the write-ahead
-        # log, and oslo.db closes after each transaction: this one stays.
-        try:
-            self._anchor = sqlite3.connect(path, check_same_thread=False)
-            self._anchor.execute('PRAGMA journal_mode = WAL')
-            self._anchor.execute('SELECT 1 FROM sqlite_master').fetchall()
-        except sqlite3.Error as exc:
-            raise exceptions.JournalUnavailable(
-                'the journal could not be used: %s' % exc) from exc
 
+def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
+    """An engine with a write-ahead log, whose connections stay open.
 
-def _begin_immediate(engine: sa.engine.Engine) -> None:
-    """Take SQLite's write lock at the start of each transaction.
-
-    A transaction that reads first and writes then fails at once, without
-    waiting, when another one wrote in between.
+    Opening the file anew for each transaction, as oslo.db does, takes longer
+    than the transaction; and the last connection that closes would write the
+    whole log back each time.
     """
+    if url.database:
+        _make_private(pathlib.Path(url.database))
+    engine = sa.create_engine(url, poolclass=sa.pool.QueuePool,
+                              connect_args={'check_same_thread': False})
+    exc_filters.register_engine(engine)
+    # SQLite forbids a child to use what its parent has opened.
+    os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
 
+    @sa.event.listens_for(engine, 'connect')
+    def connect(connection: Any, _record: Any) -> None:
+        # The driver is not to begin transactions of its own.
+        connection.isolation_level = None
+        connection.execute('PRAGMA journal_mode = WAL')
+
+    @sa.event.listens_for(engine, 'begin')
     def begin(connection: sa.engine.Connection) -> None:
-        if 'in_transaction' in connection.info:
-            # oslo.db was first, and its plain BEGIN took no lock yet.
-            connection.exec_driver_sql('ROLLBACK')
+        # A transaction that reads first and writes then fails at once,
+        # without waiting, when another one wrote in between.
         connection.exec_driver_sql('BEGIN IMMEDIATE')
-        connection.info['in_transaction'] = True
 
-    sa.event.listen(engine, 'begin', begin)
+    return engine
 
 
 def _make_private(path: pathlib.Path) -> None:
