@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time add-host and remove-host through REST, with our hooks and without.
 
-One cloud of real keystone, placement and nova-api processes on SQLite serves
-both. Nova-api runs in turn with this package's hooks, journal included, and
-with nova's own mirroring, and is called one request at a time. The ratio is
-taken pair by pair: below 1 the hooks are faster. Machines are noisy: quote the
-medians and the ratios, not a single time.
+One cloud of real keystone, placement and nova-api processes serves both, on
+SQLite or on a MySQL server. Nova-api runs in turn with this package's hooks,
+journal included, and with nova's own mirroring, and is called one request at a
+time. The ratio is taken pair by pair: below 1 the hooks are faster. Machines
+are noisy: quote the medians and the ratios, not a single time.
 """
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import pathlib
 import signal
 import statistics
@@ -17,6 +19,8 @@ import sys
 import time
 
 try:
+    import sqlalchemy
+
     from tests.cloud import cloud
     from tests.cloud import processes
 except ImportError as exc:
@@ -24,6 +28,8 @@ except ImportError as exc:
              '.venv-demo/bin/python -m benchmarks.add_host' % exc)
 
 WARM_UP = 5
+PREFIX = 'mirror_benchmark_'
+DATABASES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0')
 STOCK = '\n[aggregate_mirror]\nhooks =\n'
 ACTIONS = ('add_host', 'remove_host')
 
@@ -43,7 +49,37 @@ def parse(argv: list[str]) -> argparse.Namespace:
                         help='how often both are measured in turn (5)')
     parser.add_argument('--calls', type=positive, default=40,
                         help='calls of each kind in one measurement (40)')
-    return parser.parse_args(argv)
+    parser.add_argument(
+        '--database', default='sqlite', metavar='URL',
+        help='a MySQL server for the services\' databases, as in '
+             'mysql+pymysql://root@127.0.0.1; databases whose names begin '
+             'with %s are made and dropped there' % PREFIX)
+    options = parser.parse_args(argv)
+    if options.database != 'sqlite' and not options.database.startswith(
+            'mysql+pymysql://'):
+        parser.error('--database takes "sqlite" or mysql+pymysql://...')
+    return options
+
+
+@contextlib.contextmanager
+def databases(url: str) -> Iterator[str]:
+    """Make what a cloud needs on a server; gives its ``database``."""
+    if url == 'sqlite':
+        yield url
+        return
+    server = sqlalchemy.create_engine(url)
+    made = []
+    try:
+        with server.connect() as connection:
+            for name in DATABASES:
+                connection.execute(sqlalchemy.text(
+                    'CREATE DATABASE ' + PREFIX + name))
+                made.append(PREFIX + name)
+        yield url + '/' + PREFIX
+    finally:
+        with server.connect() as connection:
+            for name in made:
+                connection.execute(sqlalchemy.text('DROP DATABASE ' + name))
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -107,10 +143,11 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with cloud.Cloud() as running:
+        with databases(options.database) as database, \
+                cloud.Cloud(database) as running:
             compare(running, options.pairs, options.calls)
-    except processes.CloudError as exc:
-        print(exc, file=sys.stderr)
+    except (processes.CloudError, sqlalchemy.exc.SQLAlchemyError) as exc:
+        print(str(exc).partition('\n[SQL')[0], file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -21,6 +21,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from stevedore import named
 
+from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import nodeless
 from nova_aggregate_mirror import nova_interface
@@ -80,8 +81,11 @@ def load(conf: cfg.ConfigOpts) -> list[Hook]:
     """Load the hooks that ``[aggregate_mirror] hooks`` names, in that order.
 
     :raises InvalidConfiguration: when one is unknown or cannot be loaded
+    :raises MirrorError: what a hook refuses to start with, as it is
     """
     def fail(manager: Any, entry_point: Any, exc: BaseException) -> None:
+        if isinstance(exc, exceptions.MirrorError):
+            raise exc
         raise exceptions.InvalidConfiguration(
             '[aggregate_mirror] hooks: %s could not be loaded: %s'
             % (entry_point.name, exc)) from exc
@@ -109,12 +113,14 @@ def install(conf: cfg.ConfigOpts) -> bool:
 
     :returns: whether hooks are in place afterwards
     :raises UnexpectedNova: when nova is not as expected; nova is untouched
-    :raises InvalidConfiguration: when a hook cannot be loaded; likewise
+    :raises InvalidConfiguration: when an option has a value that it cannot
+        have, or a hook cannot be loaded; likewise
     :raises MissingCredentials: when ``missing_credentials = fail``; likewise
     """
     api = compute_api.AggregateAPI
     if isinstance(api.placement_client, _MutableClient):
         return True
+    _check_options(conf)
     nova_interface.check()
     hooks = load(conf)
     if not hooks:
@@ -128,6 +134,21 @@ def install(conf: cfg.ConfigOpts) -> bool:
              'nova-aggregate-mirror, hooks: %s',
              ', '.join(conf.aggregate_mirror.hooks))
     return True
+
+
+def _check_options(conf: cfg.ConfigOpts) -> None:
+    wrong = []
+    for group, options in mirror_conf.list_opts():
+        for option in options:
+            try:
+                conf[group.name][option.dest]
+            except cfg.Error as exc:
+                wrong.append('[%s] %s: %s' % (group.name, option.dest, exc))
+                # Nova-api reads every option once more to log it, and would
+                # not start.
+                conf.set_override(option.dest, option.default, group.name)
+    if wrong:
+        raise exceptions.InvalidConfiguration('; '.join(wrong))
 
 
 class _MutableClient(property):

@@ -17,9 +17,10 @@ class Config:
     """Where everything is: one directory, three ports, one password.
 
     :param directory: everything the cloud writes is below it.
-    :param database: ``sqlite``, or the URL of a server (without a database)
-        on which ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and
-        ``nova`` exist and are empty.
+    :param database: ``sqlite``, or the URL of a server and what the names of
+        databases there begin with, as in mysql+pymysql://root@127.0.0.1/demo_;
+        with ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and
+        ``nova`` after it they exist and are empty.
     :param nova_options: added to nova.conf, by section and option.
     """
 
@@ -47,7 +48,7 @@ class Config:
         """The SQLAlchemy URL of one service's database."""
         if self.database == 'sqlite':
             return f'sqlite:///{self.directory}/{name}.sqlite'
-        return f'{self.database}/{name}?charset=utf8mb4'
+        return f'{self.database}{name}?charset=utf8mb4'
 
     def path(self, name: str) -> str:
         """The path of a file or folder of the cloud."""

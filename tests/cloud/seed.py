@@ -91,10 +91,10 @@ def compute_hosts(cloud: config.Config, version: int,
 
 def _insert(cloud: config.Config, database: str, table: str,
             rows: Sequence[dict[str, Any]]) -> None:
-    columns = ', '.join(rows[0])
-    values = ', '.join(f':{column}' for column in rows[0])
-    statement = sqlalchemy.text(
-        f'INSERT INTO {table} ({columns}) VALUES ({values})')
+    statement = sqlalchemy.table(table, *(
+        # MariaDB reserves words that SQLAlchemy does not quote: binary.
+        sqlalchemy.column(sqlalchemy.sql.quoted_name(column, quote=True))
+        for column in rows[0])).insert()
     engine = sqlalchemy.create_engine(cloud.database_url(database))
     with engine.begin() as connection:
         connection.execute(statement, rows)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A nova-api process that starts as WSGI servers start it, and its faults.
+
+Reads JSON: what to spoil before the start (names of functions in FAULTS with
+their arguments), and requests. Writes the status of each answer, or ends with
+the error that kept nova-api from starting.
+"""
+
+import builtins
+from collections.abc import Callable
+import functools
+import importlib
+import json
+import sys
+from typing import Any
+
+ENTRY = 'nova.wsgi.osapi_compute'
+# What keystonemiddleware would have made of an administrator's token.
+ADMINISTRATOR = {'X-User-Id': 'admin', 'X-Project-Id': 'admin',
+                 'X-Roles': 'admin', 'OpenStack-API-Version': 'compute 2.96'}
+
+
+class _Broken:
+    """A finder whose module fails when it is imported."""
+
+    def __init__(self, module: str, error: str) -> None:
+        self._module = module
+        self._error = getattr(builtins, error)
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == self._module:
+            raise self._error('%s is broken' % name)
+
+
+def broken_import(module: str, error: str) -> None:
+    """Let the import of a module raise a built-in exception."""
+    sys.meta_path.insert(0, _Broken(module, error))  # type: ignore[arg-type]
+
+
+def _aggregate_api() -> Any:
+    # As the entry does first; up to nova 31 the import is all.
+    monkey_patch = importlib.import_module('nova.monkey_patch')
+    if hasattr(monkey_patch, 'patch'):
+        monkey_patch.patch()
+    return importlib.import_module('nova.compute.api').AggregateAPI
+
+
+def renamed_parameter() -> None:
+    """Be a nova whose add-host takes its arguments under other names."""
+    api = _aggregate_api()
+    stock = api.add_host_to_aggregate
+
+    def add_host_to_aggregate(self: Any, context: Any, aggregate_id: int,
+                              host: str) -> Any:
+        return stock(self, context, aggregate_id, host)
+
+    api.add_host_to_aggregate = add_host_to_aggregate
+
+
+def cached_client() -> None:
+    """Be a nova that keeps its placement client in another kind of thing."""
+    api = _aggregate_api()
+    cached = functools.cached_property(api.placement_client.fget)
+    cached.__set_name__(api, 'placement_client')
+    api.placement_client = cached
+
+
+def hidden_entry_point() -> None:
+    """Be an environment in which nova does not find us by itself."""
+    extension = importlib.import_module('stevedore.extension')
+    found = extension.ExtensionManager.list_entry_points
+
+    def list_entry_points(self: Any) -> list:
+        return [one for one in found(self)
+                if not (self.namespace == 'nova.api.extra_spec_validators'
+                        and one.value.startswith('nova_aggregate_mirror'))]
+
+    extension.ExtensionManager.list_entry_points = list_entry_points
+
+
+FAULTS: dict[str, Callable[..., None]] = {
+    fault.__name__: fault for fault in (
+        broken_import, renamed_parameter, cached_client, hidden_entry_point)}
+
+
+def main() -> None:
+    """Start nova-api, spoilt or not, and send the requests."""
+    told = json.load(sys.stdin)
+    for name, *arguments in told['faults']:
+        FAULTS[name](*arguments)
+    application = importlib.import_module(ENTRY).application
+    webob = importlib.import_module('webob')
+    statuses = []
+    for method, path, body in told['requests']:
+        request = webob.Request.blank('/v2.1' + path, method=method,
+                                      headers=ADMINISTRATOR)
+        if body is not None:
+            request.content_type = 'application/json'
+            request.json = body
+        statuses.append(request.get_response(application).status_code)
+    json.dump(statuses, sys.stdout)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real nova-api process starts and serves aggregates, whatever we lack."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import fixtures as base_fixtures
+import testtools
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import journal
+from tests import fixtures
+from tests import nova_service
+from tests import placement_service
+
+PROGRAM = pathlib.Path(__file__).with_name('nova_api.py')
+PASTE = pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini')
+FILTER = """
+[filter:aggregate_mirror]
+paste.filter_factory = nova_aggregate_mirror.nova_plugin:filter_factory
+"""
+CONF = """
+[DEFAULT]
+state_path = %(state)s
+transport_url = fake:/
+use_stderr = true
+[api_database]
+connection = %(api)s
+[database]
+connection = %(cell0)s
+[placement]
+%(placement)s
+[aggregate_mirror]
+%(ours)s
+"""
+ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
+INACTIVE = 'nova-aggregate-mirror is not active'
+# The first aggregate of an empty database is number 1.
+STORY = [
+    ('POST', '/os-aggregates', {'aggregate': {'name': 'one'}}),
+    ('POST', '/os-aggregates', {'aggregate': {'name': 'two'}}),
+    ('GET', '/os-aggregates', None),
+    ('POST', '/os-aggregates/1/action', {'add_host': {'host': 'ironic'}}),
+    ('POST', '/os-aggregates/2/action', {'add_host': {'host': 'ironic'}}),
+    ('POST', '/os-aggregates/2/action', {'remove_host': {'host': 'ironic'}}),
+    ('DELETE', '/os-aggregates/2', None),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """What a nova-api process did before it ended."""
+
+    started: bool
+    statuses: list[int]
+    log: str
+
+    def lines(self, level: str) -> list[str]:
+        """Lines of this package's loggers at one level."""
+        return [line for line in self.log.splitlines()
+                if ' %s nova_aggregate_mirror' % level in line]
+
+
+class NovaApiTest(testtools.TestCase):
+    """Nova-api beside a host with two compute nodes.
+
+    Stock nova mirrors the first of them only, which tells who mirrored.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.host = self.cloud.create_host('ironic', nodes=2)
+        self.path = pathlib.Path(
+            self.useFixture(base_fixtures.TempDir()).path)
+        self.state = nova_service.CONF.state_path
+        self.paste = PASTE.read_text().replace(' authtoken ', ' ')
+
+    def add_filter(self) -> None:
+        last = ' osapi_compute_app_v21'
+        self.paste = FILTER + self.paste.replace(
+            last, ' aggregate_mirror' + last)
+
+    def serve(self, *faults: tuple[str, ...], ours: str = '',
+              placement: str | None = None) -> Ended:
+        """Start nova-api, send it the requests of the story, and end it.
+
+        :param faults: functions of the program, with their arguments
+        :param ours: lines of the section [aggregate_mirror]
+        :param placement: lines of [placement], complete unless given
+        """
+        if placement is None:
+            placement = ('auth_type = admin_token\nendpoint = %s\ntoken = %s'
+                         % (self.cloud.placement.url, placement_service.TOKEN))
+        databases = nova_service.CONF
+        (self.path / 'nova.conf').write_text(CONF % {
+            'state': self.state, 'placement': placement, 'ours': ours,
+            'api': databases.api_database.connection,
+            'cell0': databases.database.connection})
+        (self.path / 'api-paste.ini').write_text(self.paste)
+        done = subprocess.run(
+            [sys.executable, str(PROGRAM)],
+            input=json.dumps({'faults': faults, 'requests': STORY}),
+            env=os.environ | {
+                'OS_NOVA_CONFIG_DIR': str(self.path),
+                'OS_NOVA_CONFIG_FILES': 'api-paste.ini;nova.conf'},
+            capture_output=True, text=True, timeout=120)
+        self.addDetail('nova-api', testtools.content.text_content(done.stderr))
+        return Ended(done.returncode == 0, json.loads(done.stdout or '[]'),
+                     done.stderr)
+
+    def mirrored_nodes(self) -> int:
+        """How many nodes of the host placement has in the first aggregate."""
+        expected = self.cloud.nova.aggregates_of('ironic')
+        self.assertEqual(1, len(expected))
+        return [self.cloud.placement.aggregates(node)
+                for node in self.host.nodes].count(expected)
+
+    def rows(self) -> list[Any]:
+        conf.register_opts(nova_service.CONF)
+        return journal.Journal(nova_service.CONF).rows()
+
+    def assert_served(self, ended: Ended) -> None:
+        self.assertTrue(ended.started, ended.log)
+        self.assertEqual([200] * len(STORY), ended.statuses)
+
+    def assert_ours(self, ended: Ended) -> None:
+        """The package mirrored, and nothing was left to say."""
+        self.assert_served(ended)
+        self.assertEqual(1, ended.log.count(ACTIVE))
+        self.assertEqual([], ended.lines('ERROR') + ended.lines('WARNING'))
+        self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
+
+    def assert_stock(self, ended: Ended, *reasons: str) -> None:
+        """Nova mirrored as it always did, and an ERROR says why."""
+        self.assert_served(ended)
+        self.assertNotIn(ACTIVE, ended.log)
+        self.assertEqual(1, ended.log.count(INACTIVE))
+        self.assertIn(INACTIVE, ended.lines('ERROR')[0])
+        for reason in reasons:
+            self.assertIn(reason, '\n'.join(ended.lines('ERROR')))
+        self.assertEqual((1, []), (self.mirrored_nodes(), self.rows()))
+
+    def assert_no_journal(self, ended: Ended) -> None:
+        """The package mirrored, and every operation says what it lacked."""
+        self.assert_served(ended)
+        self.assertEqual(2, self.mirrored_nodes())
+        # Two hosts added, one removed, one aggregate deleted.
+        self.assertEqual(4, len(ended.lines('ERROR')))
+        for line in ended.lines('ERROR'):
+            self.assertIn('the journal could not be used', line)
+
+
+class InstallationTest(NovaApiTest):
+
+    def test_installed(self) -> None:
+        """To install the package is enough, if there are credentials."""
+        self.assert_ours(self.serve(ours='missing_credentials = fail'))
+
+    def test_paste_filter(self) -> None:
+        """A filter in api-paste.ini installs the hooks just as well."""
+        self.add_filter()
+        self.assert_ours(self.serve(('hidden_entry_point',)))
+
+    def test_paste_filter_and_entry_point(self) -> None:
+        """Both together wrap nova once."""
+        self.add_filter()
+        self.assert_ours(self.serve())
+
+
+class BrokenPackageTest(NovaApiTest):
+
+    def test_dependency_missing(self) -> None:
+        """Without what only the journal needs, placement is still right."""
+        self.assert_no_journal(
+            self.serve(('broken_import', 'alembic', 'ImportError')))
+
+    def test_module_broken(self) -> None:
+        """A module of a hook may be broken in any way."""
+        self.assert_stock(
+            self.serve(('broken_import', 'nova_aggregate_mirror.report',
+                        'RuntimeError')),
+            '[aggregate_mirror] hooks: mirror could not be loaded',
+            'nova_aggregate_mirror.report is broken')
+
+    def test_package_broken(self) -> None:
+        """So may the module that would load the hooks."""
+        self.assert_stock(
+            self.serve(('broken_import', 'nova_aggregate_mirror.hooks',
+                        'SyntaxError')),
+            'nova_aggregate_mirror.hooks is broken')
+
+    def test_changed_nova(self) -> None:
+        """Of a nova that we do not know we say what differs."""
+        self.assert_stock(
+            self.serve(('renamed_parameter',), ('cached_client',)),
+            'AggregateAPI.add_host_to_aggregate takes (self, context, '
+            'aggregate_id, host) instead of (self, context, aggregate_id, '
+            'host_name)',
+            'AggregateAPI.placement_client is no property')
+
+
+class ConfigurationTest(NovaApiTest):
+
+    def test_nowhere_to_keep_the_journal(self) -> None:
+        """Without a usable state_path placement is right all the same."""
+        (self.path / 'file').touch()
+        self.state = str(self.path / 'file' / 'state')
+        self.assert_no_journal(self.serve())
+
+    def test_value_that_is_none(self) -> None:
+        """Nonsense in our section is named, and nova left as it is."""
+        self.add_filter()
+        self.assert_stock(
+            self.serve(ours='inline_timeout = soon\nhooks = mirror, nonsense'),
+            '[aggregate_mirror] inline_timeout', 'soon')
+
+    def test_no_credentials(self) -> None:
+        """Placement can follow once the credentials are there."""
+        ended = self.serve(placement='')
+        self.assert_served(ended)
+        self.assertIn('no auth_type in [placement]',
+                      ended.lines('WARNING')[0])
+        self.assertEqual([], ended.lines('ERROR'))
+        self.assertEqual(0, self.mirrored_nodes())
+        self.assertIn('ironic', {row.dirty.host for row in self.rows()})
+        self.cloud.sync()
+        self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
+
+    def test_no_credentials_are_an_error(self) -> None:
+        """With missing_credentials = fail nova-api says what to add."""
+        ended = self.serve(placement='', ours='missing_credentials = fail')
+        self.assertFalse(ended.started)
+        self.assertIn('no auth_type in [placement]', ended.log)

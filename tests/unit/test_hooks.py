@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs around nova's aggregate operations, without a cloud."""
+
+import logging
+
+import fixtures
+from nova.compute import api as compute_api
+from nova import context as nova_context
+from nova import exception as nova_exception
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import hooks
+from tests.unit import ends
+
+API = 'nova.compute.api.AggregateAPI'
+
+
+class StandIn:
+    """A hook that notes what it is called with, and fails where told to."""
+
+    replaces_mirroring = True
+
+    def __init__(self, log, name='hook', fails_in=()):
+        self.log = log
+        self.name = name
+        self.fails_in = fails_in
+
+    def before(self, operation):
+        self._note('before', operation)
+        return 'kept by ' + self.name
+
+    def after(self, operation, kept):
+        self.log.append(kept)
+        self._note('after', operation)
+
+    def _note(self, when, operation):
+        self.log.append('%s %s' % (self.name, when))
+        self.operation = operation
+        if when in self.fails_in:
+            raise RuntimeError('%s %s' % (self.name, when))
+
+
+class EntryPoint:
+    """An installed entry point, as stevedore sees it."""
+
+    group = hooks.NAMESPACE
+
+    def __init__(self, name, made):
+        self.name = name
+        self.value = self.module_name = self.attr = name
+        self._made = made
+
+    def load(self):
+        return self._made
+
+
+class HooksTest(testtools.TestCase):
+    """Hooks that are installed as entry points, and nova as it comes."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = []
+        self.conf = ends.make_conf(self)
+        self.messages = self.useFixture(
+            fixtures.FakeLogger('nova_aggregate_mirror', level=logging.INFO))
+        self.entry_points = []
+        self.useFixture(fixtures.MonkeyPatch(
+            'stevedore.extension.ExtensionManager.list_entry_points',
+            lambda manager: self.entry_points))
+
+    def offer(self, name, made):
+        self.entry_points.append(EntryPoint(name, made))
+
+    def configure(self, *names):
+        self.conf.set_override('hooks', list(names), 'aggregate_mirror')
+
+
+class TestLoad(HooksTest):
+
+    def test_order_is_as_configured(self):
+        """The first that is named is the first that runs."""
+        for name in ('a', 'b', 'c'):
+            self.offer(name, lambda conf, name=name: (name, conf))
+        self.configure('c', 'a')
+        self.assertEqual([('c', self.conf), ('a', self.conf)],
+                         hooks.load(self.conf))
+
+    def test_nothing_is_loaded_for_an_empty_list(self):
+        """An empty list leaves nova as it is, whatever is installed."""
+        self.offer('a', self.log.append)
+        self.configure()
+        self.assertEqual([], hooks.load(self.conf))
+        self.assertEqual([], self.log)
+
+    def test_unknown_name_is_refused(self):
+        """A typing error does not silently leave a hook out."""
+        self.offer('a', StandIn)
+        self.configure('a', 'b')
+        error = self.assertRaises(exceptions.InvalidConfiguration,
+                                  hooks.load, self.conf)
+        self.assertEqual('[aggregate_mirror] hooks: no entry point in '
+                         'nova_aggregate_mirror.hooks is named b', str(error))
+
+    def test_hook_that_cannot_be_made_is_refused(self):
+        """The reason is passed on with the hook's name."""
+        self.offer('a', lambda conf: 1 / 0)
+        self.configure('a')
+        error = self.assertRaises(exceptions.InvalidConfiguration,
+                                  hooks.load, self.conf)
+        self.assertEqual('[aggregate_mirror] hooks: a could not be loaded: '
+                         'division by zero', str(error))
+
+    def test_refusal_of_a_hook_is_passed_on(self):
+        """Only so does nova-api stop for missing credentials."""
+        def refuse(conf):
+            raise exceptions.MissingCredentials('no auth_type')
+        self.offer('a', refuse)
+        self.configure('a')
+        error = self.assertRaises(exceptions.MissingCredentials,
+                                  hooks.load, self.conf)
+        self.assertEqual('no auth_type', str(error))
+
+
+class InstalledTest(HooksTest):
+    """Two hooks around methods of nova's that only note their calls."""
+
+    def setUp(self):
+        super().setUp()
+        # A subclass: whatever is installed goes when the test ends.
+        self.api = type('AggregateAPI', (compute_api.AggregateAPI,), {})
+        self.useFixture(fixtures.MonkeyPatch(API, self.api))
+        # The methods below would not pass it.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.nova_interface.check', lambda: None))
+        self.error = None
+        self.client = object()
+        self.constructed = []
+        test = self
+
+        def add_host_to_aggregate(self, context, aggregate_id, host_name):
+            test.log.append('nova')
+            test.seen = (aggregate_id, host_name, self.placement_client)
+            if test.error:
+                raise test.error
+            return 'answer'
+
+        def placement_client(self):
+            test.constructed.append(self)
+            return test.client
+
+        self.api.add_host_to_aggregate = add_host_to_aggregate
+        self.api.placement_client = property(placement_client)
+        self.first = StandIn(self.log, 'first')
+        self.second = StandIn(self.log, 'second')
+        self.offer('first', lambda conf: self.first)
+        self.offer('second', lambda conf: self.second)
+        self.configure('first', 'second')
+        hooks.install(self.conf)
+        self.context = nova_context.RequestContext(
+            is_admin=True, global_request_id='req-global')
+
+    def add(self, *args, **kwargs):
+        # Without __init__, which prepares RPC.
+        return self.api.__new__(self.api).add_host_to_aggregate(
+            *args, **kwargs)
+
+    def muted(self):
+        """Whether nova's own mirroring was left out of the last call."""
+        return self.seen[2] is not self.client
+
+
+class TestWrapped(InstalledTest):
+
+    def test_hooks_enclose_nova(self):
+        """The first configured is the outermost, and gets what it kept."""
+        self.assertEqual('answer', self.add(self.context, 7, 'h1'))
+        self.assertEqual(
+            ['first before', 'second before', 'nova',
+             'kept by second', 'second after',
+             'kept by first', 'first after'], self.log)
+
+    def test_arguments_are_taken_as_nova_takes_them(self):
+        """By position, by name, or both."""
+        expected = hooks.Operation(
+            method='add_host_to_aggregate', aggregate_id=7, host='h1',
+            request_id='req-global')
+        for args, kwargs in (
+                ((self.context, 7, 'h1'), {}),
+                ((self.context, 7), {'host_name': 'h1'}),
+                ((self.context,), {'host_name': 'h1', 'aggregate_id': 7})):
+            self.add(*args, **kwargs)
+            self.assertEqual((7, 'h1'), self.seen[:2])
+            self.assertEqual(expected, self.first.operation)
+
+    def test_wrong_arguments_are_an_error_as_in_nova(self):
+        """Nothing is recorded of a call that nova cannot have."""
+        self.assertRaises(TypeError, self.add, self.context, host='h1')
+        self.assertEqual([], self.log)
+
+    def test_error_of_nova_reaches_the_user(self):
+        """The hooks follow up: nova may have done half of it."""
+        self.error = nova_exception.AggregateNotFound(aggregate_id=7)
+        self.assertIs(self.error, self.assertRaises(
+            nova_exception.AggregateNotFound, self.add, self.context, 7,
+            'h1'))
+        self.assertEqual(['second after', 'first after'], self.log[4::2])
+
+    def test_interruption_of_nova_is_followed_up(self):
+        """Also what is no Exception, such as a timeout of eventlet's."""
+        self.error = KeyboardInterrupt()
+        self.assertRaises(KeyboardInterrupt, self.add, self.context, 7, 'h1')
+        self.assertEqual(['second after', 'first after'], self.log[4::2])
+
+    def test_failure_before_leaves_nova_alone(self):
+        """Nova mirrors by itself when no hook is there to do it."""
+        self.first.fails_in = self.second.fails_in = ('before',)
+        self.assertEqual('answer', self.add(self.context, 7, 'h1'))
+        self.assertFalse(self.muted())
+        self.assertEqual(['first before', 'second before', 'nova'], self.log)
+        self.assertIn('Hook failed around add_host_to_aggregate of aggregate '
+                      '7, host h1 (request req-global)', self.messages.output)
+
+    def test_failure_before_leaves_the_other_hook_alone(self):
+        """One broken hook does not switch the others off."""
+        self.first.fails_in = ('before',)
+        self.assertEqual('answer', self.add(self.context, 7, 'h1'))
+        self.assertTrue(self.muted())
+        self.assertEqual('second after', self.log[-1])
+
+    def test_failure_after_never_reaches_the_user(self):
+        """The answer is nova's, and the other hook follows up as well."""
+        self.second.fails_in = ('after',)
+        self.assertEqual('answer', self.add(self.context, 7, 'h1'))
+        self.assertEqual('first after', self.log[-1])
+        self.assertIn('RuntimeError: second after', self.messages.output)
+
+
+class TestMuting(InstalledTest):
+
+    def client_outside(self):
+        return self.api.__new__(self.api).placement_client
+
+    def test_client_is_not_made_inside(self):
+        """Nova's client may raise when it is made, placement being away."""
+        self.add(self.context, 7, 'h1')
+        self.assertTrue(self.muted())
+        self.assertEqual([], self.constructed)
+
+    def test_client_outside_is_nova_s(self):
+        """Whatever else uses placement is not touched, before or after."""
+        self.assertIs(self.client, self.client_outside())
+        self.add(self.context, 7, 'h1')
+        self.assertIs(self.client, self.client_outside())
+
+    def test_client_is_nova_s_again_after_an_error(self):
+        """The next user of the thread finds nova as it was."""
+        self.error = nova_exception.AggregateNotFound(aggregate_id=7)
+        self.assertRaises(nova_exception.AggregateNotFound,
+                          self.add, self.context, 7, 'h1')
+        self.assertIs(self.client, self.client_outside())
+
+    def test_hook_that_only_watches_mutes_nothing(self):
+        """Nova goes on mirroring unless a hook says that it does."""
+        self.first.replaces_mirroring = False
+        self.second.replaces_mirroring = False
+        self.add(self.context, 7, 'h1')
+        self.assertFalse(self.muted())
+
+
+class TestInstall(InstalledTest):
+
+    def test_second_time_changes_nothing(self):
+        """An entry point and a paste filter may both install the hooks."""
+        before = dict(vars(self.api))
+        self.assertTrue(hooks.install(self.conf))
+        self.assertEqual(before, dict(vars(self.api)))
+
+    def uninstalled(self):
+        api = type('AggregateAPI', (compute_api.AggregateAPI,), {
+            'placement_client': property(lambda api: self.client)})
+        self.useFixture(fixtures.MonkeyPatch(API, api))
+        return api, dict(vars(api))
+
+    def test_no_hook_leaves_nova_alone(self):
+        """An empty list is how to switch the package off."""
+        api, before = self.uninstalled()
+        self.configure()
+        self.assertFalse(hooks.install(self.conf))
+        self.assertEqual(before, dict(vars(api)))
+        self.assertIn('[aggregate_mirror] hooks is empty',
+                      self.messages.output)
+
+    def test_unknown_hook_leaves_nova_alone(self):
+        """Nothing is half installed."""
+        api, before = self.uninstalled()
+        self.configure('first', 'nonsense')
+        self.assertRaises(exceptions.InvalidConfiguration,
+                          hooks.install, self.conf)
+        self.assertEqual(before, dict(vars(api)))
+
+    def test_nonsense_in_an_option_leaves_nova_alone(self):
+        """Every such option is named, and can be read by nova thereafter."""
+        api, before = self.uninstalled()
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        with open(path, 'w') as output:
+            output.write('[aggregate_mirror]\ninline_timeout = soon\n'
+                         '[aggregate_mirror_database]\nmax_retries = many\n')
+        self.conf([], default_config_files=[path], default_config_dirs=[])
+        error = self.assertRaises(exceptions.InvalidConfiguration,
+                                  hooks.install, self.conf)
+        self.assertIn('[aggregate_mirror] inline_timeout: ', str(error))
+        self.assertIn('[aggregate_mirror_database] max_retries: ', str(error))
+        self.assertEqual(before, dict(vars(api)))
+        self.conf.log_opt_values(logging.getLogger(__name__), logging.DEBUG)

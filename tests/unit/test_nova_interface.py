@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether nova is as this package knows it, and what is said when not."""
+
+import fixtures
+from nova.compute import api as compute_api
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import nova_interface
+
+API = 'nova.compute.api.AggregateAPI.'
+
+
+class TestCheck(testtools.TestCase):
+
+    def patch(self, name, value):
+        self.useFixture(fixtures.MonkeyPatch(name, value))
+
+    def remove(self, name):
+        self.patch(name, fixtures.MonkeyPatch.delete)
+
+    def replace_method(self, method):
+        # MonkeyPatch would give a method the signature of the one before.
+        self.patch('nova.compute.api.AggregateAPI', type(
+            'AggregateAPI', (compute_api.AggregateAPI,),
+            {method.__name__: method}))
+
+    def differences(self):
+        error = self.assertRaises(exceptions.UnexpectedNova,
+                                  nova_interface.check)
+        return str(error).split('; ')
+
+    def test_installed_nova_is_known(self):
+        """Every nova that is tested with is one that we know."""
+        nova_interface.check()
+
+    def test_parameter_renamed(self):
+        """What we pass by position or read by name must mean the same."""
+        def delete_aggregate(self, context, aggregate):
+            pass
+        self.replace_method(delete_aggregate)
+        self.assertEqual(
+            ['AggregateAPI.delete_aggregate takes (self, context, aggregate) '
+             'instead of (self, context, aggregate_id)'], self.differences())
+
+    def test_parameter_added_to_a_static_method(self):
+        """What we call outside of AggregateAPI is looked at as well."""
+        self.patch('nova.objects.cell_mapping.CellMapping.format_db_url',
+                   staticmethod(lambda url, more: url))
+        self.assertEqual(['CellMapping.format_db_url takes (url, more) '
+                          'instead of (url)'], self.differences())
+
+    def test_method_gone(self):
+        """A method that we call, and nova does not have any more."""
+        self.remove(API + '_update_az_cache_for_host')
+        self.assertEqual(['AggregateAPI has no _update_az_cache_for_host'],
+                         self.differences())
+
+    def test_wrapped_method_gone(self):
+        """One that we would wrap is missed too."""
+        self.remove(API + 'remove_host_from_aggregate')
+        self.assertIn('AggregateAPI has no remove_host_from_aggregate',
+                      self.differences())
+
+    def test_function_gone(self):
+        """A function of a module is missed like a method."""
+        self.remove('nova.compute.api._get_service_in_cell_by_host')
+        self.assertEqual(
+            ['nova.compute.api has no _get_service_in_cell_by_host'],
+            self.differences())
+
+    def test_property_gone(self):
+        """Without the property there is nothing to mute."""
+        self.remove(API + 'placement_client')
+        self.assertEqual(['AggregateAPI.placement_client is no property'],
+                         self.differences())
+
+    def test_property_is_something_else(self):
+        """What does not ask each time would never be muted."""
+        self.patch(API + 'placement_client', object())
+        self.assertEqual(['AggregateAPI.placement_client is no property'],
+                         self.differences())
+
+    def test_mirroring_goes_another_way(self):
+        """What does not pass where we mute it would write beside us."""
+        def add_host_to_aggregate(self, context, aggregate_id, host_name):
+            self.placement_client.aggregate_add_hosts(context, [host_name])
+        self.replace_method(add_host_to_aggregate)
+        self.assertEqual(['AggregateAPI.add_host_to_aggregate does not call '
+                          'placement_client.aggregate_add_host'],
+                         self.differences())
+
+    def test_column_gone(self):
+        """Our queries name these columns."""
+        self.patch('nova_aggregate_mirror.nova_interface.COLUMNS',
+                   {compute_api.AggregateAPI: ('delete_aggregate', 'uuid')})
+        self.assertEqual(['AggregateAPI has no column uuid'],
+                         self.differences())
+
+    def test_everything_is_said_at_once(self):
+        """Whoever adapts the package sees all that is to be done."""
+        self.remove(API + '_update_az_cache_for_host')
+        self.patch(API + 'placement_client', None)
+        self.assertEqual(['AggregateAPI has no _update_az_cache_for_host',
+                          'AggregateAPI.placement_client is no property'],
+                         self.differences())
