@@ -95,12 +95,9 @@ def load(conf: cfg.ConfigOpts) -> list[Hook]:
             '[aggregate_mirror] hooks: no entry point in %s is named %s'
             % (NAMESPACE, ', '.join(sorted(names))))
 
-    names = conf.aggregate_mirror.hooks
-    if not names:
-        return []
     manager = named.NamedExtensionManager(
-        NAMESPACE, names, invoke_on_load=True, invoke_args=(conf,),
-        name_order=True, on_load_failure_callback=fail,
+        NAMESPACE, conf.aggregate_mirror.hooks, invoke_on_load=True,
+        invoke_args=(conf,), name_order=True, on_load_failure_callback=fail,
         on_missing_entrypoints_callback=missing)
     return [extension.obj for extension in manager]
 
