@@ -78,7 +78,7 @@ class Journal:
         aggregates = frozenset(aggregates)
         with self._transaction() as connection:
             token, now = self._owner.token(), self._now()
-            self._remember(connection, aggregates)
+            self._remember(connection, aggregates - self._entered)
             inserted = connection.execute(sa.insert(models.dirty).values(
                 host=dirty.host or None, nodes=','.join(sorted(dirty.nodes)),
                 aggregate_uuid=dirty.aggregate_uuid or None,
@@ -107,16 +107,6 @@ class Journal:
         """Every row, oldest first."""
         with self._transaction() as connection:
             return _rows(connection, sa.true())
-
-    def rows_of(self, dirty: Dirty) -> list[Row]:
-        """Rows about the same host, or the same deleted aggregate."""
-        where = models.dirty.c.aggregate_uuid == dirty.aggregate_uuid
-        if dirty.host:
-            where = models.dirty.c.host == dirty.host
-        with self._transaction() as connection:
-            # MySQL's collation ignores case.
-            return [row for row in _rows(connection, where)
-                    if row.dirty.host == dirty.host]
 
     def closable(self, rows: Iterable[Row]) -> list[Row]:
         """Those rows of which the operation has ended, so anyone may close.

@@ -13,9 +13,13 @@ from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
+
+# What is dirty, and its row if it could be written.
+_Kept = tuple[mirror_journal.Dirty, mirror_journal.Row | None]
 
 
 class _Process:
@@ -54,22 +58,24 @@ class Mirror:
             LOG.warning('Host aggregates cannot be mirrored to placement, and '
                         'operations stay in the journal: %s', exc)
 
-    def before(self, operation: hooks.Operation
-               ) -> tuple[mirror_journal.Dirty, mirror_journal.Row | None]:
+    def before(self, operation: hooks.Operation) -> _Kept:
         """Record what the operation may leave different, durably."""
         process = self._process()
-        uuid, nodes = '', frozenset()
+        place = source.Place('')
         try:
-            uuid = process.source.aggregate_uuid(
-                int(operation.aggregate_id)) or ''
-            if operation.host:
-                nodes = process.source.nodes_of(operation.host)
+            place = process.source.place(
+                int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
             LOG.warning('Aggregate %s, host %s (request %s): %s',
                         operation.aggregate_id, operation.host or '-',
                         operation.request_id, exc)
+        for cell, reason in sorted(place.cells_down.items()):
+            LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
+                        'answer: %s', operation.aggregate_id, operation.host,
+                        operation.request_id, cell, reason)
+        uuid = place.aggregate_uuid
         dirty = mirror_journal.Dirty(
-            host=operation.host, nodes=nodes,
+            host=operation.host, nodes=place.nodes,
             aggregate_uuid='' if operation.host else uuid,
             request_id=operation.request_id)
         if not operation.host and not uuid:
@@ -84,9 +90,7 @@ class Mirror:
                       operation.host or '-', operation.request_id, exc)
             return dirty, None
 
-    def after(self, operation: hooks.Operation,
-              kept: tuple[mirror_journal.Dirty, mirror_journal.Row | None]
-              ) -> None:
+    def after(self, operation: hooks.Operation, kept: _Kept) -> None:
         """Converge as nova is now, or hand the row over."""
         dirty, row = kept
         if not dirty.host and not dirty.aggregate_uuid:
@@ -120,10 +124,7 @@ class Mirror:
                               exceptions.JournalUnavailable):
                     return ''
             else:
-                others = [one for one in process.journal.rows_of(dirty)
-                          if one.id != row.id]
-                outcome = process.reconciler.close(
-                    [row, *process.journal.closable(others)])
+                outcome = process.reconciler.close([row])
         error = outcome.unfinished.get(dirty, '')
         if isinstance(error, exceptions.DeadlineExceeded):
             process.silence = str(error)

@@ -55,6 +55,7 @@ class _Slot:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.client: proxy.Proxy | None = None
+        self.endpoint = ''
 
     def drop(self, client: proxy.Proxy | None) -> None:
         """Forget this client, unless another one has taken its place."""
@@ -177,7 +178,7 @@ class ReportClient:
             with self._bounded(), translation.translated(doing):
                 for _attempt in range(2):
                     client = self._client(slot)
-                    response = _send(client, method, path, body)
+                    response = _send(client, slot.endpoint, method, path, body)
                     if response.status_code != 401:
                         break
                     # The token was revoked, or keystone lost its keys.
@@ -205,7 +206,13 @@ class ReportClient:
         if not slot.lock.acquire(timeout=deadline.remaining()):
             raise TimeoutError('another request is still waiting for a token')
         try:
-            client = slot.client = slot.client or _build(self._conf)
+            client = slot.client
+            if client is None:
+                client = _build(self._conf)
+                # Asked for once: it is looked up in the whole catalog.
+                # Without one the SDK's object fails when it is used.
+                slot.endpoint = client.get_endpoint() or ''
+                slot.client = client
             client.session.get_auth_headers()
             return client
         finally:
@@ -253,16 +260,15 @@ def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
         collect_timing=False, app_name='nova-aggregate-mirror')
     sdk = connection.Connection(
         session=session, oslo_conf=conf, service_types={'placement'})
-    client = sdk.placement
-    # Without an endpoint the SDK gives an object that fails when it is used.
-    client.get_endpoint()
-    return client
+    return sdk.placement
 
 
-def _send(client: proxy.Proxy, method: str, path: str,
+def _send(client: proxy.Proxy, endpoint: str, method: str, path: str,
           body: dict[str, Any]) -> requests.Response:
     return client.request(
         path, method, microversion=MICROVERSION,
+        # Keystoneauth takes a percent sign there for a name to fill in.
+        endpoint_override=endpoint.replace('%', '%%') or None,
         headers={'Accept': 'application/json'}, raise_exc=False,
         # Whatever [placement] says of retries, the deadline is the limit.
         connect_retries=0, status_code_retries=0,

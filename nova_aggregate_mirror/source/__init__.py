@@ -57,17 +57,28 @@ class Nova:
                 - self.hosts_down)
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """What one operation is about."""
+
+    aggregate_uuid: str
+    """Empty when nova has no such aggregate."""
+
+    nodes: frozenset[str] = frozenset()
+    """UUIDs of the host's compute nodes, in the cells that answered."""
+
+    cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Cells that did not answer, name to the reason."""
+
+
 class Source(Protocol):
     """Where the truth is read; each call reads anew, from the writer."""
 
-    def aggregate_uuid(self, aggregate_id: int) -> str | None:
-        """UUID of an aggregate, or None when nova has no such aggregate."""
+    def place(self, aggregate_id: int, host: str = '') -> Place:
+        """UUID of an aggregate, and the compute nodes of one host."""
 
     def aggregates(self) -> Mapping[str, str]:
         """Every aggregate, UUID to name."""
-
-    def nodes_of(self, host: str) -> frozenset[str]:
-        """UUIDs of the compute nodes of one host."""
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> Nova:

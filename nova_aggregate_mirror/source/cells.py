@@ -26,6 +26,17 @@ Nodes = Mapping[str, str]
 Reads = Mapping[str, Callable[[], Nodes]]
 Answers = Mapping[str, Nodes | exceptions.CellUnavailable]
 
+# Statements are made once: making one takes longer than running it.
+_COLUMNS = (api_models.CellMapping.id, api_models.CellMapping.uuid,
+            api_models.CellMapping.name,
+            api_models.CellMapping.database_connection)
+_ALL = sa.select(*_COLUMNS).order_by(api_models.CellMapping.id)
+_OF = sa.select(api_models.HostMapping.host, *_COLUMNS).join(
+    api_models.CellMapping, api_models.CellMapping.id
+    == api_models.HostMapping.cell_id).where(
+        api_models.HostMapping.host.in_(
+            sa.bindparam('hosts', expanding=True)))
+
 # Everything that a database which is away, misconfigured or half migrated
 # raises; ImportError is a driver that is not installed.
 DATABASE_ERRORS = (db_exc.DBError, db_exc.CantStartEngineError,
@@ -111,9 +122,8 @@ class Cells:
 
         :param connection: to nova's API database
         """
-        return [_cell(row) for row in connection.execute(
-            sa.select(*COLUMNS).order_by(api_models.CellMapping.id))
-            if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
+        return [_cell(row) for row in connection.execute(_ALL)
+                if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
 
     def of(self, connection: Any, hosts: Iterable[str]) -> dict[str, Cell]:
         """Host to its cell, for the hosts that have a mapping.
@@ -121,12 +131,8 @@ class Cells:
         :param connection: to nova's API database
         :param hosts: not more than one query takes
         """
-        host = api_models.HostMapping.host
-        rows = connection.execute(
-            sa.select(host, *COLUMNS).where(host.in_(hosts)).join(
-                api_models.CellMapping, api_models.CellMapping.id
-                == api_models.HostMapping.cell_id))
-        return {row.host: _cell(row) for row in rows}
+        return {row.host: _cell(row)
+                for row in connection.execute(_OF, {'hosts': hosts})}
 
     def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
               ) -> tuple[Nodes, Mapping[str, str]]:
@@ -160,11 +166,6 @@ class Cells:
         with manager.reader.connection.using(
                 nova_context.get_admin_context()) as connection:
             return query(connection)
-
-
-COLUMNS = (api_models.CellMapping.id, api_models.CellMapping.uuid,
-           api_models.CellMapping.name,
-           api_models.CellMapping.database_connection)
 
 
 def _cell(row: Any) -> Cell:

@@ -27,6 +27,21 @@ ComputeNode = main_models.ComputeNode
 
 Cells = Mapping[str, nova_cells.Cell]
 
+# Statements are made once: making one takes longer than running it.
+_SOME = sa.bindparam('some', expanding=True)
+_UUID = sa.select(Aggregate.uuid).where(Aggregate.id == sa.bindparam('id'))
+_AGGREGATES = sa.select(Aggregate.uuid, Aggregate.name)
+_EXISTING = _AGGREGATES.where(Aggregate.uuid.in_(_SOME))
+_MEMBERS = sa.select(AggregateHost.host, Aggregate.uuid, Aggregate.name).join(
+    Aggregate, Aggregate.id == AggregateHost.aggregate_id)
+_MEMBERS_OF = _MEMBERS.where(AggregateHost.host.in_(_SOME))
+# A node without a host was never finished by its nova-compute.
+_NODES = sa.select(ComputeNode.uuid, ComputeNode.host).where(
+    ComputeNode.deleted == 0, ComputeNode.uuid.is_not(None),
+    ComputeNode.host.is_not(None))
+_NODES_OF = _NODES.where(ComputeNode.host.in_(_SOME))
+_THESE_NODES = _NODES.where(ComputeNode.uuid.in_(_SOME))
+
 
 class DatabaseSource:
     """Nova's own databases; the default source.
@@ -43,28 +58,19 @@ class DatabaseSource:
                  = nova_cells.in_turn) -> None:
         self._cells = nova_cells.Cells(run)
 
-    def aggregate_uuid(self, aggregate_id: int) -> str | None:
+    def place(self, aggregate_id: int, host: str = '') -> source.Place:
+        hosts = frozenset({host} - {''})
         with _api() as api:
-            return api.scalar(
-                sa.select(Aggregate.uuid).where(Aggregate.id == aggregate_id))
+            uuid = api.scalar(_UUID, {'id': aggregate_id}) or ''
+            if not hosts:
+                return source.Place(uuid)
+            mapped, cells = self._look(api, hosts)
+        found, down = self._find(hosts, frozenset(), mapped, cells)
+        return source.Place(uuid, frozenset(found), down)
 
     def aggregates(self) -> Mapping[str, str]:
         with _api() as api:
             return _aggregates(api)
-
-    def nodes_of(self, host: str) -> frozenset[str]:
-        """UUIDs of the compute nodes of one host, in whichever cell.
-
-        :raises CellUnavailable: when a cell that may have some is away
-        """
-        hosts = frozenset({host})
-        with _api() as api:
-            mapped, cells = self._look(api, hosts)
-        found, down = self._find(hosts, frozenset(), mapped, cells)
-        if down:
-            raise exceptions.CellUnavailable('; '.join(
-                'cell %s: %s' % cell for cell in down.items()))
-        return frozenset(found)
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> source.Nova:
@@ -94,7 +100,7 @@ class DatabaseSource:
             mapped = self._mapped(api, frozenset(members))
             cells = self._cells.all(api)
         found, down = self._cells.nodes(
-            cells, lambda cell: dict(map(tuple, cell.execute(_nodes()))))
+            cells, lambda cell: dict(map(tuple, cell.execute(_NODES))))
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=frozenset(members) - frozenset(mapped), cells_down=down,
@@ -158,30 +164,24 @@ def _chunks(values: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _aggregates(connection: Any) -> dict[str, str]:
-    return dict(connection.execute(
-        sa.select(Aggregate.uuid, Aggregate.name)).all())
+    return dict(connection.execute(_AGGREGATES).all())
 
 
 def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
-    query = sa.select(Aggregate.uuid, Aggregate.name)
     found: dict[str, str] = {}
     for chunk in _chunks(uuids):
-        found.update(connection.execute(
-            query.where(Aggregate.uuid.in_(chunk))).all())
+        found.update(connection.execute(_EXISTING, {'some': chunk}).all())
     return found
 
 
 def _members(api: Any, hosts: frozenset[str] | None = None
              ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
     """Host to aggregate UUIDs, and the names of these; None is every host."""
-    query = sa.select(
-        AggregateHost.host, Aggregate.uuid, Aggregate.name).join(
-            Aggregate, Aggregate.id == AggregateHost.aggregate_id)
     if hosts is None:
-        rows = api.execute(query).all()
+        rows = api.execute(_MEMBERS).all()
     else:
         rows = [row for chunk in _chunks(hosts) for row in api.execute(
-            query.where(AggregateHost.host.in_(chunk))) if row.host in hosts]
+            _MEMBERS_OF, {'some': chunk}) if row.host in hosts]
     members: dict[str, set[str]] = {}
     for host, uuid, _name in rows:
         members.setdefault(host, set()).add(uuid)
@@ -189,22 +189,15 @@ def _members(api: Any, hosts: frozenset[str] | None = None
             {uuid: name for _host, uuid, name in rows})
 
 
-def _nodes() -> sa.sql.Select:
-    # A node without a host was never finished by its nova-compute.
-    return sa.select(ComputeNode.uuid, ComputeNode.host).where(
-        ComputeNode.deleted == 0, ComputeNode.uuid.is_not(None),
-        ComputeNode.host.is_not(None))
-
-
 def _find_nodes(connection: Any, hosts: frozenset[str],
                 nodes: frozenset[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for chunk in _chunks(hosts):
         found.update((uuid, host) for uuid, host in connection.execute(
-            _nodes().where(ComputeNode.host.in_(chunk))) if host in hosts)
+            _NODES_OF, {'some': chunk}) if host in hosts)
     for chunk in _chunks(nodes - found.keys()):
         found.update(connection.execute(
-            _nodes().where(ComputeNode.uuid.in_(chunk))).all())
+            _THESE_NODES, {'some': chunk}).all())
     return found
 
 

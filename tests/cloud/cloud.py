@@ -2,6 +2,7 @@
 """A real keystone, placement and nova-api on the loopback interface."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import pathlib
@@ -162,6 +163,28 @@ class Cloud:
         """Kill nova-api at whatever instruction it is."""
         self._nova_api.kill()
 
+    @contextlib.contextmanager
+    def another_nova_api(self, name: str, options: config.Options,
+                         server: Server | None = None
+                         ) -> Iterator[adapter.Adapter]:
+        """Run one more nova-api beside the first, on the same databases.
+
+        :param options: what its nova.conf has besides
+        :param server: serves it instead of what serves the others
+        """
+        port, = processes.free_ports(1)
+        config.write_nova(self.config, f'{name}.conf', options)
+        process = self._serve_nova(name, f'{name}.conf', port, server)
+        url = self.config.nova_url.replace(str(self.config.nova_port),
+                                           str(port))
+        try:
+            process.start()
+            process.wait_ready(url)
+            yield self._adapter('compute', default_microversion='2.41',
+                                endpoint_override=url)
+        finally:
+            process.stop()
+
     def _start(self) -> None:
         path, auth_url = self.config.path, self.config.auth_url
         # Threads that write to one SQLite file lock each other out.
@@ -174,12 +197,8 @@ class Cloud:
         self._placement = self._serve(
             'placement', 'placement.wsgi.api', self.config.placement_port,
             threads, {'OS_PLACEMENT_CONFIG_DIR': path('.')})
-        self._nova_api = self._serve(
-            'nova-api', 'nova.wsgi.osapi_compute', self.config.nova_port, 4, {
-                'OS_NOVA_CONFIG_DIR': path('.'),
-                # The paste configuration has to come first.
-                'OS_NOVA_CONFIG_FILES': f'{sys.prefix}/etc/nova/'
-                                        'api-paste.ini;nova.conf'})
+        self._nova_api = self._serve_nova(
+            'nova-api', 'nova.conf', self.config.nova_port)
         set_up_keystone = self._task(
             'keystone', path('keystone.conf'), self.config.password, auth_url,
             config.REGION)
@@ -197,10 +216,19 @@ class Cloud:
         self._placement.wait_ready(self.config.placement_url)
         self._nova_api.wait_ready(self.config.nova_url)
 
+    def _serve_nova(self, name: str, conf: str, port: int,
+                    server: Server | None = None) -> processes.Process:
+        return self._serve(name, 'nova.wsgi.osapi_compute', port, 4, {
+            'OS_NOVA_CONFIG_DIR': self.config.path('.'),
+            # The paste configuration has to come first.
+            'OS_NOVA_CONFIG_FILES':
+                f'{sys.prefix}/etc/nova/api-paste.ini;{conf}'}, server)
+
     def _serve(self, name: str, module: str, port: int, threads: int,
-               environment: dict[str, str]) -> processes.Process:
+               environment: dict[str, str], server: Server | None = None
+               ) -> processes.Process:
         return self._process(
-            name, self._server(module, port, threads), environment)
+            name, (server or self._server)(module, port, threads), environment)
 
     def _task(self, name: str, *argv: str) -> processes.Process:
         process = self._process(

@@ -61,14 +61,30 @@ def write(config: Config) -> None:
         (config.directory / folder).mkdir(mode=0o700)
     files = {'keystone.conf': _keystone(config),
              'placement.conf': _placement(config),
-             'nova.conf': _nova(config),
              'cell0.conf': {'database': _database(config, 'nova_cell0')}}
     for name, options in files.items():
-        # A password may contain a percent sign: no interpolation.
-        parser = configparser.RawConfigParser()
-        parser.read_dict(options)
-        with open(config.path(name), 'w') as output:
-            parser.write(output)
+        _write(config, name, options)
+    write_nova(config, 'nova.conf', {})
+
+
+def write_nova(config: Config, name: str, options: Options) -> None:
+    """Write a configuration file of nova's.
+
+    :param options: added to those that every nova of the cloud has
+    """
+    merged = {section: dict(values)
+              for section, values in _nova(config).items()}
+    for section, values in (*config.nova_options.items(), *options.items()):
+        merged.setdefault(section, {}).update(values)
+    _write(config, name, merged)
+
+
+def _write(config: Config, name: str, options: Options) -> None:
+    # A password may contain a percent sign: no interpolation.
+    parser = configparser.RawConfigParser()
+    parser.read_dict(options)
+    with open(config.path(name), 'w') as output:
+        parser.write(output)
 
 
 def _database(config: Config, name: str) -> dict[str, str]:
@@ -104,7 +120,7 @@ def _placement(config: Config) -> Options:
 
 def _nova(config: Config) -> Options:
     account = _account(config, 'nova')
-    options = {
+    return {
         'DEFAULT': {
             'transport_url': 'fake:/',
             'state_path': config.path('state'),
@@ -120,6 +136,3 @@ def _nova(config: Config) -> Options:
         # Where nova's wheel installs it.
         'wsgi': {'api_paste_config': f'{sys.prefix}/etc/nova/api-paste.ini'},
     }
-    for section, values in config.nova_options.items():
-        options[section] = {**options.get(section, {}), **values}
-    return options

@@ -31,9 +31,13 @@ def child(*task: str) -> list[str]:
     return [sys.executable, '-P', str(path), *task]
 
 
-def waitress(module: str, port: int, threads: int) -> list[str]:
-    """The command line that serves a WSGI module: no compiler needed."""
-    return child('serve', module, str(port), str(threads))
+def waitress(module: str, port: int, threads: int,
+             frames: int = 0) -> list[str]:
+    """The command line that serves a WSGI module: no compiler needed.
+
+    :param frames: of the stack, to lay below the application
+    """
+    return child('serve', module, str(port), str(threads), str(frames))
 
 
 def clean_environment() -> dict[str, str]:

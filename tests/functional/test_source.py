@@ -12,6 +12,7 @@ from oslo_utils import uuidutils
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 from tests import fixtures
@@ -70,7 +71,9 @@ class TestRead(SourceTest):
     def test_every_node_of_a_host(self):
         """An ironic host has many."""
         host = self.host('h1', self.zone, nodes=3)
-        self.assertEqual(frozenset(host.nodes), self.source.nodes_of('h1'))
+        self.assertEqual(
+            source.Place(self.zone.uuid, frozenset(host.nodes)),
+            self.source.place(self.zone.id, 'h1'))
         self.assertEqual({'h1'}, set(
             self.source.read([], host.nodes).nodes.values()))
 
@@ -116,9 +119,9 @@ class TestRead(SourceTest):
                                 [self.zone.uuid, uuidutils.generate_uuid()])
         self.assertEqual({}, nova.nodes)
         self.assertEqual({self.zone.uuid: 'zone'}, nova.aggregates)
-        self.assertIsNone(self.source.aggregate_uuid(4711))
-        self.assertEqual(self.zone.uuid,
-                         self.source.aggregate_uuid(self.zone.id))
+        self.assertEqual(source.Place(''), self.source.place(4711, 'nobody'))
+        self.assertEqual(source.Place(self.zone.uuid),
+                         self.source.place(self.zone.id))
 
     def test_more_hosts_than_one_query_takes(self):
         """Long lists are read in parts."""
@@ -168,18 +171,19 @@ class TestCells(SourceTest):
         self.assert_cell2_is_reported(self.source.read_all())
         self.assert_cell2_is_reported(
             self.source.read(['near', 'far', 'homeless']))
-        self.assertRaises(exceptions.CellUnavailable,
-                          self.source.nodes_of, 'far')
-        self.assertRaises(exceptions.CellUnavailable,
-                          self.source.nodes_of, 'homeless')
+        for host in ('far', 'homeless'):
+            place = self.source.place(self.zone.id, host)
+            self.assertEqual(self.zone.uuid, place.aggregate_uuid)
+            self.assertIn('cell2', *place.cells_down)
 
     def test_dead_cell_does_not_matter_to_hosts_of_others(self):
         """A mapped host is looked for in its own cell only."""
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
         nova = self.source.read(['near'], self.near.nodes)
         self.assertEqual({}, nova.cells_down)
-        self.assertEqual(frozenset(self.near.nodes),
-                         self.source.nodes_of('near'))
+        self.assertEqual(
+            source.Place(self.zone.uuid, frozenset(self.near.nodes)),
+            self.source.place(self.zone.id, 'near'))
 
     def test_node_that_nobody_has_is_unknown_while_a_cell_is_down(self):
         """It may have come up in that cell: the cell is named."""
@@ -192,8 +196,7 @@ class TestCells(SourceTest):
         with contextlib.closing(sqlite3.connect(
                 self.cell_file('cell2'), isolation_level=None)) as other:
             other.execute('BEGIN EXCLUSIVE')
-            source = database.DatabaseSource(cells.bounded(0.5))
-            nova = source.read_all()
+            nova = database.DatabaseSource(cells.bounded(0.5)).read_all()
             other.execute('ROLLBACK')
         self.assert_cell2_is_reported(nova)
         self.assertIn('no answer within 0.5 seconds',
@@ -221,5 +224,5 @@ class TestCells(SourceTest):
             connection.exec_driver_sql('DROP TABLE aggregates')
         for call in (self.source.read_all, self.source.aggregates,
                      lambda: self.source.read(['near']),
-                     lambda: self.source.aggregate_uuid(1)):
+                     lambda: self.source.place(1, 'near')):
             self.assertRaises(exceptions.NovaUnavailable, call)

@@ -126,14 +126,6 @@ class TestJournal(JournalTest):
         self.now += self.conf.aggregate_mirror.max_call_age + 1
         self.assertEqual([elsewhere], self.journal.closable([elsewhere]))
 
-    def test_rows_of_the_same_host_or_aggregate(self):
-        """Only what is about the same thing, by its exact name."""
-        mine = self.journal.record(HOST)
-        self.journal.record(journal.Dirty(host='H1'))
-        gone = self.journal.record(journal.Dirty(aggregate_uuid='b'))
-        self.assertEqual([mine], self.journal.rows_of(HOST))
-        self.assertEqual([gone], self.journal.rows_of(gone.dirty))
-
     def test_ledger_knows_what_it_was_told(self):
         """More UUIDs than one query takes, and the same ones twice."""
         uuids = ['uuid-%d' % number for number in range(1200)]
