@@ -7,6 +7,8 @@ from typing import Any
 from oslo_config import cfg
 from oslo_db import options as db_options
 
+from nova_aggregate_mirror import exceptions
+
 GROUP = cfg.OptGroup(
     'aggregate_mirror',
     title='Mirroring of host aggregates to placement',
@@ -68,6 +70,49 @@ OPTS = [
              'which nobody can tell whether it still lives, is closed by '
              'others only after this time. Raise it when your load balancer '
              'lets requests run longer.'),
+    cfg.FloatOpt(
+        'sync_interval',
+        default=60.0, min=1.0, max=86400.0,
+        help='Seconds between two full syncs of the agent, which compare all '
+             'of nova with all of placement and repair what differs: it is '
+             'within this time that a recreated provider or another tool\'s '
+             'change is put right. Raise it when placement is to be asked '
+             'less often.'),
+    cfg.BoolOpt(
+        'prune',
+        default=True,
+        help='Whether the agent\'s full sync also removes associations that '
+             'are ours and no longer true. Without it only what the journal '
+             'knows is removed, and what another tool added wrongly stays.'),
+    cfg.FloatOpt(
+        'max_removed_share',
+        default=0.3, min=0.0, max=1.0,
+        help='A full sync that would remove more than ten associations, and '
+             'more than this share of all that are ours, removes nothing and '
+             'says so: it looks like a damaged or a wrong database. Raise it '
+             'for the time of a planned change of that size.'),
+    cfg.IntOpt(
+        'forget_after',
+        default=7 * 24 * 3600, min=60,
+        help='The journal remembers the UUID of a deleted aggregate until '
+             'placement was found empty of it for so many seconds, so that '
+             'a write that comes late is still recognized as ours.'),
+    cfg.IntOpt(
+        'leader_lease',
+        default=15, min=3, max=3600,
+        help='Of several agents one does the full syncs. When it has not '
+             'renewed its lease for so many seconds, another one takes over. '
+             'All of them mirror what is in the journal.'),
+    cfg.HostAddressOpt(
+        'metrics_host',
+        default='127.0.0.1',
+        help='The address on which the agent serves /metrics for Prometheus '
+             'and /healthz. There is no authentication: another address than '
+             'the loopback one shows the figures to whoever can reach it.'),
+    cfg.PortOpt(
+        'metrics_port',
+        default=9184,
+        help='The port of /metrics and /healthz. 0 serves neither.'),
     cfg.StrOpt(
         'missing_credentials',
         default='warn',
@@ -102,6 +147,25 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_group(copy.deepcopy(DATABASE_GROUP))
     if 'connection' not in conf[DATABASE_GROUP.name]:
         conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Read every option once; one that cannot be used gets its default.
+
+    :raises InvalidConfiguration: names each that has a value it cannot have
+    """
+    wrong = []
+    for group, options in list_opts():
+        for option in options:
+            try:
+                conf[group.name][option.dest]
+            except cfg.Error as exc:
+                wrong.append('[%s] %s: %s' % (group.name, option.dest, exc))
+                # Nova-api reads every option once more to log it, and would
+                # not start.
+                conf.set_override(option.dest, option.default, group.name)
+    if wrong:
+        raise exceptions.InvalidConfiguration('; '.join(wrong))
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:

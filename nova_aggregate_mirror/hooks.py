@@ -117,7 +117,7 @@ def install(conf: cfg.ConfigOpts) -> bool:
     api = compute_api.AggregateAPI
     if isinstance(api.placement_client, _MutableClient):
         return True
-    _check_options(conf)
+    mirror_conf.check(conf)
     nova_interface.check()
     hooks = load(conf)
     if not hooks:
@@ -131,21 +131,6 @@ def install(conf: cfg.ConfigOpts) -> bool:
              'nova-aggregate-mirror, hooks: %s',
              ', '.join(conf.aggregate_mirror.hooks))
     return True
-
-
-def _check_options(conf: cfg.ConfigOpts) -> None:
-    wrong = []
-    for group, options in mirror_conf.list_opts():
-        for option in options:
-            try:
-                conf[group.name][option.dest]
-            except cfg.Error as exc:
-                wrong.append('[%s] %s: %s' % (group.name, option.dest, exc))
-                # Nova-api reads every option once more to log it, and would
-                # not start.
-                conf.set_override(option.dest, option.default, group.name)
-    if wrong:
-        raise exceptions.InvalidConfiguration('; '.join(wrong))
 
 
 class _MutableClient(property):

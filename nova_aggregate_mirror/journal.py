@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is dirty, and which UUIDs ever were nova aggregates; both durable."""
+"""What is dirty, who works on it, and which UUIDs ever were aggregates."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
-import contextlib
+from collections.abc import Mapping
 import dataclasses
 import pathlib
+import random
 import threading
 import time
 from typing import Any
+from typing import TypeVar
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
-import sqlalchemy as sa
-from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import models
-from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.db import queries
 from nova_aggregate_mirror import owner as row_owner
 
-CHUNK = 500
+T = TypeVar('T')
+
+# A claim only spares others the work. It has to last longer than a batch, and
+# a claimant that died is seen by its lock, long before.
+CLAIM_SECONDS = 60.0
+# Between two attempts of a row that alone fails: double each time, up to this.
+LONGEST_BACKOFF = 30.0
+DEADLOCKS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,27 +49,41 @@ class Row:
     owner: str
     """Who runs the operation; empty once it was handed over."""
     created_at: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch, as are the other times."""
     attempts: int
     last_error: str
+    next_attempt_at: float = 0.0
+    claimant: str = ''
+    claimed_until: float = 0.0
 
 
 class Journal:
     """The journal and the ledger of one process.
 
+    Every method raises ``JournalUnavailable`` when the database cannot be
+    used; nothing was written then.
+
     :param conf: nova's configuration, with this package's options
     :param now: seconds since the epoch
+    :param jitter: between 0 and 1, to keep processes out of step
+    :param owner: who this process is, unless it is to find out
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 now: Callable[[], float] = time.time) -> None:
+                 now: Callable[[], float] = time.time,
+                 jitter: Callable[[], float] = random.random,
+                 owner: row_owner.Owner | None = None) -> None:
         self._conf = conf
         self._now = now
+        self._jitter = jitter
         self._mutex = threading.Lock()
         self._database: engine.Database | None = None
         self._entered: frozenset[str] = frozenset()
-        """UUIDs that this process has seen in the ledger, which keeps them."""
-        self._owner = row_owner.Owner(
+        """UUIDs that this process has seen in the ledger. They stay there
+        for as long as nova has them."""
+        self._to_hand_over: dict[int, str] = {}
+        """Rows whose hand-over the database refused, to the reason."""
+        self._owner = owner or row_owner.Owner(
             pathlib.Path(conf.state_path) / 'aggregate_mirror' / 'owners')
 
     def record(self, dirty: Dirty, aggregates: Iterable[str] = ()) -> Row:
@@ -73,40 +92,118 @@ class Journal:
         :param aggregates: UUIDs of nova aggregates that enter the ledger in
             the same transaction
         :returns: the row, which this process owns
-        :raises JournalUnavailable: when nothing was written
         """
-        aggregates = frozenset(aggregates)
-        with self._transaction() as connection:
-            token, now = self._owner.token(), self._now()
-            self._remember(connection, aggregates - self._entered)
-            inserted = connection.execute(sa.insert(models.dirty).values(
-                host=dirty.host or None, nodes=','.join(sorted(dirty.nodes)),
+        aggregates, now = frozenset(aggregates), self._now()
+        late = dict(self._to_hand_over)
+
+        def work(connection: Any) -> Row:
+            token = self._owner.token()
+            queries.remember(connection, aggregates - self._entered, now)
+            for row, error in late.items():
+                queries.hand_over(connection, row, error, now)
+            number = queries.insert(
+                connection, host=dirty.host or None,
+                nodes=','.join(sorted(dirty.nodes)),
                 aggregate_uuid=dirty.aggregate_uuid or None,
                 request_id=dirty.request_id, owner=token, created_at=now,
-                attempts=0, last_error=''))
-        self._entered |= aggregates
-        return Row(id=inserted.inserted_primary_key[0], dirty=dirty,
-                   owner=token, created_at=now, attempts=0, last_error='')
+                attempts=0, last_error='', next_attempt_at=now)
+            return Row(id=number, dirty=dirty, owner=token, created_at=now,
+                       attempts=0, last_error='', next_attempt_at=now)
 
-    def complete(self, ids: Iterable[int]) -> None:
-        """Close rows: placement shows what they were about."""
-        with self._transaction() as connection:
-            for chunk in _chunks(ids):
-                connection.execute(sa.delete(models.dirty).where(
-                    models.dirty.c.id.in_(chunk)))
+        row = self._run(work)
+        self._entered |= aggregates
+        for number in late:
+            self._to_hand_over.pop(number, None)
+        return row
+
+    def complete(self, ids: Iterable[int]) -> int:
+        """Close rows: placement shows what they were about.
+
+        :returns: how many were there; what somebody else closed counts for
+            them alone
+        """
+        ids = sorted(ids)
+        return self._run(lambda connection: queries.delete(connection, ids))
 
     def hand_over(self, row: int, error: str) -> None:
-        """Leave a row of ours to whoever converges it next."""
-        with self._transaction() as connection:
-            connection.execute(
-                sa.update(models.dirty).where(models.dirty.c.id == row).values(
-                    owner='', attempts=models.dirty.c.attempts + 1,
-                    last_error=error))
+        """Leave a row of ours to whoever converges it next.
+
+        If the database is away, the next ``record`` does it: until then
+        nobody else may close the row.
+        """
+        now = self._now()
+        self._to_hand_over[row] = error
+        self._run(lambda connection: queries.hand_over(
+            connection, row, error, now))
+        self._to_hand_over.pop(row, None)
+
+    def claim(self, limit: int) -> list[Row]:
+        """Take rows that are due, so that no other agent works on them.
+
+        Due is a row that may be closed, and one of which nobody here can tell
+        whether its operation still runs although it should have ended. A
+        claim is a compare-and-swap; that of a dead process counts for nothing,
+        and what this process claimed before it gets again.
+
+        :param limit: how many rows at most
+        """
+        now, token = self._now(), self._owner_token()
+        late = now - 2 * self._conf.aggregate_mirror.inline_timeout
+        alive: dict[str, bool] = {}
+
+        def works(claimant: str) -> bool:
+            if claimant not in alive:
+                alive[claimant] = not self._owner.is_dead(claimant)
+            return alive[claimant]
+
+        def wanted(row: Row) -> bool:
+            # A time further ahead than any that we would write was written
+            # before the clock was set back.
+            waits = now < row.next_attempt_at <= now + 2 * LONGEST_BACKOFF
+            claimed = (now < row.claimed_until <= now + CLAIM_SECONDS
+                       and row.claimant != token and works(row.claimant))
+            ended = (not row.owner or not works(row.owner)
+                     or (row.created_at < late
+                         and not self._owner.can_tell(row.owner)))
+            return ended and not waits and not claimed
+
+        def work(connection: Any) -> list[Row]:
+            due = [row for row in map(_row, queries.due(
+                connection, now, now + 2 * LONGEST_BACKOFF,
+                limit)) if wanted(row)][:limit]
+            taken = queries.claim(connection, due, token, now + CLAIM_SECONDS)
+            return [row for row in due if row.id in taken]
+
+        return self._run(work)
+
+    def retry_later(self, errors: Mapping[Row, str]) -> None:
+        """Give claimed rows back that failed by themselves; each waits."""
+        now = self._now()
+        later = {
+            row.id: (error, now + min(LONGEST_BACKOFF, 2.0 ** row.attempts)
+                     * (0.5 + 0.5 * self._jitter()))
+            for row, error in errors.items()}
+        self._run(lambda connection: queries.retry_later(connection, later))
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Give claimed rows back as they were: it was not their fault."""
+        ids = sorted(ids)
+        self._run(lambda connection: queries.release(connection, ids))
+
+    def retry_now(self, ids: Iterable[int]) -> int:
+        """Let rows be tried at once; tell how many there were."""
+        ids = sorted(ids)
+        return self._run(lambda connection: queries.retry_now(connection, ids))
 
     def rows(self) -> list[Row]:
         """Every row, oldest first."""
-        with self._transaction() as connection:
-            return _rows(connection, sa.true())
+        return self._run(lambda connection: [
+            _row(found) for found in queries.rows(connection)])
+
+    def backlog(self) -> tuple[int, float]:
+        """How many rows there are, and the age in seconds of the oldest."""
+        count, oldest = self._run(queries.backlog)
+        return count, max(0.0, self._now() - oldest) if count else 0.0
 
     def closable(self, rows: Iterable[Row]) -> list[Row]:
         """Those rows of which the operation has ended, so anyone may close.
@@ -115,7 +212,7 @@ class Journal:
         nobody can tell, so that its row waits for ``max_call_age``.
         """
         oldest = self._now() - self._conf.aggregate_mirror.max_call_age
-        with _translated():
+        with engine.translated():
             return [row for row in rows
                     if not row.owner or self._owner.is_dead(row.owner)
                     or (row.created_at < oldest
@@ -123,38 +220,71 @@ class Journal:
 
     def ledger(self) -> frozenset[str]:
         """Every UUID that is, or once was, a nova aggregate's."""
-        with self._transaction() as connection:
-            return frozenset(connection.scalars(
-                sa.select(models.ledger.c.aggregate_uuid)))
+        return self._run(queries.ledger)
 
     def known(self, aggregates: Iterable[str]) -> frozenset[str]:
         """Those of these UUIDs that are in the ledger."""
         wanted = frozenset(aggregates)
         if not wanted:
             return wanted
-        with self._transaction() as connection:
-            return _known(connection, wanted)
+        return self._run(lambda connection: queries.known(connection, wanted))
 
     def remember(self, aggregates: Iterable[str]) -> None:
         """Enter UUIDs of nova aggregates into the ledger."""
-        wanted = frozenset(aggregates)
+        wanted, now = frozenset(aggregates), self._now()
         if not wanted <= self._entered:
-            with self._transaction() as connection:
-                self._remember(connection, wanted)
+            self._run(lambda connection: queries.remember(
+                connection, wanted, now))
             self._entered |= wanted
 
-    def _remember(self, connection: Any, aggregates: frozenset[str]) -> None:
-        for uuid in sorted(aggregates - _known(connection, aggregates)):
-            # On a server another controller may enter the same one meanwhile;
-            # a savepoint keeps that from undoing the whole transaction.
-            with contextlib.suppress(db_exc.DBDuplicateEntry), \
-                    connection.begin_nested():
-                connection.execute(sa.insert(models.ledger).values(
-                    aggregate_uuid=uuid, created_at=self._now()))
+    def emptied(self, empty: Iterable[str], others: Iterable[str]) -> int:
+        """Note which UUIDs placement was just found empty of.
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[Any]:
-        with _translated():
+        :param empty: UUIDs that nova does not have and placement neither;
+            after ``forget_after`` seconds of that they leave the ledger
+        :param others: UUIDs of which that is not so
+        :returns: how many left
+        """
+        empty, others, now = frozenset(empty), frozenset(others), self._now()
+        before = now - self._conf.aggregate_mirror.forget_after
+        forgotten = self._run(lambda connection: queries.emptied(
+            connection, empty, others, now, before))
+        self._entered -= forgotten
+        return len(forgotten)
+
+    def lease(self, name: str) -> tuple[str, int, float] | None:
+        """Holder, renewals and seconds of a lease; None if nobody ever led."""
+        return self._run(lambda connection: queries.lease(connection, name))
+
+    def take_lease(self, name: str, seen: tuple[str, int, float] | None,
+                   seconds: float) -> bool:
+        """Take or renew a lease if it is still as it was seen."""
+        token = self._owner_token()
+        return self._run(lambda connection: queries.take_lease(
+            connection, name, seen, token, seconds))
+
+    def leave_lease(self, name: str) -> None:
+        """Let another one lead at once, if this process does."""
+        token = self._owner_token()
+        self._run(lambda connection: queries.leave_lease(
+            connection, name, token))
+
+    def holds(self, lease: tuple[str, int, float] | None) -> bool:
+        """Whether a lease is this process's own."""
+        return lease is not None and self._owner.is_mine(lease[0])
+
+    def is_dead(self, holder: str) -> bool:
+        """Whether the process behind a name is known to be dead."""
+        with engine.translated():
+            return self._owner.is_dead(holder)
+
+    def _owner_token(self) -> str:
+        with engine.translated():
+            return self._owner.token()
+
+    def _run(self, work: Callable[[Any], T]) -> T:
+        """Do something in one transaction, again if it met a deadlock."""
+        with engine.translated():
             with self._mutex:
                 # Not before it is known to be usable, so that an outage at
                 # the first call does not last.
@@ -162,42 +292,24 @@ class Journal:
                     database = engine.Database(self._conf)
                     database.prepare()
                     self._database = database
-            with self._database.transaction() as connection:
-                yield connection
+            for _attempt in range(DEADLOCKS):
+                try:
+                    with self._database.transaction() as connection:
+                        return work(connection)
+                except db_exc.DBDeadlock as exc:
+                    # Servers undo one of two transactions that wait for each
+                    # other, and Galera does at commit.
+                    error = exc
+            raise error
 
 
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (db_exc.DBError, db_exc.CantStartEngineError,
-            sa_exc.SQLAlchemyError, OSError, ImportError) as exc:
-        lines = str(exc).strip().splitlines()
-        raise exceptions.JournalUnavailable(
-            'the journal could not be used: %s: %s'
-            % (type(exc).__name__, lines[0] if lines else '')) from exc
-
-
-def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    ordered = sorted(values)
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start:start + CHUNK]
-
-
-def _known(connection: Any, aggregates: Iterable[str]) -> frozenset[str]:
-    column = models.ledger.c.aggregate_uuid
-    return frozenset(
-        uuid for chunk in _chunks(aggregates) for uuid in
-        connection.scalars(sa.select(column).where(column.in_(chunk))))
-
-
-def _rows(connection: Any, where: Any) -> list[Row]:
-    query = sa.select(models.dirty).where(where).order_by(models.dirty.c.id)
-    return [Row(id=row.id, owner=row.owner, created_at=row.created_at,
-                attempts=row.attempts, last_error=row.last_error,
-                dirty=Dirty(host=row.host or '',
-                            nodes=frozenset(filter(None,
-                                                   row.nodes.split(','))),
-                            aggregate_uuid=row.aggregate_uuid or '',
-                            request_id=row.request_id))
-            for row in connection.execute(query)]
+def _row(found: Any) -> Row:
+    return Row(id=found.id, owner=found.owner, created_at=found.created_at,
+               attempts=found.attempts, last_error=found.last_error,
+               next_attempt_at=found.next_attempt_at, claimant=found.claimant,
+               claimed_until=found.claimed_until,
+               dirty=Dirty(host=found.host or '',
+                           nodes=frozenset(filter(None,
+                                                  found.nodes.split(','))),
+                           aggregate_uuid=found.aggregate_uuid or '',
+                           request_id=found.request_id))

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must change in placement for it to mirror nova: pure, no I/O."""
 
+from collections.abc import Iterable
 import dataclasses
 
 from nova_aggregate_mirror import source
+
+ALWAYS_SAFE = 10
+"""So many removals in one sync are never too many."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -54,6 +58,31 @@ def compute(desired: source.Memberships, current: source.Memberships,
     changes = (change(provider, desired[provider], current[provider], owned)
                for provider in sorted(desired.keys() & current.keys()))
     return [wanted for wanted in changes if wanted]
+
+
+def check_safe(changes: Iterable[Change], current: source.Memberships,
+               desired: source.Memberships, owned: frozenset[str],
+               max_removed_share: float) -> str:
+    """Why the removals in a plan look like a damaged or a wrong database.
+
+    :param max_removed_share: of the associations that are ours, between 0 and
+        1; up to ten removals are always safe
+    :returns: the reason with its figures; empty when there is none
+    """
+    removed = sum(len(change.remove) for change in changes)
+    if not removed:
+        return ''
+    if not any(desired.values()):
+        # An empty answer from nova looks exactly like "remove everything".
+        return ('nova says that no host is in any aggregate; %d associations '
+                'would be removed' % removed)
+    ours = sum(len(current[provider] & owned)
+               for provider in desired.keys() & current.keys())
+    if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
+        return ('%.2f%% of the associations would be removed, which is over '
+                '%.2f%% (%d of %d)' % (100 * removed / ours,
+                                       100 * max_removed_share, removed, ours))
+    return ''
 
 
 def pending(desired: source.Memberships,

@@ -2,6 +2,7 @@
 """Makes placement right as nova is now: some hosts, or all of it."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 import dataclasses
 
@@ -23,8 +24,12 @@ class Sync:
 
     outcome: converge.Outcome
     nova: mirror_source.Nova
-    stale: tuple[plan.Change, ...]
+    drift: int
+    """Associations that were missing or stale, as the comparison saw it."""
+    stale: tuple[plan.Change, ...] = ()
     """Associations of ours that nova does not have, left as they are."""
+    refused: str = ''
+    """Why nothing was removed although it should have been."""
 
 
 class Reconciler:
@@ -47,6 +52,17 @@ class Reconciler:
         outcome = self.converge((row.dirty for row in rows), always=True)
         self._journal.complete(row.id for row in rows
                                if row.dirty not in outcome.unfinished)
+        return outcome
+
+    def drain(self, rows: Collection[mirror_journal.Row]) -> converge.Outcome:
+        """Converge what these rows are about; close those that may be closed.
+
+        A row whose operation may still run is converged and kept.
+        """
+        closable = self._journal.closable(rows)
+        outcome = self.close(closable)
+        outcome.add(self.converge(
+            row.dirty for row in rows if row not in closable))
         return outcome
 
     def converge(self, dirty: Iterable[mirror_journal.Dirty], *,
@@ -73,27 +89,30 @@ class Reconciler:
                     self._source, self._report, one, always))
         return outcome
 
-    def sync(self, say: Callable[[str], object] = lambda line: None) -> Sync:
-        """Converge every journalled host, then add whatever else is missing.
+    def sync(self, rows: Collection[mirror_journal.Row] = (),
+             max_removed_share: float | None = None,
+             say: Callable[[str], object] = lambda line: None) -> Sync:
+        """Compare everything, and converge each host that differs.
 
-        1. journal: what is dirty, converged both ways
+        1. the journal's rows that were handed in, both ways
         2. placement: every provider and its aggregates
         3. nova: every host, read after placement
         4. plan: which hosts differ; only a hint
-        5. converge each of those hosts, and remove nothing
+        5. converge each of those hosts
+        6. the ledger: which UUIDs placement is empty of
 
+        :param rows: of the journal, to drain first
+        :param max_removed_share: also remove what is ours and no longer
+            true, unless that is more than this share of all; None only adds
         :param say: is told each step, for a person who waits
         :raises MirrorError: when placement, nova or the journal cannot be
             read at all; nothing was changed then except by step 1
         """
-        rows = self._journal.rows()
-        say('Journal: %d operations to mirror' % len(rows))
-        closable = self._journal.closable(rows)
-        outcome = self.close(closable)
-        outcome.add(self.converge(
-            row.dirty for row in rows if row not in closable))
+        outcome = self.drain(rows)
+        ledger = self._journal.ledger()
         say('Reading placement')
-        current = self._report.memberships(self._source.aggregates())
+        aggregates = frozenset(self._source.aggregates())
+        current = self._report.memberships(aggregates, ledger - aggregates)
         say('Reading nova; placement has %d providers' % len(current))
         nova = self._source.read_all()
         if nova.nodes and not current:
@@ -101,15 +120,33 @@ class Reconciler:
                 'placement has no resource provider at all while nova has %d '
                 'compute nodes; is this the right placement? %s'
                 % (len(nova.nodes), self._report.endpoint()))
-        owned = frozenset(nova.aggregates) | self._journal.ledger()
+        owned = frozenset(nova.aggregates) | ledger
         changes = plan.compute(nova.desired(), current, owned)
         say('Nova has %d compute nodes in %d aggregates; %d providers differ'
             % (len(nova.nodes), len(nova.aggregates), len(changes)))
+        refused, prune = '', max_removed_share is not None
+        if max_removed_share is not None:
+            refused = plan.check_safe(changes, current, nova.desired(), owned,
+                                      max_removed_share)
+            prune = not refused
         outcome.add(self.converge(
             (mirror_journal.Dirty(host=nova.nodes[change.provider])
-             for change in changes if change.add), prune=False))
+             for change in changes if change.add or prune), prune=prune))
         outcome.pending |= {node: nova.nodes[node] for node
                             in plan.pending(nova.desired(), current)}
-        return Sync(outcome, nova, stale=tuple(
-            dataclasses.replace(change, add=())
-            for change in changes if change.remove))
+        self._journal.emptied(*_emptied(ledger, nova, current))
+        return Sync(
+            outcome, nova, refused=refused,
+            drift=sum(len(change.add) + len(change.remove)
+                      for change in changes),
+            stale=() if prune else tuple(
+                dataclasses.replace(change, add=())
+                for change in changes if change.remove))
+
+
+def _emptied(ledger: frozenset[str], nova: mirror_source.Nova,
+             current: mirror_source.Memberships
+             ) -> tuple[frozenset[str], frozenset[str]]:
+    """Ledgered UUIDs that neither nova nor placement has, and the others."""
+    present = frozenset(nova.aggregates).union(*current.values())
+    return ledger - present, ledger & present

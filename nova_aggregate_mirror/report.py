@@ -26,6 +26,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import translation
 
 MICROVERSION = '1.36'
+# UUIDs in one query: 2 KB, where servers' limits begin at 4.
+MANY = 50
 _GROUP = 'placement'
 # More threads than this at once connect anew for each request.
 _KEPT_CONNECTIONS = 64
@@ -109,20 +111,41 @@ class ReportClient:
         """Read the UUIDs of all resource providers."""
         return answers.providers(*self._call('GET', '/resource_providers'))
 
-    def members(self, aggregate: str) -> frozenset[str]:
-        """Read the UUIDs of the providers that are in an aggregate."""
-        query = urllib.parse.urlencode({'member_of': aggregate})
+    def probe(self) -> None:
+        """Ask for a provider that nobody has: does placement answer?
+
+        :raises MirrorError: it does not.
+        """
+        answers.providers(*self._call('GET', '/resource_providers?uuid='
+                                      '00000000-0000-0000-0000-000000000000'))
+
+    def members(self, *aggregates: str) -> frozenset[str]:
+        """Read the UUIDs of the providers that are in any of these.
+
+        :param aggregates: one at least, and not more than ``MANY``
+        """
+        which = aggregates[0] if len(aggregates) == 1 else (
+            'in:' + ','.join(aggregates))
+        query = urllib.parse.urlencode({'member_of': which}, safe=':,')
         return answers.providers(
             *self._call('GET', '/resource_providers?' + query))
 
-    def memberships(self, aggregates: Iterable[str]
+    def memberships(self, aggregates: Iterable[str],
+                    unlikely: Iterable[str] = ()
                     ) -> Mapping[str, frozenset[str]]:
         """Read which of these aggregates each provider is in.
 
+        :param unlikely: more of them, of which it is expected that no
+            provider is in any, so that many are asked for at once
         :returns: every provider, also those that are in none of them
         """
         found: dict[str, set[str]] = {
             provider: set() for provider in self.providers()}
+        rare = sorted(set(unlikely))
+        for many in (rare[start:start + MANY]
+                     for start in range(0, len(rare), MANY)):
+            if self.members(*many):
+                aggregates = [*aggregates, *many]
         for aggregate in sorted(set(aggregates)):
             for provider in self.members(aggregate):
                 # One that was created since the list was read.

@@ -142,9 +142,10 @@ class NovaAndPlacement(fixtures.Fixture):
     def sync(self) -> reconciler.Sync:
         """Sync all, as a process of its own with nova's configuration."""
         conf.register_opts(CONF)
+        kept = journal.Journal(CONF)
         return reconciler.Reconciler(
-            journal.Journal(CONF), database.DatabaseSource(),
-            report.ReportClient(CONF)).sync()
+            kept, database.DatabaseSource(),
+            report.ReportClient(CONF)).sync(kept.rows())
 
     def warnings(self, logger: str = OURS) -> list[str]:
         """Messages at WARNING or above since the last operation began."""

@@ -42,8 +42,9 @@ def placement_sync_aggregates() -> int:
     client.check_credentials()
     source = database.DatabaseSource(
         cells.bounded(CONF.aggregate_mirror.cell_timeout))
+    kept = journal.Journal(CONF)
     return sync_aggregates.run(
-        reconciler.Reconciler(journal.Journal(CONF), source, client),
+        reconciler.Reconciler(kept, source, client), kept,
         verbose=CONF.command.verbose)
 
 

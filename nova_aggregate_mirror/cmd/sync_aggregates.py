@@ -12,6 +12,7 @@ Exit status, the lowest that applies:
     4  a member host has no host mapping
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet
+    8  so much would have been removed that nothing was
   255  nova's database, the journal or the configuration could not be used
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 import sys
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import reconciler
 
 OK = 0
@@ -27,19 +29,25 @@ NOT_UPDATED = 3
 NOT_MAPPED = 4
 NO_NODE = 5
 NO_PROVIDER = 6
+REFUSED = 8
 COULD_NOT_RUN = 255
 
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
 RESTART = 'restart nova-compute on that host'
 
 
-def run(mirror: reconciler.Reconciler, verbose: bool = False) -> int:
+def run(mirror: reconciler.Reconciler, journal: mirror_journal.Journal,
+        max_removed_share: float | None = None, verbose: bool = False) -> int:
     """Sync, print what happened, and tell the exit status.
 
+    :param max_removed_share: see ``Reconciler.sync``
     :raises MirrorError: when nova or the journal could not be read at all
     """
+    say = print if verbose else lambda line: None
     try:
-        result = mirror.sync(say=print if verbose else lambda line: None)
+        rows = journal.rows()
+        say('Journal: %d operations to mirror' % len(rows))
+        result = mirror.sync(rows, max_removed_share, say)
     except (exceptions.NovaUnavailable, exceptions.JournalUnavailable):
         raise
     except exceptions.MirrorError as exc:
@@ -94,6 +102,11 @@ def _faults(result: reconciler.Sync) -> Iterator[tuple[int, str]]:
         yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (host, DISCOVER)
     for host in nova.nodeless():
         yield NO_NODE, 'Host %s has no compute node: %s' % (host, RESTART)
+    if result.refused:
+        yield REFUSED, ('Nothing was removed: %s. If that is right, raise '
+                        '[aggregate_mirror] max_removed_share for this time; '
+                        'if not, look at nova\'s database'
+                        % result.refused)
     for name, reason in nova.cells_down.items():
         yield NO_NODE, ('Cell %s did not answer: %s; its hosts were left as '
                         'they are' % (name, reason))

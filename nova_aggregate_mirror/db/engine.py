@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens the journal's database: oslo.db, and what SQLite needs besides."""
 
+from collections.abc import Iterator
 import contextlib
 import inspect
 import os
@@ -8,6 +9,7 @@ import pathlib
 from typing import Any
 
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
@@ -16,6 +18,19 @@ from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import exceptions
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn whatever a database or its files raise into JournalUnavailable."""
+    try:
+        yield
+    except (db_exc.DBError, db_exc.CantStartEngineError,
+            sa.exc.SQLAlchemyError, OSError, ImportError) as exc:
+        lines = str(exc).strip().splitlines()
+        raise exceptions.JournalUnavailable(
+            'the journal could not be used: %s: %s'
+            % (type(exc).__name__, lines[0] if lines else '')) from exc
 
 
 class Database:

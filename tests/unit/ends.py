@@ -56,14 +56,19 @@ class Placement:
         return report.Provider(uuid=provider.uuid, aggregates=aggregates,
                                generation=self.generations[provider.uuid])
 
-    def members(self, aggregate: str) -> frozenset[str]:
-        self._ask('MEMBERS', aggregate)
-        return frozenset(provider for provider, aggregates
-                         in self.aggregates.items() if aggregate in aggregates)
+    def members(self, *aggregates: str) -> frozenset[str]:
+        self._ask('MEMBERS', ','.join(aggregates))
+        return frozenset(
+            provider for provider, found in self.aggregates.items()
+            if found & set(aggregates))
 
-    def memberships(self, aggregates: Iterable[str]) -> source.Memberships:
+    def probe(self) -> None:
+        self._ask('PROBE', '')
+
+    def memberships(self, aggregates: Iterable[str],
+                    unlikely: Iterable[str] = ()) -> source.Memberships:
         self._ask('LIST', '')
-        wanted = set(aggregates)
+        wanted = {*aggregates, *unlikely}
         return {provider: frozenset(found & wanted)
                 for provider, found in self.aggregates.items()}
 

@@ -14,31 +14,34 @@ class TestSync(ends.TestCase):
         for node in self.nova.nodes:
             self.placement.create(node)
 
+    def sync(self, **kwargs):
+        return self.reconciler.sync(self.journal.rows(), **kwargs)
+
     def test_missing_associations_are_added(self):
         """Whatever the reason, a sync finds what placement lacks."""
-        self.reconciler.sync()
+        self.sync()
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
 
     def test_in_sync_nothing_is_written(self):
         """A second sync makes no write, and no read of single providers."""
-        self.reconciler.sync()
+        self.sync()
         self.log.clear()
-        result = self.reconciler.sync()
+        result = self.sync()
         self.assertEqual([('LIST', ''), ('TRUTH', '')], self.log)
         self.assertEqual([], result.outcome.changes)
 
     def test_stale_association_is_reported_and_left(self):
         """This sync removes only what the journal knows."""
         self.placement.create('n3', 'a', 'foreign')
-        result = self.reconciler.sync()
+        result = self.sync()
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n3'])
         self.assertEqual(['n3: -a'], [str(one) for one in result.stale])
 
     def test_provider_that_lacks_one_keeps_the_stale_one(self):
         """Also where something is added nothing is removed."""
         self.placement.create('n1', 'b')
-        self.reconciler.sync()
+        self.sync()
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
 
     def test_journalled_host_is_converged_both_ways(self):
@@ -46,7 +49,7 @@ class TestSync(ends.TestCase):
         self.placement.create('n3', 'a')
         row = self.record('h3', ['n3'])
         self.journal.hand_over(row.id, 'refused')
-        self.reconciler.sync()
+        self.sync()
         self.assertEqual(set(), self.placement.aggregates['n3'])
         self.assertEqual([], self.journal.rows())
 
@@ -54,7 +57,7 @@ class TestSync(ends.TestCase):
         """Rule 2: only its own process may close it."""
         self.placement.create('n3', 'a')
         row = self.record('h3', ['n3'])
-        self.reconciler.sync()
+        self.sync()
         self.assertEqual(set(), self.placement.aggregates['n3'])
         self.assertEqual([row], self.journal.rows())
 
@@ -63,12 +66,12 @@ class TestSync(ends.TestCase):
         self.placement.create('n3', 'gone')
         row = self.record(aggregate='gone')
         self.journal.hand_over(row.id, 'refused')
-        self.reconciler.sync()
+        self.sync()
         self.assertEqual(set(), self.placement.aggregates['n3'])
 
     def test_placement_is_read_before_nova(self):
         """Rule 7: what nova commits in between is missing at the worst."""
-        self.reconciler.sync()
+        self.sync()
         self.assertLess(self.log.index(('LIST', '')),
                         self.log.index(('TRUTH', '')))
 
@@ -83,7 +86,7 @@ class TestSync(ends.TestCase):
             return answer
 
         self.nova.read_all = slow
-        self.reconciler.sync()
+        self.sync()
         self.assertNotIn(('PUT', 'n1'), self.log)
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
 
@@ -99,7 +102,7 @@ class TestSync(ends.TestCase):
         """It is reported with its host, if nova wants it anywhere."""
         del self.placement.aggregates['n2']
         del self.placement.aggregates['n3']
-        result = self.reconciler.sync()
+        result = self.sync()
         self.assertEqual({'n2': 'h2'}, result.outcome.pending)
 
     def test_many_rows_are_converged_in_batches(self):
@@ -108,7 +111,7 @@ class TestSync(ends.TestCase):
             self.nova.nodes['m%d' % number] = 'many%d' % number
             self.placement.create('m%d' % number)
             self.nova.hosts_of['a'].add('many%d' % number)
-        self.reconciler.sync()
+        self.sync()
         self.assertEqual({'a'}, self.placement.aggregates['m449'])
         self.assertEqual({'a'}, self.placement.aggregates['m0'])
         self.assertGreater(self.log.count(('TRUTH', '')), 5)

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrors what the journal holds every second, and everything now and then."""
+
+from collections.abc import Callable
+import contextlib
+import threading
+import time
+from typing import Protocol
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import converge
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import lease as mirror_lease
+from nova_aggregate_mirror import reconciler as mirror_reconciler
+from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import source as mirror_source
+
+LOG = logging.getLogger(__name__)
+
+# Rows in one go: what a SIGTERM waits for, and what one claim covers.
+BATCH = 50
+DRAIN_INTERVAL = 1.0
+LEASE = 'sync'
+
+
+class Figures(Protocol):
+    """Where an agent leaves its figures; see ``metrics``."""
+
+    def journal(self, pending: int, oldest: float) -> None:
+        """Rows in the journal, and the age of the oldest in seconds."""
+
+    def drained(self, result: str, seconds: float, added: int,
+                removed: int) -> None:
+        """One batch of the journal was worked on."""
+
+    def synced(self, result: str, seconds: float, added: int = 0,
+               removed: int = 0, drift: int = 0,
+               refused: bool = False) -> None:
+        """One full sync ended."""
+
+    def leading(self, leads: bool) -> None:
+        """Whether this agent does the full syncs."""
+
+    def beat(self, loop: str) -> None:
+        """This loop is alive."""
+
+
+class Drain:
+    """Mirrors what is due in the journal."""
+
+    def __init__(self, journal: mirror_journal.Journal,
+                 source: mirror_source.Source,
+                 report: mirror_report.ReportClient, figures: Figures,
+                 now: Callable[[], float] = time.monotonic) -> None:
+        self._journal = journal
+        self._source = source
+        self._report = report
+        self._reconciler = mirror_reconciler.Reconciler(
+            journal, source, report)
+        self._figures = figures
+        self._now = now
+        self._away = ''
+        """Why nothing can be mirrored at all; empty when it can."""
+
+    def step(self) -> bool:
+        """Mirror one batch; whether there may be more to do at once.
+
+        While placement or nova is away one request asks whether it is back.
+        The rows are not touched meanwhile: it is not their fault.
+
+        :raises JournalUnavailable: when the journal cannot be used
+        """
+        pending, oldest = self._journal.backlog()
+        self._figures.journal(pending, oldest)
+        if not pending or (self._away and not self._answers()):
+            return False
+        rows = self._journal.claim(BATCH)
+        if not rows:
+            return False
+        start = self._now()
+        outcome = self._reconciler.drain(rows)
+        left = self._give_back(rows, outcome)
+        self._figures.drained(
+            'unavailable' if self._away else 'failure' if left else 'success',
+            self._now() - start, *_counts(outcome))
+        return not left and len(rows) == BATCH
+
+    def _give_back(self, rows: list[mirror_journal.Row],
+                   outcome: converge.Outcome) -> bool:
+        """Leave what is not closed to a later step; whether there is any."""
+        failed = {row: str(outcome.unfinished[row.dirty]) for row in rows
+                  if row.dirty in outcome.unfinished}
+        if failed and not self._answers():
+            self._journal.release(row.id for row in rows)
+            return True
+        for row, error in sorted(failed.items(), key=lambda one: one[0].id):
+            LOG.warning('%s (request %s) is not mirrored yet: %s',
+                        _subject(row), row.dirty.request_id or '-', error)
+        closable = self._journal.closable(rows)
+        failed.update({row: 'its operation may still run on another host'
+                       for row in rows
+                       if row not in closable and row not in failed})
+        self._journal.retry_later(failed)
+        return bool(failed)
+
+    def _answers(self) -> bool:
+        """Whether placement and nova's database answer at all."""
+        away = ''
+        try:
+            self._report.probe()
+            self._source.place(0)
+        except exceptions.MirrorError as exc:
+            away = str(exc)
+        if away and not self._away:
+            LOG.warning('Nothing can be mirrored; the journal keeps it: %s',
+                        away)
+        elif self._away and not away:
+            LOG.info('Placement and nova answer again')
+        self._away = away
+        return not away
+
+
+class Sync:
+    """Compares everything, if this agent leads and it is time."""
+
+    def __init__(self, conf: cfg.ConfigOpts,
+                 reconciler: mirror_reconciler.Reconciler, figures: Figures,
+                 now: Callable[[], float] = time.monotonic) -> None:
+        self._conf = conf
+        self._reconciler = reconciler
+        self._figures = figures
+        self._now = now
+        self._due = now()
+        self._trouble = ''
+
+    def step(self) -> mirror_reconciler.Sync | None:
+        """Run a full sync when it is due, and say what it found."""
+        start = self._now()
+        if start < self._due:
+            return None
+        options = self._conf.aggregate_mirror
+        self._due = start + options.sync_interval
+        try:
+            result = self._reconciler.sync(
+                max_removed_share=(options.max_removed_share
+                                   if options.prune else None))
+        except exceptions.MirrorError as exc:
+            self._say('The full sync could not compare: %s' % exc)
+            self._figures.synced('failure', self._now() - start)
+            return None
+        self._tell(result, self._now() - start)
+        return result
+
+    def _tell(self, result: mirror_reconciler.Sync, seconds: float) -> None:
+        outcome = result.outcome
+        added, removed = _counts(outcome)
+        if outcome.changes:
+            LOG.info('Full sync: %d associations added, %d removed in %.1f '
+                     'seconds', added, removed, seconds)
+        troubles = ['%s: %s' % failed
+                    for failed in sorted(outcome.failed.items())]
+        if result.refused:
+            LOG.error('Full sync: nothing was removed: %s. If that is right, '
+                      'raise [aggregate_mirror] max_removed_share for a '
+                      'while; if not, look at nova\'s database',
+                      result.refused)
+        self._say('; '.join(troubles))
+        self._figures.synced(
+            'failure' if troubles else 'success', seconds, added, removed,
+            result.drift, bool(result.refused))
+
+    def _say(self, trouble: str) -> None:
+        """Log what is wrong once, not at every sync."""
+        if trouble and trouble != self._trouble:
+            LOG.warning('Full sync: %s', trouble)
+        elif self._trouble and not trouble:
+            LOG.info('Full sync: everything could be mirrored again')
+        self._trouble = trouble
+
+
+class Agent:
+    """The two loops, each in a thread of its own, and who may do what.
+
+    :param drain: mirrors what the journal holds
+    :param sync: compares everything
+    :param lease: whose holder runs ``sync``
+    """
+
+    def __init__(self, drain: Drain, sync: Sync, lease: mirror_lease.Lease,
+                 figures: Figures) -> None:
+        self._drain = drain
+        self._sync = sync
+        self._lease = lease
+        self._figures = figures
+        self._stop = threading.Event()
+        self._leads = False
+        self._journal_away = ''
+        self._threads = [
+            threading.Thread(target=self._loop, name=name, args=(name, step))
+            for name, step in (('drain', self._drain_step),
+                               ('lease', self._lease_step),
+                               ('sync', self._sync_step))]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Finish the step in hand, and let another agent lead."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self._leads:
+            try:
+                self._lease.leave()
+            except exceptions.JournalUnavailable as exc:
+                LOG.info('The lease runs out by itself: %s', exc)
+
+    def _loop(self, name: str, step: Callable[[], bool]) -> None:
+        while not self._stop.is_set():
+            again = False
+            try:
+                again = step()
+            except Exception:
+                # One surprise must not end the process that repairs.
+                LOG.exception('The %s loop failed; it goes on', name)
+            self._figures.beat(name)
+            if not again:
+                self._stop.wait(DRAIN_INTERVAL)
+
+    def _drain_step(self) -> bool:
+        away, again = '', False
+        try:
+            again = self._drain.step()
+        except exceptions.JournalUnavailable as exc:
+            away = str(exc)
+        if away and not self._journal_away:
+            LOG.error('What is in the journal cannot be mirrored: %s', away)
+        elif self._journal_away and not away:
+            LOG.info('The journal can be used again')
+        self._journal_away = away
+        return again
+
+    def _lease_step(self) -> bool:
+        leads = False
+        # What is wrong with the journal, the other loop says.
+        with contextlib.suppress(exceptions.JournalUnavailable):
+            leads = self._lease.step()
+        if leads != self._leads:
+            LOG.info('This agent %s the full syncs',
+                     'does' if leads else 'no longer does')
+        self._leads = leads
+        self._figures.leading(leads)
+        return False
+
+    def _sync_step(self) -> bool:
+        if self._leads:
+            self._sync.step()
+        return False
+
+
+def _counts(outcome: converge.Outcome) -> tuple[int, int]:
+    return (sum(len(change.add) for change in outcome.changes),
+            sum(len(change.remove) for change in outcome.changes))
+
+
+def _subject(row: mirror_journal.Row) -> str:
+    if row.dirty.host:
+        return 'Host %s' % row.dirty.host
+    return 'Deleted aggregate %s' % row.dirty.aggregate_uuid

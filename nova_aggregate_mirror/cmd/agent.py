@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nova-aggregate-mirror-agent``: keeps placement equal to nova."""
+
+from collections.abc import Sequence
+import signal
+import sys
+
+from nova.conf import CONF
+from nova import config as nova_config
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.cmd import manage
+from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror import conf as mirror_conf
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import lease
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
+
+LOG = logging.getLogger(__name__)
+
+PROGRAM = 'nova-aggregate-mirror-agent'
+
+# A database or a catalog that is away is said once, by the agent itself.
+AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
+                'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+ONCE = cfg.BoolOpt(
+    'once', default=False,
+    help='Mirror what is in the journal, compare everything once, print what '
+         'was changed and end with the exit status of '
+         '"nova-aggregate-mirror-manage placement sync_aggregates", as from a '
+         'timer. Whether stale associations are removed is said by '
+         '[aggregate_mirror] prune.')
+
+
+def _build(journal: mirror_journal.Journal,
+           figures: agent.Figures) -> agent.Agent:
+    options = CONF.aggregate_mirror
+    source = database.DatabaseSource(cells.bounded(options.cell_timeout))
+    return agent.Agent(
+        # An agent that waits long for one request is late when placement is
+        # back.
+        agent.Drain(journal, source, report.ReportClient(
+            CONF, request_timeout=options.inline_timeout), figures),
+        agent.Sync(CONF, reconciler.Reconciler(
+            journal, source, report.ReportClient(CONF)), figures),
+        lease.Lease(journal, agent.LEASE, options.leader_lease), figures)
+
+
+def _run_once() -> int:
+    options = CONF.aggregate_mirror
+    journal = mirror_journal.Journal(CONF)
+    return sync_aggregates.run(
+        reconciler.Reconciler(
+            journal,
+            database.DatabaseSource(cells.bounded(options.cell_timeout)),
+            report.ReportClient(CONF)), journal,
+        options.max_removed_share if options.prune else None)
+
+
+def _serve() -> int:
+    try:
+        from nova_aggregate_mirror import metrics
+    except ImportError as exc:
+        raise exceptions.InvalidConfiguration(
+            '%s: install what the agent needs, pip install '
+            '"nova-aggregate-mirror[agent]"' % exc) from exc
+    options = CONF.aggregate_mirror
+    figures = metrics.Metrics()
+    server = None
+    if options.metrics_port:
+        server = metrics.serve(figures, options.metrics_host,
+                               options.metrics_port)
+    journal = mirror_journal.Journal(CONF)
+    # Blocked in every thread that is started from here on: this one waits.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    running = _build(journal, figures)
+    running.start()
+    LOG.info('Started; a full sync every %g seconds', options.sync_interval)
+    while signal.sigwait(SIGNALS) == signal.SIGHUP:
+        LOG.info('SIGHUP: reading the configuration again')
+        running.stop()
+        _reload()
+        running = _build(journal, figures)
+        running.start()
+    LOG.info('Stopping when the change in hand is done')
+    running.stop()
+    if server:
+        server.close()
+    return 0
+
+
+def _reload() -> None:
+    if not CONF.reload_config_files():
+        LOG.error('The configuration cannot be read; it stays as it was')
+    try:
+        mirror_conf.check(CONF)
+        report.ReportClient(CONF).check_credentials()
+    except exceptions.MirrorError as exc:
+        LOG.error('The configuration cannot be used: %s', exc)
+
+
+def _configure(argv: Sequence[str]) -> None:
+    mirror_conf.register_opts(CONF)
+    CONF.register_cli_opt(ONCE)
+    nova_config.parse_args([PROGRAM, *argv], init_rpc=False)
+    logging.set_defaults(
+        default_log_levels=logging.get_default_log_levels() + (
+            manage.QUIET if CONF.once and not CONF.debug else AGENT_LEVELS))
+    logging.setup(CONF, 'nova')
+    mirror_conf.check(CONF)
+    if not CONF.api_database.connection:
+        raise exceptions.InvalidConfiguration(
+            'there is no [api_database] connection in the configuration that '
+            'was read; name nova-api\'s nova.conf with --config-file')
+    report.ReportClient(CONF).check_credentials()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM, or once.
+
+    :returns: 0, or with ``--once`` the exit status of the command; 255 when
+        it could not run at all
+    """
+    try:
+        _configure(sys.argv[1:] if argv is None else argv)
+        return _run_once() if CONF.once else _serve()
+    except cfg.Error as exc:
+        print('%s: the configuration cannot be used: %s' % (PROGRAM, exc),
+              file=sys.stderr)
+    except exceptions.MirrorError as exc:
+        print('%s: %s' % (PROGRAM, exc), file=sys.stderr)
+    except KeyboardInterrupt:
+        return manage.INTERRUPTED
+    return manage.COULD_NOT_RUN

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statements of the journal; each takes an open transaction."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+from typing import Any
+
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.db import models
+
+CHUNK = 500
+# Rows of operations that run right now: few, and most of them not to be taken.
+OWNED = 1000
+
+Lease = tuple[str, int, float]
+
+_DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
+_INSERT = sa.insert(models.dirty)
+_KNOWN = sa.select(_LEDGER.aggregate_uuid).where(
+    _LEDGER.aggregate_uuid.in_(sa.bindparam('some', expanding=True)))
+_DELETE = sa.delete(models.dirty).where(
+    _DIRTY.id.in_(sa.bindparam('some', expanding=True)))
+
+
+def insert(connection: Any, **values: Any) -> int:
+    """Insert a row; returns its id."""
+    return connection.execute(_INSERT, values).inserted_primary_key[0]
+
+
+def delete(connection: Any, ids: Collection[int]) -> int:
+    return sum(connection.execute(_DELETE, {'some': chunk}).rowcount
+               for chunk in _chunks(ids))
+
+
+def hand_over(connection: Any, row: int, error: str, now: float) -> None:
+    connection.execute(
+        sa.update(models.dirty).where(_DIRTY.id == row).values(
+            owner='', attempts=_DIRTY.attempts + 1, last_error=error,
+            next_attempt_at=now))
+
+
+def rows(connection: Any) -> list[Any]:
+    """Every row, oldest first."""
+    return connection.execute(
+        sa.select(models.dirty).order_by(_DIRTY.id)).all()
+
+
+def backlog(connection: Any) -> tuple[int, float]:
+    """How many rows, and when the oldest was written."""
+    count, oldest = connection.execute(
+        sa.select(sa.func.count(), sa.func.min(_DIRTY.created_at)
+                  ).select_from(models.dirty)).one()
+    return count, oldest or 0.0
+
+
+def due(connection: Any, now: float, horizon: float,
+        limit: int) -> list[Any]:
+    """Rows that may be due, those that wait the longest first.
+
+    :param horizon: a later next attempt than this is no sensible one
+    """
+    query = sa.select(models.dirty).where(sa.or_(
+        _DIRTY.next_attempt_at <= now, _DIRTY.next_attempt_at > horizon)
+    ).order_by(_DIRTY.next_attempt_at, _DIRTY.id)
+    free = sa.or_(_DIRTY.claimed_until <= now, _DIRTY.claimed_until > horizon)
+    found = [
+        # The bulk, and then what only a look at locks can tell.
+        *connection.execute(query.where(_DIRTY.owner == '', free).limit(
+            limit)),
+        *connection.execute(query.where(_DIRTY.owner == '', sa.not_(free)
+                                        ).limit(limit)),
+        *connection.execute(query.where(_DIRTY.owner != '').limit(OWNED))]
+    return found
+
+
+def claim(connection: Any, seen: Iterable[Any], claimant: str,
+          until: float) -> frozenset[int]:
+    """Claim rows that are still as they were seen; returns their ids."""
+    groups: dict[tuple[str, float], list[int]] = {}
+    for row in seen:
+        groups.setdefault((row.claimant, row.claimed_until), []).append(row.id)
+    taken: set[int] = set()
+    for (before, before_until), ids in sorted(groups.items()):
+        for chunk in _chunks(ids):
+            changed = connection.execute(
+                sa.update(models.dirty).where(
+                    _DIRTY.id.in_(chunk), _DIRTY.claimant == before,
+                    _DIRTY.claimed_until == before_until).values(
+                        claimant=claimant, claimed_until=until)).rowcount
+            if changed == len(chunk):
+                taken.update(chunk)
+            elif changed:
+                # Only a transaction of our own can have written this pair.
+                taken.update(connection.scalars(sa.select(_DIRTY.id).where(
+                    _DIRTY.id.in_(chunk), _DIRTY.claimant == claimant,
+                    _DIRTY.claimed_until == until)))
+    return frozenset(taken)
+
+
+def retry_later(connection: Any,
+                later: Mapping[int, tuple[str, float]]) -> None:
+    for row, (error, at) in sorted(later.items()):
+        connection.execute(
+            sa.update(models.dirty).where(_DIRTY.id == row).values(
+                claimant='', claimed_until=0.0, next_attempt_at=at,
+                last_error=error, attempts=_DIRTY.attempts + 1))
+
+
+def release(connection: Any, ids: Collection[int]) -> None:
+    for chunk in _chunks(ids):
+        connection.execute(sa.update(models.dirty).where(
+            _DIRTY.id.in_(chunk)).values(claimant='', claimed_until=0.0))
+
+
+def retry_now(connection: Any, ids: Collection[int]) -> int:
+    return sum(connection.execute(
+        sa.update(models.dirty).where(_DIRTY.id.in_(chunk)).values(
+            claimant='', claimed_until=0.0, next_attempt_at=0.0)).rowcount
+        for chunk in _chunks(ids))
+
+
+def ledger(connection: Any) -> frozenset[str]:
+    return frozenset(connection.scalars(sa.select(_LEDGER.aggregate_uuid)))
+
+
+def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:
+    return frozenset(
+        uuid for chunk in _chunks(uuids)
+        for uuid in connection.scalars(_KNOWN, {'some': chunk}))
+
+
+def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
+    """Enter UUIDs into the ledger, those that are not there yet."""
+    for uuid in sorted(uuids - known(connection, uuids)):
+        # On a server another controller may enter the same one meanwhile; a
+        # savepoint keeps that from undoing the whole transaction.
+        with contextlib.suppress(db_exc.DBDuplicateEntry), \
+                connection.begin_nested():
+            connection.execute(sa.insert(models.ledger).values(
+                aggregate_uuid=uuid, created_at=now))
+
+
+def emptied(connection: Any, empty: frozenset[str], others: frozenset[str],
+            now: float, before: float) -> frozenset[str]:
+    """Note since when UUIDs are empty; forget those that are since ``before``.
+
+    :returns: the UUIDs that were forgotten
+    """
+    since = {row.aggregate_uuid: row.emptied_at for row in connection.execute(
+        sa.select(models.ledger))}
+    # What was noted before the clock was set back is noted anew.
+    late = [uuid for uuid in empty & since.keys()
+            if since[uuid] is None or since[uuid] > now]
+    again = [uuid for uuid in others & since.keys()
+             if since[uuid] is not None]
+    old = [uuid for uuid in empty & since.keys()
+           if since[uuid] is not None and since[uuid] < before]
+    for uuids, value in ((late, now), (again, None)):
+        for chunk in _chunks(uuids):
+            connection.execute(sa.update(models.ledger).where(
+                _LEDGER.aggregate_uuid.in_(chunk)).values(emptied_at=value))
+    for chunk in _chunks(old):
+        connection.execute(sa.delete(models.ledger).where(
+            _LEDGER.aggregate_uuid.in_(chunk)))
+    return frozenset(old)
+
+
+def lease(connection: Any, name: str) -> Lease | None:
+    found = connection.execute(sa.select(
+        _LEASE.holder, _LEASE.renewals, _LEASE.seconds).where(
+            _LEASE.name == name)).one_or_none()
+    return None if found is None else tuple(found)
+
+
+def take_lease(connection: Any, name: str, seen: Lease | None, holder: str,
+               seconds: float) -> bool:
+    """Compare and swap: whether the lease was as seen, and is ours now."""
+    if seen is None:
+        try:
+            with connection.begin_nested():
+                connection.execute(sa.insert(models.lease).values(
+                    name=name, holder=holder, renewals=1, seconds=seconds))
+        except db_exc.DBDuplicateEntry:
+            return False
+        return True
+    return bool(connection.execute(sa.update(models.lease).where(
+        _LEASE.name == name, _LEASE.holder == seen[0],
+        _LEASE.renewals == seen[1]).values(
+            holder=holder, renewals=seen[1] + 1, seconds=seconds)).rowcount)
+
+
+def leave_lease(connection: Any, name: str, holder: str) -> None:
+    connection.execute(sa.update(models.lease).where(
+        _LEASE.name == name, _LEASE.holder == holder).values(
+            holder='', renewals=_LEASE.renewals + 1))
+
+
+def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    ordered = sorted(values)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start:start + CHUNK]
