@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Sequence
+import inspect
 import sys
 
 from nova.conf import CONF
@@ -10,6 +11,7 @@ from nova import config as nova_config
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror.db import engine
@@ -63,6 +65,26 @@ def db_version() -> int:
     return 0
 
 
+def journal_list() -> int:
+    """List what is still to be mirrored, oldest first."""
+    return journal_rows.show(journal.Journal(CONF), CONF.command.format)
+
+
+def journal_retry() -> int:
+    """Let the agents try rows at once, whatever they wait for."""
+    return journal_rows.retry(journal.Journal(CONF), CONF.command.id)
+
+
+def journal_forget() -> int:
+    """Take rows out of the journal although they are not mirrored.
+
+    What they were about is right only after the next full sync. A row of an
+    operation that still runs is left. Exit status: 1 when there is no such
+    row, 2 when one was left.
+    """
+    return journal_rows.forget(journal.Journal(CONF), CONF.command.id)
+
+
 def _commands(subparsers: argparse._SubParsersAction) -> None:
     placement = subparsers.add_parser(
         'placement', help='Work with placement').add_subparsers(
@@ -80,6 +102,25 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
     for name, run in (('sync', db_sync), ('version', db_version)):
         tables.add_parser(name, help=run.__doc__, description=run.__doc__
                           ).set_defaults(run=run)
+    _journal_commands(subparsers.add_parser(
+        'journal', help='What is still to be mirrored').add_subparsers(
+            metavar='COMMAND', required=True))
+
+
+def _journal_commands(subparsers: argparse._SubParsersAction) -> None:
+    parsers = {}
+    for name, run in (('list', journal_list), ('retry', journal_retry),
+                      ('forget', journal_forget)):
+        parsers[name] = subparsers.add_parser(
+            name, help=run.__doc__.splitlines()[0],
+            description=inspect.cleandoc(run.__doc__))
+        parsers[name].set_defaults(run=run)
+    parsers['list'].add_argument(
+        '--format', choices=('table', 'json'), default='table',
+        help='table (the default) or json, which is [] for an empty journal')
+    parsers['retry'].add_argument(
+        'id', type=int, nargs='*', help='rows; all when none is named')
+    parsers['forget'].add_argument('id', type=int, nargs='+', help='rows')
 
 
 def _configure(argv: Sequence[str]) -> None:

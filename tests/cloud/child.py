@@ -82,6 +82,12 @@ def nova(conf: str, cell0_conf: str, cell0: str, version_file: str) -> None:
         output.write(str(service.SERVICE_VERSION))
 
 
+def agent(conf: str) -> None:
+    """Run the agent of the package that is installed."""
+    program = importlib.import_module('nova_aggregate_mirror.cmd.agent')
+    sys.exit(program.main(['--config-file', conf]))
+
+
 def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
     """Serve the WSGI application of ``module`` on the loopback interface.
 
@@ -114,7 +120,8 @@ def _deeper(application: Callable) -> Callable:
 def main() -> None:
     """Run the task that the command line names."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    tasks = {'keystone': keystone, 'nova': nova, 'serve': serve}
+    tasks = {'keystone': keystone, 'nova': nova, 'serve': serve,
+             'agent': agent}
     tasks[sys.argv[1]](*sys.argv[2:])
 
 

@@ -51,10 +51,10 @@ class Cloud:
         with self._stack:
             directory = self._stack.enter_context(
                 tempfile.TemporaryDirectory(prefix='mirror-cloud-'))
-            keystone, placement, nova = processes.free_ports(3)
+            keystone, placement, nova, metrics = processes.free_ports(4)
             self.config = config.Config(
                 pathlib.Path(directory), self._database,
-                secrets.token_hex(16), keystone, placement, nova,
+                secrets.token_hex(16), keystone, placement, nova, metrics,
                 self._nova_options)
             config.write(self.config)
             self._start()
@@ -163,6 +163,23 @@ class Cloud:
         """Kill nova-api at whatever instruction it is."""
         self._nova_api.kill()
 
+    def start_agent(self) -> None:
+        """Start the package's agent, and wait until it is at work."""
+        self._agent.start()
+        self._agent.wait_ready(
+            f'http://127.0.0.1:{self.config.metrics_port}/healthz')
+
+    def stop_agent(self) -> None:
+        """Stop the agent as systemd would."""
+        self._agent.stop()
+
+    def agent_lines(self) -> list[str]:
+        """What the agent has logged, without times and process ids."""
+        log = pathlib.Path(self._agent.log).read_text(errors='replace')
+        return [line.partition(' nova_aggregate_mirror.')[2]
+                for line in log.splitlines()
+                if ' nova_aggregate_mirror.' in line]
+
     @contextlib.contextmanager
     def another_nova_api(self, name: str, options: config.Options,
                          server: Server | None = None
@@ -199,6 +216,8 @@ class Cloud:
             threads, {'OS_PLACEMENT_CONFIG_DIR': path('.')})
         self._nova_api = self._serve_nova(
             'nova-api', 'nova.conf', self.config.nova_port)
+        self._agent = self._process(
+            'agent', processes.child('agent', self.nova_conf), {})
         set_up_keystone = self._task(
             'keystone', path('keystone.conf'), self.config.password, auth_url,
             config.REGION)

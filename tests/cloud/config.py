@@ -14,7 +14,7 @@ Options = Mapping[str, Mapping[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Where everything is: one directory, three ports, one password.
+    """Where everything is: one directory, four ports, one password.
 
     :param directory: everything the cloud writes is below it.
     :param database: ``sqlite``, or the URL of a server and what the names of
@@ -30,6 +30,7 @@ class Config:
     keystone_port: int
     placement_port: int
     nova_port: int
+    metrics_port: int
     nova_options: Options = dataclasses.field(default_factory=dict)
 
     @property
@@ -133,6 +134,7 @@ def _nova(config: Config) -> Options:
         'placement': account,
         'service_user': {**account, 'send_service_user_token': 'True'},
         'oslo_concurrency': {'lock_path': config.path('lock')},
+        'aggregate_mirror': {'metrics_port': str(config.metrics_port)},
         # Where nova's wheel installs it.
         'wsgi': {'api_paste_config': f'{sys.prefix}/etc/nova/api-paste.ini'},
     }

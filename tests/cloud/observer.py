@@ -65,6 +65,17 @@ class Observer:
         self.hosts(name)
         return {known: uuid for uuid, known in self._names.items()}[name]
 
+    def identifier(self, name: str) -> int:
+        """Ask nova for the number of an aggregate, which its API wants.
+
+        :raises LookupError: nova has no such aggregate
+        """
+        answer = self._nova.get('/os-aggregates').json()['aggregates']
+        found = [each['id'] for each in answer if each['name'] == name]
+        if not found:
+            raise LookupError(f'nova has no aggregate {name}')
+        return found[0]
+
     def associations(self, node: seed.Node) -> frozenset[str]:
         """Ask placement for the aggregates of one provider, by name."""
         answer = self._placement.get(

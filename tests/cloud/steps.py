@@ -4,7 +4,12 @@
 A step's docstring is what its line says; it returns what did not hold.
 """
 
+import contextlib
+import threading
+import time
 import uuid
+
+from keystoneauth1 import exceptions
 
 from tests.cloud import cloud
 from tests.cloud import observer
@@ -12,6 +17,10 @@ from tests.cloud import seed
 
 OURS = 'nova-aggregate-mirror-manage'
 FOREIGN = str(uuid.uuid4())
+
+# In seconds: about the middle of a call, and many times what is needed.
+KILLED_AFTER = 0.03
+RECOVERED_AFTER = 20
 
 
 class Scene:
@@ -24,6 +33,7 @@ class Scene:
         self.observer = observer.Observer(
             running, {FOREIGN: 'of-another-tool'})
         self._sync = 'nova-manage' if stock else OURS
+        self.stock = stock
         self._verbose = verbose
 
     def _hosts(self) -> dict[str, seed.Node]:
@@ -212,6 +222,74 @@ def delete(scene: Scene) -> list[str]:
         *scene.placement_has(node='storage-1')]
 
 
+def start_agent(scene: Scene) -> list[str]:
+    """start the agent; host cmp-4 in a new aggregate rack-9: both have it"""
+    if not scene.stock:
+        print('(the agent starts)')
+        scene.cloud.start_agent()
+    return [
+        *scene.run('nova', 'aggregate-create', 'rack-9'),
+        *scene.run('nova', 'aggregate-add-host', 'rack-9', 'cmp-4'),
+        *scene.nova_has('cmp-4', aggregate='rack-9'),
+        *scene.placement_has('rack-9', 'of-another-tool', node='cmp-4')]
+
+
+def change_while_down(scene: Scene) -> list[str]:
+    """stop placement; add cmp-2, remove cmp-1, delete rack-9: nova does"""
+    print('(placement stops)')
+    scene.cloud.stop_placement()
+    return [
+        *scene.run('openstack', 'aggregate', 'add', 'host', 'zone-a',
+                   'cmp-2'),
+        *scene.run('openstack', 'aggregate', 'remove', 'host', 'zone-a',
+                   'cmp-1'),
+        *scene.run('openstack', 'aggregate', 'remove', 'host', 'rack-9',
+                   'cmp-4'),
+        *scene.run('openstack', 'aggregate', 'delete', 'rack-9'),
+        *scene.nova_has('cmp-2', 'ironic-1', aggregate='zone-a')]
+
+
+def kill(scene: Scene) -> list[str]:
+    """kill -9 nova-api while it adds cmp-3, and start it again"""
+    nova = scene.cloud.nova()
+    zone = scene.observer.identifier('zone-a')
+
+    def add() -> None:
+        # Nobody answers: the process is killed meanwhile.
+        with contextlib.suppress(exceptions.ClientException):
+            nova.post(f'/os-aggregates/{zone}/action', json={
+                'add_host': {'host': 'cmp-3'}}, connect_retries=0)
+
+    request = threading.Thread(target=add)
+    request.start()
+    request.join(KILLED_AFTER)
+    scene.cloud.kill_nova_api()
+    request.join()
+    print('(nova-api is killed and starts again)')
+    scene.cloud.start_nova_api()
+    added = 'cmp-3' in scene.observer.hosts('zone-a')
+    print(f'(cmp-3 was {"" if added else "not "}added before)')
+    return []
+
+
+def recover(scene: Scene) -> list[str]:
+    """start placement: it is as nova within seconds, nobody runs a command"""
+    print('(placement starts)')
+    scene.cloud.start_placement()
+    started = time.monotonic()
+    different = scene.nodes.values()
+    while different and time.monotonic() - started < RECOVERED_AFTER:
+        different = [row.node for row in scene.observer.compare(
+            scene.nodes.values()) if not row.equal]
+        time.sleep(0.2)
+    if different:
+        return [f'{node.name} differs after {RECOVERED_AFTER} s'
+                for node in different]
+    print(f'(equal after {time.monotonic() - started:.1f} s; the agent says:)')
+    print(*[f'  {line}' for line in scene.cloud.agent_lines()], sep='\n')
+    return []
+
+
 def equal(scene: Scene) -> list[str]:
     """nova beside placement: they say the same of every host"""
     rows = scene.observer.compare(scene.nodes.values())
@@ -224,4 +302,5 @@ def equal(scene: Scene) -> list[str]:
 STORY = (
     create, rename, add, add_with_nova, add_to_second, add_many_nodes,
     add_foreign, equal, add_while_down, back, sync_addition, remove,
-    remove_foreign, remove_while_down, sync_removal, delete, equal)
+    remove_foreign, remove_while_down, sync_removal, delete, equal,
+    start_agent, change_while_down, kill, recover, equal)

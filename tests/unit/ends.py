@@ -101,6 +101,11 @@ class Nova:
     def aggregates(self) -> dict[str, str]:
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
 
+    def place(self, aggregate_id: int, host: str = '') -> source.Place:
+        if self.broken:
+            raise self.broken
+        return source.Place('')
+
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> source.Nova:
         self.log.append(('TRUTH', ''))

@@ -89,3 +89,42 @@ class TestPlan(testtools.TestCase):
         change = plan.Change('p1', add=('a',), remove=('b', 'c'))
         self.assertEqual('p1: +a -b -c', str(change))
         self.assertEqual('p1: no change', str(plan.Change('p1')))
+
+
+class TestBrake(testtools.TestCase):
+
+    def check(self, stale, right, share=0.3):
+        """Some providers in a stale association, some in a right one."""
+        current = {'s%02d' % number: frozenset({'a'})
+                   for number in range(stale)}
+        current.update(('r%02d' % number, frozenset({'b'}))
+                       for number in range(right))
+        desired = {provider: aggregates & {'b'}
+                   for provider, aggregates in current.items()}
+        owned = frozenset({'a', 'b'})
+        return plan.check_safe(plan.compute(desired, current, owned), current,
+                               desired, owned, share)
+
+    def test_few_removals_are_always_safe(self):
+        """Ten of eleven: a small cloud changes that much in a day."""
+        self.assertEqual('', self.check(stale=10, right=1))
+
+    def test_more_than_ten_and_more_than_the_share(self):
+        """The refusal carries its figures."""
+        self.assertEqual('', self.check(stale=11, right=100))
+        self.assertEqual(
+            '52.38% of the associations would be removed, which is over '
+            '30.00% (11 of 21)', self.check(stale=11, right=10))
+
+    def test_share_of_one_never_refuses_a_nova_that_has_members(self):
+        """The operator has said that it is right."""
+        self.assertEqual('', self.check(stale=99, right=1, share=1.0))
+
+    def test_empty_nova_is_refused_however_few(self):
+        """It looks exactly like a lost table."""
+        self.assertIn('no host is in any aggregate',
+                      self.check(stale=1, right=0, share=1.0))
+
+    def test_nothing_to_remove_is_safe(self):
+        """Also when nova is empty."""
+        self.assertEqual('', self.check(stale=0, right=0))
