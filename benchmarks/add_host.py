@@ -38,8 +38,8 @@ WARM_UP = 5
 CHUNK_OF_FRAMES = 117
 """So many frames that do nothing fill a chunk of CPython 3.11's."""
 PREFIX = 'mirror_benchmark_'
-DATABASES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0')
-OURS: config.Options = {}
+DATABASES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0',
+             'journal')
 STOCK: config.Options = {'aggregate_mirror': {'hooks': ''}}
 ACTIONS = ('add_host', 'remove_host')
 
@@ -64,7 +64,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help='a MySQL server for the services\' databases, as in '
              'mysql+pymysql://root@127.0.0.1; databases whose names begin '
              'with %s are made and dropped there' % PREFIX)
+    parser.add_argument(
+        '--journal', choices=('sqlite', 'server'), default='sqlite',
+        help='where the journal is: in a file (the default), or on the server '
+             'that --database names')
     options = parser.parse_args(argv)
+    if options.journal == 'server' and options.database == 'sqlite':
+        parser.error('--journal server needs --database')
     if options.database != 'sqlite' and not options.database.startswith(
             'mysql+pymysql://'):
         parser.error('--database takes "sqlite" or mysql+pymysql://...')
@@ -130,11 +136,24 @@ class Api:
         return statistics.median(self.times[action][WARM_UP:])
 
 
-def measure(running: cloud.Cloud, hosts: list[str], calls: int, frames: int
-            ) -> dict[str, Api]:
+def journal_on_server(running: cloud.Cloud) -> config.Options:
+    """Make the journal's tables on the server; what nova.conf needs for it."""
+    options = {'aggregate_mirror_database': {
+        'connection': running.config.database_url('journal')}}
+    config.write_nova(running.config, 'journal.conf', options)
+    status, _out, err = running.run(
+        'nova-aggregate-mirror-manage', '--config-file',
+        running.config.path('journal.conf'), 'db', 'sync')
+    if status:
+        raise processes.CloudError(err)
+    return options
+
+
+def measure(running: cloud.Cloud, hosts: list[str], calls: int, frames: int,
+            options: config.Options) -> dict[str, Api]:
     """Run both nova-api processes at once, and call them in turn."""
     server = functools.partial(processes.waitress, frames=frames)
-    with running.another_nova_api('ours', OURS, server) as ours, \
+    with running.another_nova_api('ours', options, server) as ours, \
             running.another_nova_api('stock', STOCK, server) as stock:
         apis = {'ours': Api(ours, 'ours'), 'stock': Api(stock, 'stock')}
         order = list(apis.values())
@@ -153,14 +172,16 @@ def measure(running: cloud.Cloud, hosts: list[str], calls: int, frames: int
     return apis
 
 
-def compare(running: cloud.Cloud, pairs: int, calls: int) -> None:
+def compare(running: cloud.Cloud, pairs: int, calls: int,
+            options: config.Options) -> None:
     hosts = ['bench-%02d' % number for number in range(20)]
     running.seed_hosts(hosts)
     ratios: dict[str, list[float]] = {action: [] for action in ACTIONS}
     print('%-6s %14s %17s %20s' % (
         '', 'add-host ms', 'remove-host ms', 'placement requests'))
     for pair in range(pairs):
-        apis = measure(running, hosts, calls, CHUNK_OF_FRAMES * pair // pairs)
+        apis = measure(running, hosts, calls, CHUNK_OF_FRAMES * pair // pairs,
+                       options)
         for name, api in apis.items():
             print('%-6s %14.1f %17.1f %20.1f' % (
                 name, *map(api.median, ACTIONS), api.requests), flush=True)
@@ -179,7 +200,9 @@ def main(argv: list[str]) -> int:
     try:
         with databases(options.database) as database, \
                 cloud.Cloud(database) as running:
-            compare(running, options.pairs, options.calls)
+            compare(running, options.pairs, options.calls,
+                    journal_on_server(running)
+                    if options.journal == 'server' else {})
     except (processes.CloudError, sqlalchemy.exc.SQLAlchemyError) as exc:
         print(str(exc).partition('\n[SQL')[0], file=sys.stderr)
         return 2

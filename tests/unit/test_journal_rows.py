@@ -93,4 +93,3 @@ class TestJournalRows(ends.TestCase):
         self.assertIn('still runs', self.text(self.err))
         self.assertEqual([running], self.journal.rows())
         self.assertEqual(1, journal_rows.forget(self.journal, [number]))
-
