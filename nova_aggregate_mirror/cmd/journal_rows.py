@@ -52,7 +52,7 @@ def retry(journal: mirror_journal.Journal, ids: Collection[int]) -> int:
     present = {row.id for row in journal.rows()}
     status = _complain(set(ids) - present)
     count = journal.retry_now(set(ids) & present if ids else present)
-    print('%d rows are due now.' % count)
+    print('Rows that are due now: %d' % count)
     return status
 
 
@@ -71,7 +71,7 @@ def forget(journal: mirror_journal.Journal, ids: Collection[int]) -> int:
                   'is on another host and may still live' % row.id,
                   file=sys.stderr)
             status = STILL_RUNNING
-    print('%d rows forgotten.' % journal.complete(ended))
+    print('Rows forgotten: %d' % journal.complete(ended))
     return status
 
 

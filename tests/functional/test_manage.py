@@ -11,6 +11,9 @@ from nova.db.api import api as api_db
 from nova import objects
 import testtools
 
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.db import migration
+from nova_aggregate_mirror import journal
 from tests import fixtures
 from tests import placement_service
 
@@ -217,4 +220,46 @@ class TestOtherCommands(ManageTest):
         """db version and db sync tell what is there."""
         self.assertIn('no tables', self.run_command('db', 'version').stdout)
         self.assertEqual(0, self.run_command('db', 'sync').returncode)
-        self.assertIn('0001', self.run_command('db', 'version').stdout)
+        self.assertIn(migration.HEAD,
+                      self.run_command('db', 'version').stdout)
+
+
+class TestJournal(ManageTest):
+
+    def left_over(self):
+        """An operation that placement has not seen."""
+        conf.register_opts(fixtures.CONF)
+        kept = journal.Journal(fixtures.CONF)
+        row = kept.record(journal.Dirty(host='h1', request_id='req-1'))
+        kept.hand_over(row.id, 'placement refused')
+        return str(row.id)
+
+    def test_list_retry_and_forget(self):
+        """What is left, why, and what to do about it."""
+        done = self.run_command('journal', 'list', '--format', 'json')
+        self.assertEqual((0, '[]\n'), (done.returncode, done.stdout))
+        number = self.left_over()
+        done = self.run_command('journal', 'list')
+        self.assertEqual(0, done.returncode)
+        self.assertIn('placement refused', done.stdout)
+        self.assertIn('host h1', done.stdout)
+        self.assertEqual('Rows that are due now: 1\n',
+                         self.run_command('journal', 'retry').stdout)
+        done = self.run_command('journal', 'forget', '4711')
+        self.assertEqual(1, done.returncode)
+        self.assertIn('There is no row 4711', done.stderr)
+        done = self.run_command('journal', 'forget', number)
+        self.assertEqual((0, 'Rows forgotten: 1\n'),
+                         (done.returncode, done.stdout))
+        self.assertIn('empty', self.run_command('journal', 'list').stdout)
+
+    def test_nonsense_is_a_usage_error(self):
+        """And a journal that is away is a line that says so."""
+        self.assertEqual(2, self.run_command(
+            'journal', 'forget', 'all').returncode)
+        self.assertEqual(2, self.run_command('journal', 'forget').returncode)
+        self.write_conf(more='[aggregate_mirror_database]\n'
+                             'connection = sqlite:////proc/journal.sqlite\n')
+        done = self.run_command('journal', 'list')
+        self.assertEqual(255, done.returncode)
+        self.assertIn('the journal could not be used', done.stderr)
