@@ -37,7 +37,7 @@ class Figures(Protocol):
         """One batch of the journal was worked on."""
 
     def synced(self, result: str, seconds: float, added: int = 0,
-               removed: int = 0, drift: int = 0,
+               removed: int = 0, drift: int | None = None,
                refused: bool = False) -> None:
         """One full sync ended."""
 

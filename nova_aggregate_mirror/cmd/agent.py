@@ -77,8 +77,8 @@ def _serve() -> int:
     figures = metrics.Metrics()
     server = None
     if options.metrics_port:
-        server = metrics.serve(figures, options.metrics_host,
-                               options.metrics_port)
+        server = metrics.Server(
+            figures, options.metrics_host, options.metrics_port, _limits())
     journal = mirror_journal.Journal(CONF)
     # Blocked in every thread that is started from here on: this one waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -96,6 +96,15 @@ def _serve() -> int:
     if server:
         server.close()
     return 0
+
+
+def _limits() -> dict[str, float]:
+    """Seconds after which each loop counts as stuck."""
+    options = CONF.aggregate_mirror
+    # What one step may take when whatever it asks hangs until its time is up.
+    step = (options.request_timeout + options.cell_timeout
+            + agent.BATCH * options.inline_timeout)
+    return {'drain': step, 'lease': step, 'sync': 10 * step}
 
 
 def _reload() -> None:

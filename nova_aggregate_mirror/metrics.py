@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's figures for Prometheus, and whether it is alive."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import importlib.metadata
+import json
+import socketserver
+import threading
+import time
+from typing import Any
+from wsgiref import simple_server
+
+import prometheus_client
+
+from nova_aggregate_mirror import exceptions
+
+PREFIX = 'nova_aggregate_mirror_'
+BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+# A client that sends nothing holds its thread so long.
+CLIENT_TIMEOUT = 10
+
+
+class Metrics:
+    """What an agent tells of itself; its loops may call from any thread.
+
+    :param now: seconds since the epoch
+    :param beating: seconds since the start, for which no clock is set back
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time,
+                 beating: Callable[[], float] = time.monotonic) -> None:
+        self.registry = prometheus_client.CollectorRegistry()
+        self._now = now
+        self._beating = beating
+        self._beats: dict[str, float] = {}
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.Info(
+            PREFIX + 'build', 'The release of the agent.',
+            registry=self.registry).info({
+                'version': importlib.metadata.version(
+                    'nova-aggregate-mirror')})
+        self._pending = self._gauge(
+            'journal_pending_rows',
+            'Operations that placement may not show yet.')
+        self._oldest = self._gauge(
+            'journal_oldest_pending_seconds', 'The age of the oldest of them.')
+        self._converge = self._histogram(
+            'converge_duration_seconds',
+            'How long a batch of the journal took.')
+        self._sync = self._histogram(
+            'sync_duration_seconds', 'How long a full sync took.')
+        self._added = self._counter(
+            'associations_added', 'Providers put into an aggregate.')
+        self._removed = self._counter(
+            'associations_removed', 'Providers taken out of an aggregate.')
+        self._drift = self._gauge(
+            'drift_associations',
+            'Associations that the last full sync found missing or stale.')
+        self._brake = self._gauge(
+            'brake_tripped',
+            '1 when so much was stale at the last full sync that it removed '
+            'nothing.')
+        self._success = prometheus_client.Gauge(
+            PREFIX + 'last_success_timestamp_seconds',
+            'When a loop last did all that it wanted to.', ['loop'],
+            registry=self.registry)
+        self._leader = self._gauge(
+            'leader', '1 on the agent that does the full syncs.')
+
+    def journal(self, pending: int, oldest: float) -> None:
+        """Rows in the journal, and the age of the oldest in seconds."""
+        self._pending.set(pending)
+        self._oldest.set(oldest)
+        if not pending:
+            self._succeeded('drain')
+
+    def drained(self, result: str, seconds: float, added: int,
+                removed: int) -> None:
+        """One batch of the journal was worked on.
+
+        :param result: ``success``, ``failure`` or ``unavailable``
+        """
+        self._converge.labels(result).observe(seconds)
+        self._changed('drain', added, removed)
+        if result == 'success':
+            self._succeeded('drain')
+
+    def synced(self, result: str, seconds: float, added: int = 0,
+               removed: int = 0, drift: int | None = None,
+               refused: bool = False) -> None:
+        """One full sync ended.
+
+        :param result: ``success`` or ``failure``
+        :param drift: None when it could not be compared
+        """
+        self._sync.labels(result).observe(seconds)
+        self._changed('sync', added, removed)
+        if drift is not None:
+            self._drift.set(drift)
+            self._brake.set(refused)
+        if result == 'success':
+            self._succeeded('sync')
+
+    def leading(self, leads: bool) -> None:
+        """Whether this agent does the full syncs."""
+        self._leader.set(leads)
+
+    def beat(self, loop: str) -> None:
+        """This loop is alive."""
+        self._beats[loop] = self._beating()
+
+    def late(self, limits: Mapping[str, float]) -> list[str]:
+        """Which loops have not beaten for longer than they may.
+
+        :param limits: loop to seconds
+        """
+        now = self._beating()
+        ages = {loop: now - self._beats.get(loop, 0.0) for loop in limits}
+        return ['the %s loop was last heard of %d seconds ago'
+                % (loop, ages[loop]) if loop in self._beats
+                else 'the %s loop has not begun' % loop
+                for loop in sorted(limits)
+                if loop not in self._beats or ages[loop] > limits[loop]]
+
+    def _changed(self, loop: str, added: int, removed: int) -> None:
+        self._added.labels(loop).inc(added)
+        self._removed.labels(loop).inc(removed)
+
+    def _succeeded(self, loop: str) -> None:
+        self._success.labels(loop).set(self._now())
+
+    def _gauge(self, name: str, text: str) -> prometheus_client.Gauge:
+        return prometheus_client.Gauge(
+            PREFIX + name, text, registry=self.registry)
+
+    def _counter(self, name: str, text: str) -> prometheus_client.Counter:
+        return prometheus_client.Counter(
+            PREFIX + name, text, ['loop'], registry=self.registry)
+
+    def _histogram(self, name: str, text: str) -> prometheus_client.Histogram:
+        return prometheus_client.Histogram(
+            PREFIX + name, text, ['result'], buckets=BUCKETS,
+            registry=self.registry)
+
+
+class Server:
+    """Serves ``/metrics`` and ``/healthz`` until it is closed.
+
+    :param limits: for each loop, the seconds after which it counts as stuck
+    :raises InvalidConfiguration: when the address cannot be used
+    """
+
+    def __init__(self, metrics: Metrics, host: str, port: int,
+                 limits: Mapping[str, float]) -> None:
+        try:
+            self._server = _HTTPServer((host, port), _Handler)
+        except OSError as exc:
+            raise exceptions.InvalidConfiguration(
+                'metrics cannot be served at %s port %d: %s; change '
+                '[aggregate_mirror] metrics_host or metrics_port'
+                % (host, port, exc.strerror or exc)) from exc
+        self._server.set_app(_Application(metrics, limits))
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, daemon=True,
+                         name='metrics').start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        # Without the look-up of this host's name, which may take long.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
+        self.setup_environ()
+
+
+class _Handler(simple_server.WSGIRequestHandler):
+    timeout = CLIENT_TIMEOUT
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+class _Application:
+    def __init__(self, metrics: Metrics, limits: Mapping[str, float]) -> None:
+        self._metrics = metrics
+        self._limits = limits
+        self._figures = prometheus_client.make_wsgi_app(metrics.registry)
+
+    def __call__(self, environ: dict[str, Any],
+                 start_response: Callable) -> Iterable[bytes]:
+        path = environ['PATH_INFO']
+        if environ['REQUEST_METHOD'] != 'GET':
+            answer = '405 Method Not Allowed', {'error': 'only GET'}
+        elif path == '/metrics':
+            return self._figures(environ, start_response)
+        elif path == '/healthz':
+            late = self._metrics.late(self._limits)
+            answer = ('503 Service Unavailable' if late else '200 OK',
+                      {'status': 'stuck' if late else 'ok', 'reasons': late})
+        else:
+            answer = '404 Not Found', {'error': 'there are /metrics, /healthz'}
+        body = json.dumps(answer[1]).encode() + b'\n'
+        start_response(answer[0], [('Content-Type', 'application/json'),
+                                   ('Content-Length', str(len(body)))])
+        return [body]
