@@ -143,15 +143,19 @@ class Sync:
             return None
         options = self._conf.aggregate_mirror
         self._due = start + options.sync_interval
+        result, trouble = None, ''
         try:
             result = self._reconciler.sync(
                 max_removed_share=(options.max_removed_share
                                    if options.prune else None))
         except exceptions.MirrorError as exc:
-            self._say('The full sync could not compare: %s' % exc)
+            # Told below: oslo.log would tell it twice while it is handled.
+            trouble = 'nothing could be compared: %s' % exc
+        if result is None:
+            self._say(trouble)
             self._figures.synced('failure', self._now() - start)
-            return None
-        self._tell(result, self._now() - start)
+        else:
+            self._tell(result, self._now() - start)
         return result
 
     def _tell(self, result: mirror_reconciler.Sync, seconds: float) -> None:

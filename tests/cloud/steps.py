@@ -252,6 +252,8 @@ def change_while_down(scene: Scene) -> list[str]:
 def kill(scene: Scene) -> list[str]:
     """kill -9 nova-api while it adds cmp-3, and start it again"""
     nova = scene.cloud.nova()
+    # So that the token is there and the call begins at once.
+    nova.get('/os-aggregates')
     zone = scene.observer.identifier('zone-a')
 
     def add() -> None:
