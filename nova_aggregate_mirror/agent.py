@@ -54,12 +54,14 @@ class Drain:
     def __init__(self, journal: mirror_journal.Journal,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient, figures: Figures,
-                 now: Callable[[], float] = time.monotonic) -> None:
+                 now: Callable[[], float] = time.monotonic,
+                 stopping: Callable[[], bool] = lambda: False) -> None:
         self._journal = journal
         self._source = source
         self._report = report
+        self._stopping = stopping
         self._reconciler = mirror_reconciler.Reconciler(
-            journal, source, report)
+            journal, source, report, stopping)
         self._figures = figures
         self._now = now
         self._away = ''
@@ -93,7 +95,7 @@ class Drain:
         """Leave what is not closed to a later step; whether there is any."""
         failed = {row: str(outcome.unfinished[row.dirty]) for row in rows
                   if row.dirty in outcome.unfinished}
-        if failed and not self._answers():
+        if failed and (self._stopping() or not self._answers()):
             self._journal.release(row.id for row in rows)
             return True
         for row, error in sorted(failed.items(), key=lambda one: one[0].id):
@@ -191,15 +193,16 @@ class Agent:
     :param drain: mirrors what the journal holds
     :param sync: compares everything
     :param lease: whose holder runs ``sync``
+    :param stop: is set to end the loops, and seen within their steps
     """
 
     def __init__(self, drain: Drain, sync: Sync, lease: mirror_lease.Lease,
-                 figures: Figures) -> None:
+                 figures: Figures, stop: threading.Event) -> None:
         self._drain = drain
         self._sync = sync
         self._lease = lease
         self._figures = figures
-        self._stop = threading.Event()
+        self._stop = stop
         self._leads = False
         self._journal_away = ''
         self._threads = [

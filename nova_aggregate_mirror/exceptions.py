@@ -13,7 +13,8 @@
     |   |-- GenerationConflict    somebody else changed the provider
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
-    |   `-- JournalUnavailable    the journal could not be read or written
+    |   |-- JournalUnavailable    the journal could not be read or written
+    |   `-- Stopped               this process ends before it was done
     `-- Permanent                 somebody must change something first
         |-- ProviderNotFound      placement has no such provider (yet)
         |-- RequestRejected       placement refused the request
@@ -66,6 +67,10 @@ class NovaUnavailable(Retriable):
 
 class JournalUnavailable(Retriable):
     """The journal could not be read or written."""
+
+
+class Stopped(Retriable):
+    """This process was told to end before it came to this."""
 
 
 class Permanent(MirrorError):

@@ -33,14 +33,27 @@ class Sync:
 
 
 class Reconciler:
-    """Hook, agent and operator alike go through here."""
+    """Hook, agent and operator alike go through here.
+
+    :param stopping: whether to leave off before the next batch of hosts
+    """
 
     def __init__(self, journal: mirror_journal.Journal,
                  source: mirror_source.Source,
-                 report: mirror_report.ReportClient) -> None:
+                 report: mirror_report.ReportClient,
+                 stopping: Callable[[], bool] = lambda: False) -> None:
         self._journal = journal
         self._source = source
         self._report = report
+        self._stopping = stopping
+
+    def _left(self, dirty: Collection[mirror_journal.Dirty]
+              ) -> converge.Outcome | None:
+        """What becomes of a batch that is not begun any more, if so."""
+        if not self._stopping():
+            return None
+        return converge.Outcome(unfinished=dict.fromkeys(
+            dirty, exceptions.Stopped('this process was told to end')))
 
     def close(self, rows: Iterable[mirror_journal.Row]) -> converge.Outcome:
         """Converge what these rows are about, and close those that are right.
@@ -80,12 +93,13 @@ class Reconciler:
         hosts = [one for one in wanted if one.host]
         outcome = converge.Outcome()
         for start in range(0, len(hosts), BATCH):
-            outcome.add(converge.hosts(
-                self._journal, self._source, self._report,
-                hosts[start:start + BATCH], always, prune))
+            batch = hosts[start:start + BATCH]
+            outcome.add(self._left(batch) or converge.hosts(
+                self._journal, self._source, self._report, batch, always,
+                prune))
         for one in wanted:
             if one.aggregate_uuid:
-                outcome.add(converge.deleted(
+                outcome.add(self._left([one]) or converge.deleted(
                     self._source, self._report, one, always))
         return outcome
 

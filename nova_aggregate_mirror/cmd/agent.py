@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 import signal
 import sys
+import threading
 
 from nova.conf import CONF
 from nova import config as nova_config
@@ -45,14 +46,16 @@ def _build(journal: mirror_journal.Journal,
            figures: agent.Figures) -> agent.Agent:
     options = CONF.aggregate_mirror
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
+    stop = threading.Event()
     return agent.Agent(
         # An agent that waits long for one request is late when placement is
         # back.
         agent.Drain(journal, source, report.ReportClient(
-            CONF, request_timeout=options.inline_timeout), figures),
+            CONF, request_timeout=options.inline_timeout), figures,
+            stopping=stop.is_set),
         agent.Sync(CONF, reconciler.Reconciler(
-            journal, source, report.ReportClient(CONF)), figures),
-        lease.Lease(journal, agent.LEASE, options.leader_lease), figures)
+            journal, source, report.ReportClient(CONF), stop.is_set), figures),
+        lease.Lease(journal, agent.LEASE, options.leader_lease), figures, stop)
 
 
 def _run_once() -> int:

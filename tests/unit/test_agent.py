@@ -142,6 +142,16 @@ class TestDrain(AgentTest):
         self.drain.step()
         self.assertEqual([], self.journal.rows())
 
+    def test_told_to_stop_it_leaves_the_rest_as_it_was(self):
+        """The next agent finds each row due, and nothing half done."""
+        self.hand_over('h1')
+        drain = agent.Drain(self.journal, self.nova, self.placement,
+                            self.figures, stopping=lambda: True)
+        before = self.journal.rows()
+        self.assertFalse(drain.step())
+        self.assertEqual(before, self.journal.rows())
+        self.assertEqual([], self.log)
+
     def test_journal_that_is_away_is_the_loops_business(self):
         """It says so once, and goes on."""
         self.conf.set_override('connection', 'sqlite:////proc/no/where',
@@ -241,7 +251,7 @@ class TestAgent(AgentTest):
         sync.step = lambda: (step(), synced.set())
         running = agent.Agent(
             self.drain, sync, lease.Lease(self.journal, 'sync', 15),
-            self.figures)
+            self.figures, threading.Event())
         running.start()
         try:
             self.assertTrue(synced.wait(30))
@@ -266,7 +276,7 @@ class TestAgent(AgentTest):
             'nova_aggregate_mirror.agent.DRAIN_INTERVAL', 0.01))
         running = agent.Agent(
             self.drain, None, lease.Lease(self.journal, 'sync', 15),
-            self.figures)
+            self.figures, threading.Event())
         running.start()
         try:
             self.assertTrue(twice.acquire(timeout=30))
