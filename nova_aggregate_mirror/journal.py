@@ -67,17 +67,19 @@ class Journal:
     :param now: seconds since the epoch
     :param jitter: between 0 and 1, to keep processes out of step
     :param owner: who this process is, unless it is to find out
+    :param database: one that is open and up to date already
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  now: Callable[[], float] = time.time,
                  jitter: Callable[[], float] = random.random,
-                 owner: row_owner.Owner | None = None) -> None:
+                 owner: row_owner.Owner | None = None,
+                 database: engine.Database | None = None) -> None:
         self._conf = conf
         self._now = now
         self._jitter = jitter
         self._mutex = threading.Lock()
-        self._database: engine.Database | None = None
+        self._database = database
         self._entered: frozenset[str] = frozenset()
         """UUIDs that this process has seen in the ledger. They stay there
         for as long as nova has them."""
