@@ -5,6 +5,7 @@ from collections.abc import Callable
 import contextlib
 import dataclasses
 import logging
+import random
 
 from oslo_config import cfg
 
@@ -16,6 +17,7 @@ from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import mirror
 from nova_aggregate_mirror import reconciler
+from tests.simulation import choices
 from tests.simulation import world as simulated
 
 ROUNDS = 12
@@ -82,6 +84,13 @@ class Mirror(mirror.Mirror):
         return self._parts
 
 
+def _never_empty(world: simulated.World) -> None:
+    """One more host, in one more aggregate; an empty nova is suspicious."""
+    world.ids[3], world.hosts_of['c'] = 'c', {'h9'}
+    world.nodes['n9'] = 'h9'
+    world.create('n9', 'c')
+
+
 def _move_a_node(world: simulated.World) -> None:
     """An ironic node comes up on another host."""
     world.give_way('n1 moves')
@@ -130,23 +139,67 @@ class Simulation:
 
     def play(self, seed: int) -> str:
         """Play one schedule; what broke the promise, with its trace."""
-        with self.database.transaction() as connection:
-            for table in models.metadata.sorted_tables:
-                connection.execute(table.delete())
-        chance = simulated.random.Random(seed)
-        world = simulated.World(seed, faults=chance.choice((0, 1, 2, 4)),
+        self._clear()
+        chance = random.Random(seed)
+        world = simulated.World(choices.Random(seed),
+                                faults=chance.choice((0, 1, 2, 4)),
                                 kills=chance.choice((0, 0, 1, 2)))
+        wrong = self._play(world, lambda: self._begin(world, chance))
+        return wrong and 'seed %d: %s' % (seed, wrong)
+
+    def explore(self, operations: list[tuple[str, int, str]],
+                members: set[str], agents: int, faults: int, kills: int,
+                preemptions: int) -> tuple[int, str]:
+        """Play every schedule of a small world.
+
+        :param operations: one for each API worker
+        :param members: hosts of the first aggregate before
+        :param preemptions: how often an actor may be left for another one
+            although it could go on
+        :returns: how many schedules, and what broke the promise
+        """
+        every = choices.Exhaustive(preemptions)
+        while every.again():
+            self._clear()
+            world = simulated.World(every, faults, kills)
+            wrong = self._play(world, lambda: self._begin_small(
+                world, operations, members, agents))
+            if wrong:
+                return every.count, wrong
+        return every.count, ''
+
+    def _play(self, world: simulated.World,
+              begin: Callable[[], bool]) -> str:
         logging.disable(logging.CRITICAL)
         try:
-            foreign = self._begin(world, chance)
+            foreign = begin()
             world.run()
             wrong = self._rest(world) or _wrong(world, foreign)
         finally:
             world.close()
             logging.disable(logging.NOTSET)
-        if not wrong:
-            return ''
-        return '%s\nseed %d\n%s' % (wrong, seed, '\n'.join(world.trace))
+        return wrong and '%s\n%s' % (wrong, '\n'.join(world.trace))
+
+    def _clear(self) -> None:
+        with self.database.transaction() as connection:
+            for table in models.metadata.sorted_tables:
+                connection.execute(table.delete())
+
+    def _begin_small(self, world: simulated.World,
+                     operations: list[tuple[str, int, str]],
+                     members: set[str], agents: int) -> bool:
+        world.ids, world.nodes = {1: 'a'}, {'n1': 'h1'}
+        world.hosts_of['a'] = set(members)
+        _never_empty(world)
+        self.parts(world, 'before').journal.remember(['a'])
+        world.create('n1', world.wanted('n1'))
+        for number, operation in enumerate(operations):
+            name = 'api-%d' % number
+            world.start(name, self._worker(world, name, [operation]))
+        for number in range(agents):
+            name = 'agent-%d' % number
+            world.start(name, self._agent(world, name, syncs=False))
+        return False
 
     def parts(self, world: simulated.World, process: str) -> Parts:
         kept = Journal(self.conf, now=lambda: world.now, jitter=lambda: 1.0,
@@ -163,8 +216,9 @@ class Simulation:
         world.nodes = {'n1': 'h1', 'n2': 'h2'}
         if chance.random() < 0.3:
             world.nodes['n3'] = 'h1'
+        _never_empty(world)
         whole_life = chance.random() < 0.2
-        for uuid in world.ids.values():
+        for uuid in ('a', 'b'):
             world.hosts_of[uuid] = {
                 host for host in ('h1', 'h2')
                 if chance.random() < 0.4 and not whole_life}
@@ -187,10 +241,6 @@ class Simulation:
                     world, name, chance.random() < 0.3))
         disturb = chance.choice((*DISTURBANCES, *[None] * 20))
         if disturb:
-            # So that nova is never empty, which would look like damage.
-            world.ids[3], world.hosts_of['c'] = 'c', {'h9'}
-            world.nodes['n9'] = 'h9'
-            world.create('n9', 'c')
             world.start('disturbance', lambda: disturb(world), mortal=False)
         foreign = chance.random() < 0.25
         if foreign:
@@ -267,7 +317,7 @@ class Simulation:
                             Figures(), now=lambda: world.now)
         drain._reconciler = parts.reconciler
         for _round in range(ROUNDS):
-            while world.late and world.random.random() < 0.5:
+            while world.late and world.choices.likely():
                 world.deliver()
             drain.step()
             world.now += 61

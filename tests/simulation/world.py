@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import contextlib
 import dataclasses
 import functools
-import random
+from typing import Protocol
 
 import greenlet
 
@@ -21,6 +21,7 @@ from nova_aggregate_mirror import report
 from nova_aggregate_mirror import source
 
 FOREIGN = 'foreign'
+FATES = ('refused', 'late', 'unanswered')
 
 
 class NovaError(Exception):
@@ -34,6 +35,23 @@ class Write:
     provider: str
     aggregates: frozenset[str]
     generation: int | None
+
+
+class Choices(Protocol):
+    """Who runs next, and what goes wrong."""
+
+    def next(self, world: 'World', ready: list['Actor'],
+             last: 'Actor | None') -> tuple[str, 'Actor | None']:
+        """``go`` on with an actor, ``kill`` it, or ``deliver`` first."""
+
+    def fault(self, chance: float) -> bool:
+        """Whether something fails now."""
+
+    def among(self, count: int) -> int:
+        """One of so many."""
+
+    def likely(self) -> bool:
+        """Yes, more often than not."""
 
 
 class Actor:
@@ -55,13 +73,14 @@ class Actor:
 class World:
     """One schedule.
 
-    :param seed: of every choice that is made
+    :param choices: who makes every choice
     :param faults: how many requests may fail
     :param kills: how many processes may be killed
     """
 
-    def __init__(self, seed: int, faults: int = 0, kills: int = 0) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, choices: 'Choices', faults: int = 0,
+                 kills: int = 0) -> None:
+        self.choices = choices
         self.faults = faults
         self.kills = kills
         self.unrest = 1.0
@@ -97,15 +116,10 @@ class World:
                      if not actor.done and actor.process not in self.dead]
             if not ready:
                 return
-            chance = self.random.random()
-            if self.late and chance < 0.15:
+            what, last = self.choices.next(self, ready, last)
+            if what == 'deliver':
                 self.deliver()
-                continue
-            # Half of the time whoever ran goes on: long runs of one actor
-            # are as telling as short ones.
-            if last not in ready or self.random.random() < 0.5:
-                last = self.random.choice(ready)
-            if self.kills and last.mortal and chance > 0.93:
+            elif what == 'kill':
                 self.kill(last)
             else:
                 last.greenlet.switch()
@@ -116,13 +130,13 @@ class World:
         self.say('killed %s' % actor.process)
         for other in self.actors:
             if other.process == actor.process and other.on_its_way:
-                if self.random.random() < 0.7:
+                if self.choices.likely():
                     self.late.append(other.on_its_way)
                 other.on_its_way = None
 
     def deliver(self) -> None:
         """Let something arrive that its sender no longer waits for."""
-        arrive = self.late.pop(self.random.randrange(len(self.late)))
+        arrive = self.late.pop(self.choices.among(len(self.late)))
         with contextlib.suppress(exceptions.MirrorError, NovaError):
             arrive()
             self.say('arrived late')
@@ -159,7 +173,7 @@ class World:
         self.trace.append('%s: %s' % (actor.process if actor else '-', what))
 
     def fault(self, chance: float = 0.12) -> bool:
-        if not self.faults or self.random.random() > chance * self.unrest:
+        if not self.faults or not self.choices.fault(chance * self.unrest):
             return False
         self.faults -= 1
         return True
@@ -267,7 +281,7 @@ class Report:
     def _fail(self, write: Write) -> report.Provider:
         """Refused, delayed beyond our patience, or only the answer lost."""
         world = self._world
-        fate = world.random.choice(('refused', 'late', 'unanswered'))
+        fate = FATES[world.choices.among(len(FATES))]
         world.say(fate)
         if fate == 'refused':
             raise exceptions.PlacementUnreachable(fate)

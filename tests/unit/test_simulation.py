@@ -8,6 +8,7 @@ alone, set AGGREGATE_MIRROR_SEED to it.
 import os
 
 import testtools
+from testtools import content
 
 from tests.simulation import mutants
 from tests.simulation import schedule
@@ -45,6 +46,42 @@ def _add_share(number):
 
 for _number in range(SHARES):
     _add_share(_number)
+
+
+class TestEverySchedule(testtools.TestCase):
+    """Small worlds, of which no schedule within the bounds is left out."""
+
+    def explore(self, operations, members=(), **bounds):
+        count, wrong = schedule.Simulation().explore(
+            operations, set(members), **bounds)
+        self.assertEqual('', wrong, wrong)
+        self.addDetail('schedules', content.text_content(str(count)))
+        self.assertGreater(count, 100)
+
+    def test_add_and_an_agent(self):
+        """One kill at any step, one failure of any kind, one preemption."""
+        self.explore([('add', 1, 'h1')], agents=1, faults=1, kills=1,
+                     preemptions=1)
+
+    def test_remove_and_an_agent(self):
+        """The same when a host is removed."""
+        self.explore([('remove', 1, 'h1')], ['h1'], agents=1, faults=1,
+                     kills=1, preemptions=1)
+
+    def test_delete_and_an_agent(self):
+        """The same when an aggregate is deleted."""
+        self.explore([('delete', 1, '')], agents=1, faults=1, kills=1,
+                     preemptions=1)
+
+    def test_add_beside_remove(self):
+        """Two workers on one host, one of them killed at any step."""
+        self.explore([('add', 1, 'h1'), ('remove', 1, 'h1')], agents=0,
+                     faults=0, kills=1, preemptions=2)
+
+    def test_remove_beside_add(self):
+        """The same with the host in the aggregate before."""
+        self.explore([('add', 1, 'h1'), ('remove', 1, 'h1')], ['h1'],
+                     agents=0, faults=0, kills=1, preemptions=2)
 
 
 class TestRules(testtools.TestCase):
