@@ -1,8 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands: argument parsing and printing only."""
 
+from collections.abc import Callable
+import sys
 import warnings
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import exceptions
+
+COULD_NOT_RUN = 255
+INTERRUPTED = 130
 
 # Libraries of nova's import eventlet, which says so on every terminal; an
 # operator who runs a command can do nothing about it.
 warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
+
+
+def run(program: str, command: Callable[[], int]) -> int:
+    """Run a command; what keeps it from running is a line, no traceback.
+
+    :returns: the command's exit status, 255 when it could not run at all, 130
+        when it was interrupted
+    """
+    try:
+        return command()
+    except cfg.Error as exc:
+        print('%s: the configuration cannot be used: %s' % (program, exc),
+              file=sys.stderr)
+    except exceptions.MirrorError as exc:
+        print('%s: %s' % (program, exc), file=sys.stderr)
+    except KeyboardInterrupt:
+        print('%s: interrupted; what was done until then is complete and the '
+              'rest is as it was, run the command again' % program,
+              file=sys.stderr)
+        return INTERRUPTED
+    return COULD_NOT_RUN

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
+from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
@@ -137,19 +138,9 @@ def _configure(argv: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM, or once.
-
-    :returns: 0, or with ``--once`` the exit status of the command; 255 when
-        it could not run at all
-    """
-    try:
+    """Run until SIGTERM, or once; returns the exit status, see ``cmd.run``."""
+    def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
         return _run_once() if CONF.once else _serve()
-    except cfg.Error as exc:
-        print('%s: the configuration cannot be used: %s' % (PROGRAM, exc),
-              file=sys.stderr)
-    except exceptions.MirrorError as exc:
-        print('%s: %s' % (PROGRAM, exc), file=sys.stderr)
-    except KeyboardInterrupt:
-        return manage.INTERRUPTED
-    return manage.COULD_NOT_RUN
+
+    return cmd.run(PROGRAM, command)

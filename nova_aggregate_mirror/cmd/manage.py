@@ -11,6 +11,7 @@ from nova import config as nova_config
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
@@ -29,9 +30,6 @@ PROGRAM = 'nova-aggregate-mirror-manage'
 # oslo.db would add a traceback to it, keystoneauth a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'oslo_db=CRITICAL', 'keystoneauth=ERROR']
-
-COULD_NOT_RUN = 255
-INTERRUPTED = 130
 
 
 def placement_sync_aggregates() -> int:
@@ -136,22 +134,9 @@ def _configure(argv: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    :returns: the exit status: a command's own, 255 when it could not run at
-        all, 130 when it was interrupted
-    """
-    try:
+    """Run one command; returns the exit status, see ``cmd.run``."""
+    def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
         return CONF.command.run()
-    except cfg.Error as exc:
-        print('%s: the configuration cannot be used: %s' % (PROGRAM, exc),
-              file=sys.stderr)
-    except exceptions.MirrorError as exc:
-        print('%s: %s' % (PROGRAM, exc), file=sys.stderr)
-    except KeyboardInterrupt:
-        print('%s: interrupted; what was done until then is complete and the '
-              'rest is as it was, run the command again' % PROGRAM,
-              file=sys.stderr)
-        return INTERRUPTED
-    return COULD_NOT_RUN
+
+    return cmd.run(PROGRAM, command)
