@@ -23,6 +23,8 @@ LOG = logging.getLogger(__name__)
 # Rows in one go: what a SIGTERM waits for, and what one claim covers.
 BATCH = 50
 DRAIN_INTERVAL = 1.0
+# The longest wait in seconds of a row whose failure may end at any time.
+SOON = 4.0
 LEASE = 'sync'
 
 
@@ -64,6 +66,7 @@ class Drain:
             journal, source, report, stopping)
         self._figures = figures
         self._now = now
+        self._limit = BATCH
         self._away = ''
         """Why nothing can be mirrored at all; empty when it can."""
 
@@ -79,34 +82,46 @@ class Drain:
         self._figures.journal(pending, oldest)
         if not pending or (self._away and not self._answers()):
             return False
-        rows = self._journal.claim(BATCH)
+        rows = self._journal.claim(self._limit)
         if not rows:
             return False
         start = self._now()
         outcome = self._reconciler.drain(rows)
         left = self._give_back(rows, outcome)
+        # When nothing succeeds it may be an outage that the probe does not
+        # see: then one row shows when it is over, and not all of them.
+        tried = self._limit
+        self._limit = BATCH if outcome.done or self._away else 1
         self._figures.drained(
             'unavailable' if self._away else 'failure' if left else 'success',
             self._now() - start, *_counts(outcome))
-        return not left and len(rows) == BATCH
+        return not left and len(rows) == tried
 
     def _give_back(self, rows: list[mirror_journal.Row],
                    outcome: converge.Outcome) -> bool:
         """Leave what is not closed to a later step; whether there is any."""
-        failed = {row: str(outcome.unfinished[row.dirty]) for row in rows
+        failed = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
         if failed and (self._stopping() or not self._answers()):
             self._journal.release(row.id for row in rows)
             return True
         for row, error in sorted(failed.items(), key=lambda one: one[0].id):
-            LOG.warning('%s (request %s) is not mirrored yet: %s',
-                        _subject(row), row.dirty.request_id or '-', error)
+            # Once, and not at every attempt.
+            if row.attempts < 2:
+                LOG.warning('%s (request %s) is not mirrored yet: %s',
+                            _subject(row), row.dirty.request_id or '-', error)
         closable = self._journal.closable(rows)
-        failed.update({row: 'its operation may still run on another host'
-                       for row in rows
-                       if row not in closable and row not in failed})
-        self._journal.retry_later(failed)
-        return bool(failed)
+        running = [row for row in rows
+                   if row not in closable and row not in failed]
+        soon = {row: str(error) for row, error in failed.items()
+                if isinstance(error, exceptions.Retriable)}
+        self._journal.retry_later(soon, SOON)
+        self._journal.retry_later({
+            row: str(error) for row, error in failed.items()
+            if row not in soon})
+        self._journal.retry_later(dict.fromkeys(
+            running, 'its operation may still run on another host'))
+        return bool(failed or running)
 
     def _answers(self) -> bool:
         """Whether placement and nova's database answer at all."""

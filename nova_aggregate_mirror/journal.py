@@ -26,7 +26,14 @@ T = TypeVar('T')
 CLAIM_SECONDS = 60.0
 # Between two attempts of a row that alone fails: double each time, up to this.
 LONGEST_BACKOFF = 30.0
-DEADLOCKS = 10
+# No process with a clock of about the same time writes a time so far ahead.
+HORIZON = 2 * CLAIM_SECONDS
+# A transaction that met others is repeated after a pause, each a little longer
+# than the one before: for two seconds in all.
+CONFLICTS = 20
+PAUSE = 0.02
+# Characters of an error; more help nobody, and a column is as long as it is.
+ERROR_LENGTH = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +140,7 @@ class Journal:
         If the database is away, the next ``record`` does it: until then
         nobody else may close the row.
         """
-        now = self._now()
+        now, error = self._now(), _storable(error)
         self._to_hand_over[row] = error
         self._run(lambda connection: queries.hand_over(
             connection, row, error, now))
@@ -161,8 +168,8 @@ class Journal:
         def wanted(row: Row) -> bool:
             # A time further ahead than any that we would write was written
             # before the clock was set back.
-            waits = now < row.next_attempt_at <= now + 2 * LONGEST_BACKOFF
-            claimed = (now < row.claimed_until <= now + CLAIM_SECONDS
+            waits = now < row.next_attempt_at <= now + HORIZON
+            claimed = (now < row.claimed_until <= now + HORIZON
                        and row.claimant != token and works(row.claimant))
             ended = (not row.owner or not works(row.owner)
                      or (row.created_at < late
@@ -171,18 +178,24 @@ class Journal:
 
         def work(connection: Any) -> list[Row]:
             due = [row for row in map(_row, queries.due(
-                connection, now, now + 2 * LONGEST_BACKOFF,
-                limit)) if wanted(row)][:limit]
+                connection, now, now + HORIZON, limit)) if wanted(row)][:limit]
             taken = queries.claim(connection, due, token, now + CLAIM_SECONDS)
             return [row for row in due if row.id in taken]
 
         return self._run(work)
 
-    def retry_later(self, errors: Mapping[Row, str]) -> None:
-        """Give claimed rows back that failed by themselves; each waits."""
+    def retry_later(self, errors: Mapping[Row, str],
+                    longest: float = LONGEST_BACKOFF) -> None:
+        """Give claimed rows back that failed by themselves; each waits.
+
+        :param longest: seconds that a row that was often tried waits
+        """
         now = self._now()
+        if not errors:
+            return
         later = {
-            row.id: (error, now + min(LONGEST_BACKOFF, 2.0 ** row.attempts)
+            row.id: (_storable(error),
+                     now + min(longest, _backoff(row.attempts))
                      * (0.5 + 0.5 * self._jitter()))
             for row, error in errors.items()}
         self._run(lambda connection: queries.retry_later(connection, later))
@@ -285,7 +298,7 @@ class Journal:
             return self._owner.token()
 
     def _run(self, work: Callable[[Any], T]) -> T:
-        """Do something in one transaction, again if it met a deadlock."""
+        """Do something in one transaction, again if it met others."""
         with engine.translated():
             with self._mutex:
                 # Not before it is known to be usable, so that an outage at
@@ -294,15 +307,29 @@ class Journal:
                     database = engine.Database(self._conf)
                     database.prepare()
                     self._database = database
-            for _attempt in range(DEADLOCKS):
+            for attempt in range(CONFLICTS):
                 try:
                     with self._database.transaction() as connection:
                         return work(connection)
-                except db_exc.DBDeadlock as exc:
+                except db_exc.DBError as exc:
                     # Servers undo one of two transactions that wait for each
                     # other, and Galera does at commit.
+                    if not engine.is_conflict(exc):
+                        raise
                     error = exc
+                time.sleep(self._jitter() * PAUSE * attempt)
             raise error
+
+
+def _backoff(attempts: int) -> float:
+    # A float has room for 1023 doublings: nine hours.
+    return min(LONGEST_BACKOFF, 2.0 ** min(attempts, 10))
+
+
+def _storable(error: str) -> str:
+    """What every database takes of an error, whatever its character set."""
+    plain = error[:ERROR_LENGTH].replace('\0', r'\x00')
+    return plain.encode('ascii', 'backslashreplace').decode()
 
 
 def _row(found: Any) -> Row:

@@ -4,8 +4,10 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import importlib.metadata
 import json
+import socket
 import socketserver
 import threading
 import time
@@ -100,12 +102,18 @@ class Metrics:
         if drift is not None:
             self._drift.set(drift)
             self._brake.set(refused)
-        if result == 'success':
+        if result == 'success' and not refused:
             self._succeeded('sync')
 
     def leading(self, leads: bool) -> None:
-        """Whether this agent does the full syncs."""
+        """Whether this agent does the full syncs.
+
+        What it found in its last one is no news when another one leads.
+        """
         self._leader.set(leads)
+        if not leads:
+            self._drift.set(0)
+            self._brake.set(0)
 
     def beat(self, loop: str) -> None:
         """This loop is alive."""
@@ -116,13 +124,13 @@ class Metrics:
 
         :param limits: loop to seconds
         """
-        now = self._beating()
-        ages = {loop: now - self._beats.get(loop, 0.0) for loop in limits}
+        # A loop may begin while it is looked at.
+        now, beats = self._beating(), dict(self._beats)
         return ['the %s loop was last heard of %d seconds ago'
-                % (loop, ages[loop]) if loop in self._beats
+                % (loop, now - beats[loop]) if loop in beats
                 else 'the %s loop has not begun' % loop
-                for loop in sorted(limits)
-                if loop not in self._beats or ages[loop] > limits[loop]]
+                for loop, limit in sorted(limits.items())
+                if loop not in beats or now - beats[loop] > limit]
 
     def _changed(self, loop: str, added: int, removed: int) -> None:
         self._added.labels(loop).inc(added)
@@ -148,14 +156,17 @@ class Metrics:
 class Server:
     """Serves ``/metrics`` and ``/healthz`` until it is closed.
 
+    :param port: 0 for any that is free
     :param limits: for each loop, the seconds after which it counts as stuck
+    :param client_timeout: seconds to wait for what a client sends
     :raises InvalidConfiguration: when the address cannot be used
     """
 
     def __init__(self, metrics: Metrics, host: str, port: int,
-                 limits: Mapping[str, float]) -> None:
+                 limits: Mapping[str, float],
+                 client_timeout: float = CLIENT_TIMEOUT) -> None:
         try:
-            self._server = _HTTPServer((host, port), _Handler)
+            self._server = _HTTPServer(host, port, client_timeout)
         except OSError as exc:
             raise exceptions.InvalidConfiguration(
                 'metrics cannot be served at %s port %d: %s; change '
@@ -173,6 +184,14 @@ class Server:
 
 class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     daemon_threads = True
+    # With less, a burst of clients makes Prometheus wait for seconds.
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, client_timeout: float) -> None:
+        self.address_family = (socket.AF_INET6 if ':' in host
+                               else socket.AF_INET)
+        self.client_timeout = client_timeout
+        super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
         # Without the look-up of this host's name, which may take long.
@@ -182,7 +201,14 @@ class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
 
 class _Handler(simple_server.WSGIRequestHandler):
-    timeout = CLIENT_TIMEOUT
+    def setup(self) -> None:
+        self.timeout = self.server.client_timeout
+        super().setup()
+
+    def handle(self) -> None:
+        # A client that goes away or falls silent would leave a traceback.
+        with contextlib.suppress(OSError):
+            super().handle()
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -196,18 +222,32 @@ class _Application:
 
     def __call__(self, environ: dict[str, Any],
                  start_response: Callable) -> Iterable[bytes]:
+        status, headers, body = self._answer(environ)
+        # The server would send the body to a HEAD, too.
+        start_response(status, [*headers, ('Content-Length', str(len(body)))])
+        return [] if environ['REQUEST_METHOD'] == 'HEAD' else [body]
+
+    def _answer(self, environ: dict[str, Any]
+                ) -> tuple[str, list[tuple[str, str]], bytes]:
+        """Status, headers and body of the answer to a GET."""
         path = environ['PATH_INFO']
-        if environ['REQUEST_METHOD'] != 'GET':
-            answer = '405 Method Not Allowed', {'error': 'only GET'}
-        elif path == '/metrics':
-            return self._figures(environ, start_response)
-        elif path == '/healthz':
+        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
+            return _json('405 Method Not Allowed', ('Allow', 'GET, HEAD'),
+                         error='only GET and HEAD')
+        if path == '/metrics':
+            start: list[Any] = []
+            body = b''.join(self._figures(
+                {**environ, 'REQUEST_METHOD': 'GET'},
+                lambda *line: start.extend(line)))
+            return start[0], start[1], body
+        if path == '/healthz':
             late = self._metrics.late(self._limits)
-            answer = ('503 Service Unavailable' if late else '200 OK',
-                      {'status': 'stuck' if late else 'ok', 'reasons': late})
-        else:
-            answer = '404 Not Found', {'error': 'there are /metrics, /healthz'}
-        body = json.dumps(answer[1]).encode() + b'\n'
-        start_response(answer[0], [('Content-Type', 'application/json'),
-                                   ('Content-Length', str(len(body)))])
-        return [body]
+            return _json('503 Service Unavailable' if late else '200 OK',
+                         status='stuck' if late else 'ok', reasons=late)
+        return _json('404 Not Found', error='there are /metrics, /healthz')
+
+
+def _json(status: str, /, *headers: tuple[str, str], **body: Any
+          ) -> tuple[str, list[tuple[str, str]], bytes]:
+    return (status, [('Content-Type', 'application/json'), *headers],
+            json.dumps(body).encode() + b'\n')

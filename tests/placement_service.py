@@ -116,6 +116,15 @@ class PlacementService(fixtures.Fixture):
         """Answer 200 and HTML, like a proxy with a page of its own."""
         self._break(self._page('200 OK'), EVERY_METHOD)
 
+    def answer_with_garbage(self) -> None:
+        """Answer 200 and half of a JSON document."""
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            start('200 OK', [('Content-Type', 'application/json')])
+            return [b'{"aggregates": ["']
+
+        self._break(app, EVERY_METHOD)
+
     def hang(self, methods: tuple[str, ...] = EVERY_METHOD) -> None:
         """Take the request, and drop it when the fault ends."""
         released = self._released = threading.Event()

@@ -6,6 +6,8 @@ import contextlib
 import inspect
 import os
 import pathlib
+import sqlite3
+import time
 from typing import Any
 
 from oslo_config import cfg
@@ -18,6 +20,9 @@ from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import exceptions
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
+
+# Seconds that one writer waits for the others, on SQLite.
+BUSY_TIMEOUT = 5.0
 
 
 @contextlib.contextmanager
@@ -33,23 +38,27 @@ def translated() -> Iterator[None]:
             % (type(exc).__name__, lines[0] if lines else '')) from exc
 
 
+def is_conflict(exc: db_exc.DBError) -> bool:
+    """Whether the transaction met another one, and succeeds when repeated."""
+    # The latter is MariaDB's from 11.6.2 on, which older oslo.db do not know.
+    return (isinstance(exc, db_exc.DBDeadlock)
+            or 'Record has changed since last read' in str(exc))
+
+
 class Database:
     """The journal's database.
 
     :param conf: with the options of ``[aggregate_mirror_database]``
+    Every method but ``transaction`` raises ``JournalUnavailable`` when it
+    cannot be used.
+
     :raises InvalidConfiguration: when the connection is no database URL
     """
 
+    @translated()
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         settings = conf.aggregate_mirror_database
-        try:
-            url = sa.engine.make_url(settings.connection)
-        except sa.exc.ArgumentError:
-            # SQLAlchemy's own message may repeat the URL, password and all.
-            raise exceptions.InvalidConfiguration(
-                '[aggregate_mirror_database] connection is not the URL of a '
-                'database, as in mysql+pymysql://user:password@host/name'
-            ) from None
+        url = _parse(settings.connection)
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
             self._engine = _sqlite_engine(url)
@@ -66,15 +75,18 @@ class Database:
         """A connection in a new transaction, committed at the end."""
         return self._engine.begin()
 
+    @translated()
     def version(self) -> str | None:
         """The version of the tables, or None when there are none."""
         with self.transaction() as connection:
             return migration.version(connection)
 
+    @translated()
     def migrate(self) -> None:
-        """Bring the tables up to date."""
+        """Bring the tables up to date; those of a newer release are."""
         with self.transaction() as connection:
-            migration.upgrade(connection)
+            if (migration.version(connection) or '') <= migration.HEAD:
+                migration.upgrade(connection)
 
     def prepare(self) -> None:
         """Check the tables; those of an SQLite file are brought up to date.
@@ -93,6 +105,19 @@ class Database:
                    % (found, migration.HEAD), SYNC_COMMAND))
 
 
+def _parse(connection: str) -> sa.engine.URL:
+    # What SQLAlchemy says of a URL may repeat it, password and all; and after
+    # an @ in a password it takes the rest of that for the host.
+    with contextlib.suppress(sa.exc.ArgumentError, ValueError):
+        url = sa.engine.make_url(connection)
+        if '@' not in (url.host or ''):
+            return url
+    raise exceptions.InvalidConfiguration(
+        '[aggregate_mirror_database] connection is not the URL of a database, '
+        'as in mysql+pymysql://user:password@host/name, with %40 for @ in a '
+        'password, and so on')
+
+
 def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
     """An engine with a write-ahead log, whose connections stay open.
 
@@ -103,7 +128,8 @@ def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
     if url.database:
         _make_private(pathlib.Path(url.database))
     engine = sa.create_engine(url, poolclass=sa.pool.QueuePool,
-                              connect_args={'check_same_thread': False})
+                              connect_args={'check_same_thread': False,
+                                            'timeout': BUSY_TIMEOUT})
     exc_filters.register_engine(engine)
     # SQLite forbids a child to use what its parent has opened.
     os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
@@ -112,7 +138,7 @@ def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
     def connect(connection: Any, _record: Any) -> None:
         # The driver is not to begin transactions of its own.
         connection.isolation_level = None
-        connection.execute('PRAGMA journal_mode = WAL')
+        _write_ahead(connection)
 
     @sa.event.listens_for(engine, 'begin')
     def begin(connection: sa.engine.Connection) -> None:
@@ -121,6 +147,20 @@ def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
         connection.exec_driver_sql('BEGIN IMMEDIATE')
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Turn the write-ahead log on, which is for the file and for ever."""
+    end = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute('PRAGMA journal_mode = WAL')
+            return
+        except sqlite3.OperationalError as exc:
+            # For this alone SQLite does not wait until others are done.
+            if 'locked' not in str(exc) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _make_private(path: pathlib.Path) -> None:

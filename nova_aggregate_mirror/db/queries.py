@@ -5,21 +5,23 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 from typing import Any
 
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
 
 from nova_aggregate_mirror.db import models
 
 CHUNK = 500
-# Rows of operations that run right now: few, and most of them not to be taken.
-OWNED = 1000
+# Rows that somebody has, of which only a look at locks can tell whether they
+# are to be taken: few, and most of them are not.
+TAKEN = 1000
 
 Lease = tuple[str, int, float]
 
 _DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
+_ON_CONFLICT = {'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
 _INSERT = sa.insert(models.dirty)
 _KNOWN = sa.select(_LEDGER.aggregate_uuid).where(
     _LEDGER.aggregate_uuid.in_(sa.bindparam('some', expanding=True)))
@@ -69,12 +71,12 @@ def due(connection: Any, now: float, horizon: float,
     ).order_by(_DIRTY.next_attempt_at, _DIRTY.id)
     free = sa.or_(_DIRTY.claimed_until <= now, _DIRTY.claimed_until > horizon)
     found = [
-        # The bulk, and then what only a look at locks can tell.
+        # The bulk, and then claimed rows and those of running operations.
         *connection.execute(query.where(_DIRTY.owner == '', free).limit(
             limit)),
         *connection.execute(query.where(_DIRTY.owner == '', sa.not_(free)
-                                        ).limit(limit)),
-        *connection.execute(query.where(_DIRTY.owner != '').limit(OWNED))]
+                                        ).limit(TAKEN)),
+        *connection.execute(query.where(_DIRTY.owner != '').limit(TAKEN))]
     return found
 
 
@@ -136,13 +138,11 @@ def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:
 
 def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
     """Enter UUIDs into the ledger, those that are not there yet."""
-    for uuid in sorted(uuids - known(connection, uuids)):
-        # On a server another controller may enter the same one meanwhile; a
-        # savepoint keeps that from undoing the whole transaction.
-        with contextlib.suppress(db_exc.DBDuplicateEntry), \
-                connection.begin_nested():
-            connection.execute(sa.insert(models.ledger).values(
-                aggregate_uuid=uuid, created_at=now))
+    missing = sorted(uuids - known(connection, uuids))
+    if missing:
+        # On a server another controller may enter the same one meanwhile.
+        connection.execute(_insert_new(connection, models.ledger), [
+            {'aggregate_uuid': uuid, 'created_at': now} for uuid in missing])
 
 
 def emptied(connection: Any, empty: frozenset[str], others: frozenset[str],
@@ -181,13 +181,10 @@ def take_lease(connection: Any, name: str, seen: Lease | None, holder: str,
                seconds: float) -> bool:
     """Compare and swap: whether the lease was as seen, and is ours now."""
     if seen is None:
-        try:
-            with connection.begin_nested():
-                connection.execute(sa.insert(models.lease).values(
-                    name=name, holder=holder, renewals=1, seconds=seconds))
-        except db_exc.DBDuplicateEntry:
-            return False
-        return True
+        return bool(connection.execute(
+            _insert_new(connection, models.lease), {
+                'name': name, 'holder': holder, 'renewals': 1,
+                'seconds': seconds}).rowcount)
     return bool(connection.execute(sa.update(models.lease).where(
         _LEASE.name == name, _LEASE.holder == seen[0],
         _LEASE.renewals == seen[1]).values(
@@ -198,6 +195,18 @@ def leave_lease(connection: Any, name: str, holder: str) -> None:
     connection.execute(sa.update(models.lease).where(
         _LEASE.name == name, _LEASE.holder == holder).values(
             holder='', renewals=_LEASE.renewals + 1))
+
+
+def _insert_new(connection: Any, table: sa.Table) -> Any:
+    """An INSERT that leaves a row alone that is there.
+
+    Not by a savepoint: a server that undoes a transaction for a deadlock
+    undoes that too, and then it is no deadlock any more to whoever asks.
+    """
+    name = connection.dialect.name
+    if name in _ON_CONFLICT:
+        return _ON_CONFLICT[name](table).on_conflict_do_nothing()
+    return sa.insert(table).prefix_with('IGNORE')
 
 
 def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:

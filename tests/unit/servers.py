@@ -131,6 +131,7 @@ class Cloud(fixtures.Fixture):
     def _setUp(self) -> None:
         self.requests: list[tuple[str, str]] = []
         self.hanging: set[str] = set()
+        self.token_id = 'the-token-itself'
         self.stuck = threading.Event()
         """Set as soon as a request hangs."""
         self._over = threading.Event()
@@ -176,7 +177,7 @@ class Cloud(fixtures.Fixture):
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
         handler.send_response(status)
-        handler.send_header('X-Subject-Token', 'the-token-itself')
+        handler.send_header('X-Subject-Token', self.token_id)
         handler.send_header('Content-Type', 'application/json')
         handler.send_header('Content-Length', str(len(body)))
         handler.end_headers()

@@ -111,21 +111,51 @@ class TestDrain(AgentTest):
         self.drain.step()
         self.assertEqual([], self.journal.rows())
 
-    def test_row_that_fails_alone_waits_longer_each_time(self):
-        """And keeps nobody else waiting."""
+    def waits(self, error):
+        """How long a row waits that fails alone, attempt by attempt."""
         self.hand_over('h1')
         self.hand_over('h2')
-        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.placement.broken['PUT', 'n1'] = error
         waits = []
-        for _attempt in range(8):
+        while len(waits) < 8:
             self.drain.step()
-            row, = self.journal.rows()
-            waits.append(row.next_attempt_at - self.now)
-            self.now = row.next_attempt_at
+            row = self.journal.rows()[0]
+            if row.next_attempt_at > self.now:
+                waits.append(row.next_attempt_at - self.now)
+                self.now = row.next_attempt_at
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
+        self.assertEqual(str(error), row.last_error)
+        return waits
+
+    def test_row_that_fails_alone_waits_longer_each_time(self):
+        """And keeps nobody else waiting."""
+        waits = self.waits(exceptions.RequestRejected('400'))
         for wait, longest in zip(waits, (2, 4, 8, 16, 30, 30, 30, 30)):
             self.assertTrue(longest / 2 <= wait <= longest, waits)
-        self.assertIn('500', row.last_error)
+
+    def test_row_whose_failure_may_end_is_tried_again_soon(self):
+        """Within five seconds, however long it lasted."""
+        waits = self.waits(exceptions.PlacementFailed('500'))
+        for wait, longest in zip(waits, (2, 4, 4, 4, 4, 4, 4, 4)):
+            self.assertTrue(longest / 2 <= wait <= longest, waits)
+
+    def test_outage_of_writing_alone_is_tried_with_one_row(self):
+        """The probe reads, and does not see it."""
+        for host in ('h1', 'h2', 'h1', 'h2'):
+            self.hand_over(host)
+        for node in self.nova.nodes:
+            self.placement.broken['PUT', node] = REFUSED
+        self.drain.step()
+        self.now += 10
+        self.log.clear()
+        self.drain.step()
+        self.assertEqual(1, len([entry for entry in self.log
+                                 if entry[0] == 'PUT']))
+        self.placement.broken.clear()
+        self.now += 10
+        self.assertTrue(self.drain.step())
+        self.drain.step()
+        self.assertEqual([], self.journal.rows())
 
     def test_row_of_an_untestable_owner_is_mirrored_and_kept(self):
         """It may still run there: right soon, closed after max_call_age."""

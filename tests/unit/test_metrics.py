@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an agent shows, over real HTTP."""
 
+import importlib.metadata
+import io
 import json
+import select
 import socket
+import time
 import urllib.error
 import urllib.request
 
+import fixtures
 from prometheus_client import parser
 import testtools
 
@@ -25,17 +30,23 @@ class TestMetrics(testtools.TestCase):
         self.server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS)
         self.addCleanup(self.server.close)
 
-    def ask(self, path, method='GET'):
+    def ask(self, path, method='GET', host='127.0.0.1', server=None):
         """Status and body of an answer."""
+        status, _headers, body = self.exchange(path, method, host, server)
+        return status, body
+
+    def exchange(self, path, method, host='127.0.0.1', server=None):
+        """Status, headers and body of an answer."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        port = (server or self.server).port
         request = urllib.request.Request(
-            'http://127.0.0.1:%d%s' % (self.server.port, path), method=method)
+            'http://%s:%d%s' % (host, port, path), method=method)
         try:
             with opener.open(request, timeout=30) as answer:
-                return answer.status, answer.read().decode()
+                return answer.status, answer.headers, answer.read().decode()
         except urllib.error.HTTPError as exc:
             with exc:
-                return exc.code, exc.read().decode()
+                return exc.code, exc.headers, exc.read().decode()
 
     def figures(self):
         """Every sample: its name, with its labels, to its value."""
@@ -57,7 +68,7 @@ class TestMetrics(testtools.TestCase):
         """Durations by result, changes by loop, and the last success."""
         self.metrics.drained('success', 0.2, 3, 1)
         self.metrics.drained('unavailable', 5.0, 0, 0)
-        self.metrics.synced('success', 2.0, 1, 2, drift=4, refused=True)
+        self.metrics.synced('success', 2.0, 5, 2, drift=4)
         figures = self.figures()
         self.assertEqual(1, figures['converge_duration_seconds_count',
                                     'success'])
@@ -65,11 +76,33 @@ class TestMetrics(testtools.TestCase):
                                     'unavailable'])
         self.assertEqual(2, figures['sync_duration_seconds_sum', 'success'])
         self.assertEqual(3, figures['associations_added_total', 'drain'])
+        self.assertEqual(1, figures['associations_removed_total', 'drain'])
+        self.assertEqual(5, figures['associations_added_total', 'sync'])
         self.assertEqual(2, figures['associations_removed_total', 'sync'])
         self.assertEqual(4, figures['drift_associations',])
+        self.assertEqual(0, figures['brake_tripped',])
+        for loop in ('drain', 'sync'):
+            self.assertEqual(
+                1234.5, figures['last_success_timestamp_seconds', loop])
+
+    def test_refused_removal_is_no_success(self):
+        """What it wanted to remove is still there."""
+        self.metrics.synced('success', 2.0, drift=4, refused=True)
+        figures = self.figures()
         self.assertEqual(1, figures['brake_tripped',])
-        self.assertEqual(1234.5, figures['last_success_timestamp_seconds',
-                                         'drain'])
+        self.assertNotIn(('last_success_timestamp_seconds', 'sync'), figures)
+
+    def test_brake_is_released(self):
+        """The next sync that removes what it wanted to says so."""
+        self.metrics.synced('success', 2.0, drift=4, refused=True)
+        self.metrics.synced('success', 2.0, removed=4, drift=4)
+        self.assertEqual(0, self.figures()['brake_tripped',])
+
+    def test_empty_journal_is_a_success(self):
+        """Without work nothing is drained, and no alert is to fire."""
+        self.metrics.journal(0, 0)
+        self.assertEqual(1234.5, self.figures()[
+            'last_success_timestamp_seconds', 'drain'])
 
     def test_failed_sync_leaves_what_the_last_comparison_found(self):
         """It has compared nothing, and it is no success."""
@@ -86,9 +119,24 @@ class TestMetrics(testtools.TestCase):
                          [name for name, *_ in self.figures()])
 
     def test_leader(self):
-        """Of several agents one shows 1."""
+        """Of several agents one shows 1, as long as it leads."""
         self.metrics.leading(True)
         self.assertEqual(1, self.figures()['leader',])
+        self.metrics.leading(False)
+        self.assertEqual(0, self.figures()['leader',])
+
+    def test_release(self):
+        """Which release runs where is seen from outside."""
+        self.assertEqual(1, self.figures()[
+            'build_info', importlib.metadata.version('nova-aggregate-mirror')])
+
+    def test_every_figure_is_explained(self):
+        """Whoever finds a name in Prometheus learns what it means."""
+        families = list(parser.text_string_to_metric_families(
+            self.ask('/metrics')[1]))
+        self.assertEqual([], [
+            family.name for family in families if not family.documentation
+            or not family.name.startswith((metrics.PREFIX, 'process_'))])
 
     def test_health(self):
         """Every loop has to beat; who does not is named."""
@@ -106,21 +154,125 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(['the drain loop was last heard of 61 seconds ago'],
                          json.loads(text)['reasons'])
 
-    def test_other_paths_and_methods(self):
-        """Each gets a clear answer."""
-        self.assertEqual(404, self.ask('/')[0])
-        self.assertEqual(405, self.ask('/metrics', 'POST')[0])
-        self.assertEqual(405, self.ask('/healthz', 'DELETE')[0])
+    def test_each_loop_has_its_own_limit(self):
+        """A full sync may take longer than a batch of the journal."""
+        self.metrics.beat('drain')
+        self.metrics.beat('sync')
+        self.metrics.beat('other')
+        self.clock += 61
+        self.metrics.beat('drain')
+        self.assertEqual(200, self.ask('/healthz')[0])
+
+    def test_other_paths(self):
+        """Who asks for something else is told what there is."""
+        status, headers, body = self.exchange('/', 'GET')
+        self.assertEqual((404, 'application/json'),
+                         (status, headers['Content-Type']))
+        self.assertIn('/healthz', json.loads(body)['error'])
+
+    def test_other_methods(self):
+        """Nothing can be changed from outside."""
+        for path in ('/metrics', '/healthz', '/'):
+            for method in ('POST', 'PUT', 'DELETE', 'OPTIONS'):
+                status, headers, body = self.exchange(path, method)
+                self.assertEqual((405, 'GET, HEAD'),
+                                 (status, headers['Allow']))
+                self.assertIn('error', json.loads(body))
+
+    def test_head_is_a_get_without_a_body(self):
+        """A load balancer may ask so."""
+        for path, expected in (('/metrics', 200), ('/healthz', 503),
+                               ('/', 404)):
+            # The body of /metrics has figures of the process, which change.
+            head, got = (self.raw(method, path) for method in ('HEAD', 'GET'))
+            self.assertIn(b' %d ' % expected, head)
+            self.assertEqual((b'', True), (head.partition(b'\r\n\r\n')[2],
+                                           b'Content-Length: 0' not in head))
+            body = got.partition(b'\r\n\r\n')[2]
+            self.assertIn(b'Content-Length: %d\r\n' % len(body), got)
+
+    def raw(self, method, path):
+        """All bytes of an answer."""
+        with socket.create_connection(('127.0.0.1', self.server.port),
+                                      timeout=30) as client:
+            client.sendall(b'%s %s HTTP/1.0\r\n\r\n'
+                           % (method.encode(), path.encode()))
+            return b''.join(iter(lambda: client.recv(65536), b''))
 
     def test_silent_client_keeps_nobody_waiting(self):
         """Each has a thread of its own."""
-        with socket.create_connection(('127.0.0.1', self.server.port)):
-            self.assertEqual(200, self.ask('/metrics')[0])
+        server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS,
+                                client_timeout=3600)
+        self.addCleanup(server.close)
+        address = '127.0.0.1', server.port
+        with (socket.create_connection(address),
+              socket.create_connection(address) as second):
+            second.sendall(b'GET /metrics HTTP/1.1\r\nAccept')
+            self.assertEqual(200, self.ask('/metrics', server=server)[0])
+
+    def test_crowd_of_clients_is_let_in(self):
+        """A connection that is turned away is tried again a second later."""
+        clients = []
+        for _ in range(100):
+            client = socket.socket()
+            self.addCleanup(client.close)
+            client.setblocking(False)
+            client.connect_ex(('127.0.0.1', self.server.port))
+            clients.append(client)
+        waiting = set(clients)
+        deadline = time.monotonic() + 0.8
+        while waiting and time.monotonic() < deadline:
+            waiting -= set(select.select([], waiting, [], 0.1)[1])
+        self.assertEqual(0, len(waiting))
+        self.assertEqual(200, self.ask('/metrics')[0])
+
+    def test_silent_client_is_let_go(self):
+        """It does not hold its thread for ever, and nothing is logged."""
+        errors = self.useFixture(fixtures.MonkeyPatch(
+            'sys.stderr', io.StringIO())).new_value
+        server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS,
+                                client_timeout=0.1)
+        self.addCleanup(server.close)
+        for sent in (b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\nAccept'):
+            with socket.create_connection(('127.0.0.1', server.port),
+                                          timeout=30) as client:
+                client.sendall(sent)
+                self.assertEqual(b'', client.recv(1))
+        self.assertEqual('', errors.getvalue())
+
+    def test_answers_leave_no_line_behind(self):
+        """Prometheus asks every few seconds, for years."""
+        errors = self.useFixture(fixtures.MonkeyPatch(
+            'sys.stderr', io.StringIO())).new_value
+        for path in ('/metrics', '/healthz', '/'):
+            self.ask(path)
+        self.assertEqual('', errors.getvalue())
+
+    def test_address_of_ipv6(self):
+        """The option takes one, and so does the server."""
+        try:
+            with socket.create_server(('::1', 0), family=socket.AF_INET6):
+                pass
+        except OSError as exc:
+            self.skipTest('no IPv6 here: %s' % exc)
+        server = metrics.Server(self.metrics, '::1', 0, LIMITS)
+        self.addCleanup(server.close)
+        self.assertEqual(200, self.ask('/metrics', host='[::1]',
+                                       server=server)[0])
+
+    def test_closed_server_frees_its_port(self):
+        """The next agent can be started at once."""
+        server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS)
+        server.close()
+        again = metrics.Server(self.metrics, '127.0.0.1', server.port, LIMITS)
+        self.addCleanup(again.close)
+        self.assertEqual(200, self.ask('/metrics', server=again)[0])
 
     def test_port_that_is_taken_is_a_clear_error(self):
         """It names the option to change."""
         error = self.assertRaises(
             exceptions.InvalidConfiguration, metrics.Server, self.metrics,
             '127.0.0.1', self.server.port, LIMITS)
+        self.assertIn('127.0.0.1', str(error))
         self.assertIn('port %d' % self.server.port, str(error))
         self.assertIn('metrics_port', str(error))

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hundred calls during an outage, and seconds after it all is right."""
+
+import random
+import sqlite3
+import time
+
+import fixtures as base_fixtures
+from keystoneauth1 import loading as ks_loading
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import agent
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import database
+from tests import fixtures
+from tests import placement_service
+from tests.unit import servers
+
+CONF = fixtures.CONF
+PASSWORD = ks_loading.get_auth_plugin_conf_options('password')
+CALLS = 100
+# An agent makes one step a second.
+STEPS_IN_FIVE_SECONDS = 5
+
+
+class Figures:
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None
+
+
+class RecoveryTest(servers.LoopbackTestCase):
+
+    hooks = fixtures.MirroredNova
+
+    def setUp(self):
+        super().setUp()
+        # When nova's fixture has ended: it could not parse anew with them.
+        self.addCleanup(CONF.unregister_opts, PASSWORD, 'placement')
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        conf.register_opts(CONF)
+        self.random = random.Random(4711)
+        self.clock = 0.0
+        self.hosts = [self.cloud.create_host('h%d' % number, nodes=nodes)
+                      for number, nodes in enumerate((1, 1, 2, 1, 1))]
+        self.members = {self.cloud.create_aggregate('a%d' % number): set()
+                        for number in range(3)}
+        self.begin()
+        self.useFixture(self.hooks())
+
+    def begin(self):
+        """What has to be before nova-api starts."""
+
+    def calls(self):
+        """Mixed calls, each of which nova answers as if nothing was."""
+        for number in range(CALLS):
+            aggregate = self.random.choice(list(self.members))
+            host = self.random.choice(self.hosts)
+            inside = self.members[aggregate]
+            if not inside and len(self.members) > 2 \
+                    and self.random.random() < 0.5:
+                self.assertEqual(200, self.cloud.delete_aggregate(aggregate))
+                del self.members[aggregate]
+                self.members[self.cloud.create_aggregate(
+                    'new-%d' % number)] = set()
+                continue
+            act = (self.cloud.remove_host if host in inside
+                   else self.cloud.add_host)
+            inside ^= {host}
+            outcome = act(aggregate, host)
+            self.assertEqual((200, host in inside, True),
+                             (outcome.status, outcome.member, outcome.ended))
+
+    def agent(self):
+        kept = journal.Journal(CONF, now=lambda: time.time() + self.clock)
+        source, client = database.DatabaseSource(), report.ReportClient(
+            CONF, request_timeout=1)
+        return (kept, agent.Drain(kept, source, client, Figures()),
+                agent.Sync(CONF, reconciler.Reconciler(kept, source, client),
+                           Figures()))
+
+    def recover(self, end):
+        """An agent is there all the time, and the outage ends."""
+        kept, drain, _sync = self.agent()
+        drain.step()
+        drain.step()
+        end()
+        for _second in range(STEPS_IN_FIVE_SECONDS):
+            while drain.step():
+                pass
+            self.clock += agent.DRAIN_INTERVAL
+        self.assertEqual([], kept.rows())
+
+    def check(self, begin, end):
+        begin()
+        self.calls()
+        self.recover(end)
+        self.assertEqual([], self.cloud.drift())
+
+
+class TestPlacement(RecoveryTest):
+
+    def hurry(self):
+        """Users wait less for a placement that does not answer."""
+        CONF.set_override('inline_timeout', 0.3, 'aggregate_mirror')
+
+    def check_fault(self, fault):
+        self.check(lambda: getattr(self.cloud.placement, fault)(),
+                   self.cloud.placement.recover)
+
+    def check_status(self, status):
+        self.check(lambda: self.cloud.placement.fail_with(status),
+                   self.cloud.placement.recover)
+
+    def test_hung_placement_is_asked_once(self):
+        """A hundred calls do not wait for it one after the other."""
+        self.hurry()
+        self.cloud.placement.hang()
+        self.calls()
+        self.assertEqual(1, len(self.cloud.placement.requests))
+        self.recover(self.cloud.placement.recover)
+        self.assertEqual([], self.cloud.drift())
+
+    def test_trickling_placement(self):
+        """A byte now and then keeps nobody waiting either."""
+        self.hurry()
+        self.check_fault('trickle')
+
+    def test_service_is_deleted_meanwhile(self):
+        """Its orphaned provider is left in no aggregate."""
+        host = self.hosts.pop()
+        for aggregate in self.members:
+            self.cloud.add_host(aggregate, host)
+        self.cloud.placement.refuse()
+        self.assertEqual(204, self.cloud.delete_service(host))
+        self.recover(self.cloud.placement.recover)
+        self.assertEqual([], self.cloud.drift())
+        self.assertEqual(
+            set(), self.cloud.placement.aggregates(host.nodes[0]))
+
+    def test_clock_is_set_back(self):
+        """Rows from the future are as due as others."""
+        self.clock = -3600.0
+        self.check_fault('refuse')
+
+
+def _add(test, name, check, *args):
+    def method(self):
+        """Nova answers as always, and seconds later placement is right."""
+        getattr(self, check)(*args)
+
+    setattr(test, 'test_' + name, method)
+
+
+for _fault in ('refuse', 'answer_with_a_page', 'answer_with_garbage',
+               'drop_connection'):
+    _add(TestPlacement, _fault, 'check_fault', _fault)
+for _status in (401, 403, 429, 500, 503):
+    _add(TestPlacement, str(_status), 'check_status', _status)
+
+
+class TestKeystone(RecoveryTest):
+
+    def begin(self):
+        self.keystone = self.useFixture(servers.Cloud())
+        self.keystone.token_id = placement_service.TOKEN
+        self.good = (201, self.keystone.token(self.cloud.placement.url))
+        CONF.register_opts(PASSWORD, group='placement')
+        self.cloud.nova.conf.config(
+            auth_type='password', auth_url=self.keystone.url + '/v3',
+            username='nova', password='right', user_domain_name='Default',
+            project_name='service', project_domain_name='Default',
+            group='placement')
+        self.say(*self.good)
+
+    def say(self, status, body):
+        self.keystone.answers['/v3/auth/tokens'] = status, body
+
+    def check_answer(self, status, body):
+        self.check(lambda: self.say(status, body),
+                   lambda: self.say(*self.good))
+
+    def test_placement_behind_tls_that_is_none(self):
+        """The catalog is corrected, and read again."""
+        wrong = self.keystone.token(
+            self.cloud.placement.url.replace('http:', 'https:'))
+        self.check_answer(201, wrong)
+
+    def test_token_is_revoked(self):
+        """Placement refuses it, and so does keystone a new one for a time."""
+        self.calls()
+        self.say(401, {})
+        self.check(lambda: self.cloud.placement.fail_with(401), lambda: (
+            self.say(*self.good), self.cloud.placement.recover()))
+
+
+_add(TestKeystone, 'keystone_is_down', 'check_answer', 503, {})
+_add(TestKeystone, 'credentials_are_rotated', 'check_answer', 401,
+     {'error': {'code': 401, 'title': 'Unauthorized', 'message': 'no'}})
+_add(TestKeystone, 'keystone_answers_garbage', 'check_answer', 201, b'{"to')
+
+
+class TestJournal(RecoveryTest):
+    """Where the journal itself is the casualty, a full sync repairs."""
+
+    def repair(self):
+        _kept, _drain, sync = self.agent()
+        self.assertNotEqual([], self.cloud.drift())
+        sync.step()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_database_is_down(self):
+        """And placement with it: nothing could be recorded."""
+        option = ('connection', 'aggregate_mirror_database')
+        right = CONF[option[1]][option[0]]
+        CONF.set_override(option[0], 'mysql+pymysql://nova:x@127.0.0.1:1/j',
+                          option[1])
+        self.cloud.placement.refuse()
+        self.calls()
+        CONF.set_override(option[0], right, option[1])
+        self.cloud.placement.recover()
+        self.repair()
+
+    def test_disk_is_full(self):
+        """And placement down with it."""
+        def transaction(_database):
+            raise sa.exc.OperationalError(
+                'INSERT', {}, sqlite3.OperationalError(
+                    'database or disk is full'))
+
+        self.cloud.placement.refuse()
+        with base_fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.db.engine.Database.transaction',
+                transaction):
+            self.calls()
+        self.cloud.placement.recover()
+        self.repair()
+
+    def test_journal_alone(self):
+        """Then placement is right at once."""
+        CONF.set_override('connection', 'sqlite:////proc/no/where',
+                          'aggregate_mirror_database')
+        self.calls()
+        self.assertEqual([], self.cloud.drift())
+
+
+class TestStock(RecoveryTest):
+    """These tests see the fault where it is."""
+
+    hooks = fixtures.StockNova
+
+    def test_stock_nova_does_not_recover(self):
+        """Nobody repairs what an outage has left."""
+        self.cloud.placement.fail_with(503)
+        for host in self.hosts:
+            self.cloud.add_host(next(iter(self.members)), host)
+        self.recover(self.cloud.placement.recover)
+        self.assertNotEqual([], self.cloud.drift())
