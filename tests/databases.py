@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database for each test: an SQLite file, or one on a server.
+
+The addresses below are tried first. Where nobody listens, a private server is
+started if its programs are installed; with CI=true and as root they are
+installed first, on Debian and its kin.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import glob
+import importlib.util
+import os
+import pathlib
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+import fixtures
+import sqlalchemy as sa
+import testtools
+
+KINDS = ('sqlite', 'mysql', 'postgresql')
+SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
+
+INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends',
+           'mariadb-server', 'postgresql']
+POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
+START_TIMEOUT = 60
+# Ends the server and removes its files when the process that holds the other
+# end of the pipe is gone, however it went.
+WATCH = """
+import shutil, subprocess, sys
+server = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+sys.stdin.read()
+server.terminate()
+server.wait()
+shutil.rmtree(sys.argv[1])
+"""
+
+
+class Unavailable(Exception):
+    """There is no such server here; the text says what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A kind of database server, and how to get one."""
+
+    url: str
+    """Where it may run, as an administrator who can create databases."""
+    variable: str
+    """The environment variable that names another URL."""
+    driver: str
+    package: str
+    programs: tuple[str, ...]
+    """Any of them is the server."""
+    user: str
+    """Runs it when root runs the tests."""
+    commands: Callable[[str, pathlib.Path, int], tuple[list[str], list[str]]]
+    """Fills the directory, and starts the server on the port."""
+    create: str
+    sessions: str
+    """Whose numbers are in a database."""
+    end: str
+
+
+def _mysql(program: str, data: pathlib.Path, port: int
+           ) -> tuple[list[str], list[str]]:
+    options = [program, '--no-defaults', '--datadir=%s' % data]
+    fill = [*options, '--initialize-insecure']
+    maker = _which('mariadb-install-db')
+    if maker:
+        fill = [maker, '--no-defaults', '--datadir=%s' % data,
+                '--auth-root-authentication-method=normal', '--skip-test-db']
+    return fill, [
+        *options, '--port=%d' % port, '--bind-address=127.0.0.1',
+        '--socket=%s' % (data / 'socket'),
+        '--pid-file=%s' % (data / 'pid')]
+
+
+def _postgresql(program: str, data: pathlib.Path, port: int
+                ) -> tuple[list[str], list[str]]:
+    return [str(pathlib.Path(program).with_name('initdb')), '-D', str(data),
+            '-U', 'postgres', '-A', 'trust', '-E', 'UTF8'], [
+        program, '-D', str(data), '-p', str(port),
+        '-c', 'listen_addresses=127.0.0.1',
+        '-c', 'unix_socket_directories=%s' % data]
+
+
+SERVERS: Mapping[str, Server] = {
+    'mysql': Server(
+        'mysql+pymysql://root@127.0.0.1:3306',
+        'AGGREGATE_MIRROR_TEST_MYSQL', 'pymysql', 'mariadb-server',
+        ('mariadbd', 'mysqld'), 'mysql', _mysql,
+        # As nova's installation guides have it; it ignores case.
+        'CREATE DATABASE %s CHARACTER SET utf8 COLLATE utf8_general_ci',
+        'SELECT id FROM information_schema.processlist WHERE db = \'%s\'',
+        'KILL %d'),
+    'postgresql': Server(
+        'postgresql+psycopg2://postgres@127.0.0.1:5432',
+        'AGGREGATE_MIRROR_TEST_POSTGRESQL', 'psycopg2', 'postgresql',
+        ('postgres',), 'postgres', _postgresql,
+        'CREATE DATABASE %s',
+        'SELECT pid FROM pg_stat_activity WHERE datname = \'%s\'',
+        'SELECT pg_terminate_backend(%d)'),
+}
+
+
+def create(test: testtools.TestCase, kind: str) -> str:
+    """Create an empty database for one test, and drop it at its end.
+
+    :param kind: one of ``KINDS``; the test is skipped where there is none
+    :returns: its URL
+    """
+    if kind == 'sqlite':
+        return 'sqlite:///%s/journal.sqlite' % test.useFixture(
+            fixtures.TempDir()).path
+    server = SERVERS[kind]
+    try:
+        address = _find(kind)
+    except Unavailable as exc:
+        test.skipTest(str(exc))
+    name = 'aggregate_mirror_test_' + uuid.uuid4().hex[:12]
+    execute(address, server.create % name)
+    url = sa.make_url(address).set(database=name).render_as_string(
+        hide_password=False)
+    test.addCleanup(execute, address, 'DROP DATABASE %s' % name)
+    test.addCleanup(disconnect, url)
+    return url
+
+
+def disconnect(url: str) -> None:
+    """End every connection to a server's database, as a restart does."""
+    server = SERVERS[sa.make_url(url).get_backend_name()]
+    name = sa.make_url(url).database
+    found = execute(url, server.sessions % name)
+    address = sa.make_url(url).set(database='').render_as_string(
+        hide_password=False)
+    for number, in found:
+        # One of them was the one that asked.
+        with contextlib.suppress(sa.exc.DBAPIError):
+            execute(address, server.end % number)
+
+
+def execute(url: str, *statements: str) -> list[sa.Row]:
+    """Run statements, each in a transaction; the rows of the last one."""
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
+                              poolclass=sa.pool.NullPool)
+    found: list[sa.Row] = []
+    with engine.connect() as connection:
+        for statement in statements:
+            result = connection.exec_driver_sql(statement)
+            found = list(result) if result.returns_rows else []
+    return found
+
+
+@functools.cache
+def _find(kind: str) -> str:
+    """The URL of a server that answers.
+
+    :raises Unavailable: when there is none and none can be started
+    """
+    server = SERVERS[kind]
+    if importlib.util.find_spec(server.driver) is None:
+        raise Unavailable('no driver for %s: pip install -r '
+                          'test-requirements.txt' % kind)
+    named = os.environ.get(server.variable)
+    url = named or server.url
+    if named or _answers(url):
+        return url
+    program = _program(server)
+    if not program and os.environ.get('CI') == 'true' and not os.geteuid():
+        _install()
+        program = _program(server)
+    if not program:
+        raise Unavailable(
+            'no %s server: install the package %s, or name one that runs in '
+            '%s, as in %s' % (kind, server.package, server.variable,
+                              server.url))
+    return _start(server, program)
+
+
+def _answers(url: str) -> bool:
+    # Not the same as whether it listens: it may have another administrator.
+    try:
+        execute(url, 'SELECT 1')
+    except sa.exc.SQLAlchemyError:
+        return False
+    return True
+
+
+def _which(program: str) -> str | None:
+    # Debian has servers where the PATH of a user does not look.
+    folders = os.environ.get('PATH', os.defpath).split(os.pathsep)
+    return shutil.which(program, path=os.pathsep.join([
+        *sorted(glob.glob('/usr/lib/postgresql/*/bin'), reverse=True),
+        *folders, '/usr/sbin', '/usr/libexec']))
+
+
+def _program(server: Server) -> str | None:
+    return next(filter(None, map(_which, server.programs)), None)
+
+
+def _start(server: Server, program: str) -> str:
+    """Start a private server, which ends with this process; its URL."""
+    data = pathlib.Path(tempfile.mkdtemp(prefix='aggregate-mirror-'))
+    user = None
+    if not os.geteuid():
+        # Neither server runs as root.
+        user = _first_user(server.user, 'nobody')
+        os.chown(data, pwd.getpwnam(user).pw_uid, -1)
+    with socket.create_server(('127.0.0.1', 0)) as probe:
+        port = probe.getsockname()[1]
+    fill, serve = server.commands(program, data / 'data', port)
+    filled = subprocess.run(fill, user=user, cwd=data, capture_output=True,
+                            text=True, stdin=subprocess.DEVNULL)
+    if filled.returncode:
+        shutil.rmtree(data)
+        raise Unavailable('%s failed: %s' % (fill[0], filled.stderr[-500:]))
+    with open(data / 'log', 'wb') as log:
+        watch = subprocess.Popen(
+            [sys.executable, '-c', WATCH, str(data), *serve], user=user,
+            cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
+            # Not to be ended by the Ctrl-C that ends this process.
+            start_new_session=True)
+    url = sa.make_url(server.url).set(port=port).render_as_string()
+    end = time.monotonic() + START_TIMEOUT
+    while not _answers(url):
+        if time.monotonic() > end or watch.poll() is not None:
+            said = (data / 'log').read_text(errors='replace')[-500:]
+            watch.stdin.close()
+            raise Unavailable('%s did not start: %s' % (program, said))
+        time.sleep(0.1)
+    _RUNNING.append(watch)
+    return url
+
+
+_RUNNING: list[subprocess.Popen] = []
+"""Their pipes stay open for as long as this process lives."""
+
+
+def _first_user(*names: str) -> str:
+    for name in names:
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    raise Unavailable('no user %s to run a server' % ' or '.join(names))
+
+
+@functools.cache
+def _install() -> None:
+    """Install both servers, once for all processes; none is started."""
+    with open(pathlib.Path(tempfile.gettempdir(),
+                           'aggregate-mirror-install.lock'), 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if all(map(_program, SERVERS.values())) or not _which('apt-get'):
+            return
+        guarded = POLICY.exists()
+        if not guarded:
+            POLICY.write_text('#!/bin/sh\nexit 101\n')
+            POLICY.chmod(0o755)
+        try:
+            for command in (['apt-get', 'update'], INSTALL):
+                subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True,
+                    env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'})
+        finally:
+            if not guarded:
+                POLICY.unlink()

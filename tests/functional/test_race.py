@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many nova-api processes, an agent, and other writers of placement, at once.
+
+Nova's own methods take turns; what this package does before and after them
+does not. Nova's databases are SQLite files here, and of two workers that
+remove and add the same host at once stock nova answers one with 500.
+"""
+
+import collections
+import functools
+import multiprocessing
+import os
+import pathlib
+import random
+import time
+import uuid
+
+import fixtures as base_fixtures
+from nova.compute import api as compute_api
+import requests
+import testtools
+
+from nova_aggregate_mirror import agent
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import metrics
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import database
+from tests import databases
+from tests import fixtures
+from tests import placement_service
+from tests import processes
+
+WORKERS = 8
+SECONDS = float(os.environ.get('AGGREGATE_MIRROR_TEST_RACE_SECONDS', 15))
+REST = 0.5
+# What nova says of a host that another worker has just added, or removed.
+ANSWERS = {'add_host': {200, 409}, 'remove_host': {200, 404}}
+WITHOUT_GENERATION = 'placement 1.1'
+
+
+class Writer:
+    """Another client of placement that changes providers all the time.
+
+    :param mutex: shared by the writers of aggregates: one that sends no
+        generation would else undo what the other one has written
+    """
+
+    def __init__(self, url, mutex, chance):
+        self._url = url
+        self._mutex = mutex
+        self._chance = chance
+        self._session = requests.Session()
+        # The proxies of the machine that runs the tests are not theirs.
+        self._session.trust_env = False
+        self.written = []
+        """Provider and aggregate, of what was written with a generation."""
+
+    def call(self, method, provider, what, body=None,
+             version=placement_service.MICROVERSION):
+        return self._session.request(
+            method, '%s/resource_providers/%s/%s' % (
+                self._url, provider, what),
+            json=body, timeout=60, headers={
+                'X-Auth-Token': placement_service.TOKEN,
+                'OpenStack-API-Version': version,
+                'Accept': 'application/json'})
+
+    def write(self, provider, what, change):
+        """Read, change and write with the generation, until it succeeds."""
+        while True:
+            state = self.call('GET', provider, what).json()
+            change(state)
+            answer = self.call('PUT', provider, what, state)
+            if answer.status_code != 409:
+                answer.raise_for_status()
+                return
+
+    def add_aggregate(self, provider):
+        foreign = str(uuid.uuid4())
+        with self._mutex:
+            self.write(provider, 'aggregates', lambda state: state[
+                'aggregates'].append(foreign))
+        self.written.append((provider, foreign))
+
+    def add_aggregate_without_generation(self, provider):
+        """As neutron-lib does, which knows microversion 1.1."""
+        with self._mutex:
+            state = self.call('GET', provider, 'aggregates',
+                              version=WITHOUT_GENERATION).json()
+            self.call('PUT', provider, 'aggregates',
+                      state['aggregates'] + [str(uuid.uuid4())],
+                      version=WITHOUT_GENERATION).raise_for_status()
+
+    def set_inventory(self, provider):
+        self.write(provider, 'inventories', lambda state: state.update(
+            inventories={'VCPU': {'total': self._chance.randint(1, 99)}}))
+
+    def set_traits(self, provider):
+        traits = self._chance.sample(
+            ('HW_CPU_X86_SSE', 'HW_CPU_X86_AVX', 'COMPUTE_NODE'), 2)
+        self.write(provider, 'traits',
+                   lambda state: state.update(traits=traits))
+
+
+class TestRace(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.mutex = multiprocessing.get_context('fork').Lock()
+        for path in pathlib.Path(fixtures.CONF.state_path).glob('*.sqlite'):
+            # Nova's readers are not to lock its writer out.
+            databases.execute('sqlite:///%s' % path,
+                              'PRAGMA journal_mode = WAL')
+        self.useFixture(fixtures.StockNova())
+        turn = multiprocessing.get_context('fork').Lock()
+        for name in ('add_host_to_aggregate', 'remove_host_from_aggregate'):
+            self.take_turns(name, turn)
+        self.useFixture(fixtures.MirroredNova())
+        # A placement that all share in one process is slow now and then, and
+        # a worker that stops trying would be no racer.
+        fixtures.CONF.set_override('inline_backoff', 0.0, 'aggregate_mirror')
+        self.addCleanup(fixtures.CONF.clear_override, 'inline_backoff',
+                        'aggregate_mirror')
+        self.aggregates = [self.cloud.create_aggregate('aggregate%d' % number)
+                           for number in range(4)]
+        self.hosts = [self.cloud.create_host('host%d' % number,
+                                             nodes=1 + number % 2)
+                      for number in range(12)]
+        self.nodes = [node for host in self.hosts for node in host.nodes]
+
+    def take_turns(self, name, turn):
+        stock = getattr(compute_api.AggregateAPI, name)
+
+        @functools.wraps(stock)
+        def in_turn(*args, **kwargs):
+            with turn:
+                return stock(*args, **kwargs)
+
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova.compute.api.AggregateAPI.' + name, in_turn))
+
+    def nova_api(self, number, end):
+        """One worker: adds and removes hosts, all of them others' too."""
+        chance = random.Random(number)
+        own = self.hosts[number % len(self.hosts)]
+        answers = collections.Counter()
+        while time.monotonic() < end:
+            action = chance.choice(list(ANSWERS))
+            host = own if chance.random() < 0.5 else chance.choice(self.hosts)
+            answer = self.cloud.nova.request(
+                'POST', '/os-aggregates/%d/action'
+                % chance.choice(self.aggregates).id,
+                {action: {'host': host.name}})
+            answers[action, answer.status_code] += 1
+        return answers
+
+    def write(self, number, end, changes):
+        chance = random.Random(number)
+        writer = Writer(self.cloud.placement.url, self.mutex, chance)
+        while time.monotonic() < end:
+            getattr(writer, chance.choice(changes))(chance.choice(self.nodes))
+        return writer.written
+
+    def agent(self):
+        """What an agent does; its clock is ahead, so that nothing waits."""
+        kept = journal.Journal(fixtures.CONF, now=lambda: time.time() + 1000)
+        source = database.DatabaseSource()
+        client = report.ReportClient(fixtures.CONF)
+        return (agent.Drain(kept, source, client, metrics.Metrics()),
+                reconciler.Reconciler(kept, source, client), kept)
+
+    def drain(self, end):
+        """An agent beside them, which drains and compares."""
+        drain, whole, _kept = self.agent()
+        while time.monotonic() < end:
+            drain.step()
+            whole.sync(max_removed_share=1.0)
+            # One that never rests would keep the others from placement.
+            time.sleep(REST)
+
+    def test_everything_at_once(self):
+        """At rest all of them find what they wrote, and no call failed."""
+        end = time.monotonic() + SECONDS
+        work = [functools.partial(self.nova_api, number, end)
+                for number in range(WORKERS)]
+        work.append(functools.partial(self.write, WORKERS, end, (
+            'add_aggregate', 'set_inventory', 'set_traits')))
+        work.append(functools.partial(self.write, WORKERS + 1, end, (
+            'add_aggregate_without_generation',)))
+        work.append(functools.partial(self.drain, end))
+        *answers, written, _none, _nothing = processes.at_once(
+            len(work), lambda number: work[number]())
+        answers = sum(answers, collections.Counter())
+        self.assertEqual({(action, status) for action in ANSWERS
+                          for status in ANSWERS[action]}, set(answers))
+
+        drain, whole, kept = self.agent()
+        while kept.rows():
+            drain.step()
+        # The one cure for what was written without a generation.
+        whole.sync(max_removed_share=1.0)
+        self.assertEqual([], self.cloud.drift())
+        lost = [(provider, foreign) for provider, foreign in written
+                if foreign not in self.cloud.placement.aggregates(provider)]
+        self.assertEqual([], lost)
+        self.assertNotEqual([], written)

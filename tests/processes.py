@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that several processes do at once, forked from the test's."""
+
+from collections.abc import Callable
+import multiprocessing
+import os
+import signal
+import traceback
+from typing import Any
+
+_FORK = multiprocessing.get_context('fork')
+
+
+def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """Let so many children begin at the same time; what each returned.
+
+    Each of them lives until all are done.
+
+    :param work: is called in each child with its number, from 0
+    :raises AssertionError: with the traceback of the first child that failed
+    """
+    barrier = _FORK.Barrier(count)
+
+    def begin(number: int, pipe: Any) -> None:
+        try:
+            barrier.wait()
+            pipe.send((True, work(number)))
+        except BaseException:
+            pipe.send((False, traceback.format_exc()))
+        barrier.wait()
+
+    children = []
+    for number in range(count):
+        here, there = _FORK.Pipe(duplex=False)
+        child = _FORK.Process(target=begin, args=(number, there), daemon=True)
+        child.start()
+        there.close()
+        children.append((child, here))
+    results = [pipe.recv() for _child, pipe in children]
+    for child, _pipe in children:
+        child.join()
+    for good, result in results:
+        if not good:
+            raise AssertionError(result)
+    return [result for _good, result in results]
+
+
+def killed(work: Callable[[], Any]) -> Any:
+    """What a child returned that was killed right after, with ``kill -9``."""
+    here, there = _FORK.Pipe(duplex=False)
+
+    def begin() -> None:
+        there.send(work())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = _FORK.Process(target=begin, daemon=True)
+    child.start()
+    there.close()
+    result = here.recv()
+    child.join()
+    return result
