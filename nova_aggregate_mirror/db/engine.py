@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens the journal's database: oslo.db, and what SQLite needs besides."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import inspect
 import os
 import pathlib
+import random
 import sqlite3
 import time
 from typing import Any
@@ -129,7 +131,7 @@ def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
         _make_private(pathlib.Path(url.database))
     engine = sa.create_engine(url, poolclass=sa.pool.QueuePool,
                               connect_args={'check_same_thread': False,
-                                            'timeout': BUSY_TIMEOUT})
+                                            'timeout': 0})
     exc_filters.register_engine(engine)
     # SQLite forbids a child to use what its parent has opened.
     os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
@@ -138,29 +140,38 @@ def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
     def connect(connection: Any, _record: Any) -> None:
         # The driver is not to begin transactions of its own.
         connection.isolation_level = None
-        _write_ahead(connection)
+        _in_turn(lambda: connection.execute('PRAGMA journal_mode = WAL'))
 
     @sa.event.listens_for(engine, 'begin')
     def begin(connection: sa.engine.Connection) -> None:
         # A transaction that reads first and writes then fails at once,
         # without waiting, when another one wrote in between.
-        connection.exec_driver_sql('BEGIN IMMEDIATE')
+        driver = connection.connection.driver_connection
+        try:
+            _in_turn(lambda: driver.execute('BEGIN IMMEDIATE'))
+        except sqlite3.Error:
+            # Once more, for an error that SQLAlchemy and oslo.db know.
+            connection.exec_driver_sql('BEGIN IMMEDIATE')
 
     return engine
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn the write-ahead log on, which is for the file and for ever."""
+def _in_turn(statement: Callable[[], object]) -> None:
+    """Run a statement that has to wait until other processes have written.
+
+    SQLite waits longer and longer itself, so that somebody who has waited
+    loses against everybody who comes; and it would keep the greenlets of a
+    whole process waiting.
+    """
     end = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
-            connection.execute('PRAGMA journal_mode = WAL')
+            statement()
             return
         except sqlite3.OperationalError as exc:
-            # For this alone SQLite does not wait until others are done.
             if 'locked' not in str(exc) or time.monotonic() > end:
                 raise
-        time.sleep(0.01)
+        time.sleep(random.uniform(0.0005, 0.005))
 
 
 def _make_private(path: pathlib.Path) -> None:
