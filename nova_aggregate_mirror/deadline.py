@@ -187,6 +187,22 @@ class Adapter(session.TCPKeepAliveAdapter):
                 request, stream=stream, timeout=bounds, **kwargs)
 
 
+class KeystoneAdapter(Adapter):
+    """The same for auth_url, where one refusal would never end.
+
+    When the discovery that precedes a token is answered with 401,
+    keystoneauth asks again with a token, and waits for ever for the lock
+    that it holds to fetch one. With 403 it goes on without discovery.
+    """
+
+    def send(self, request: requests.PreparedRequest, *args: Any,
+             **kwargs: Any) -> requests.Response:
+        response = super().send(request, *args, **kwargs)
+        if response.status_code == 401 and request.method == 'GET':
+            response.status_code = 403
+        return response
+
+
 def _least(one: float | None, other: float | None) -> float | None:
     given = [seconds for seconds in (one, other) if seconds is not None]
     return min(given, default=None)

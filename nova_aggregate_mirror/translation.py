@@ -130,7 +130,11 @@ def error(kind: Kind, doing: str, happened: str) -> exceptions.MirrorError:
 
 def without_secrets(text: str) -> str:
     """Mask passwords and tokens, and who is named before a URL's host."""
-    return strutils.mask_password(re.sub(r'(?<=//)[^/\s]*@', '', text))
+    text = re.sub(r'(?<=//)[^/\s]*@', '', text)
+    # Headers as libraries quote them, of which oslo.utils knows other names.
+    text = re.sub(r'''(?i)(x-[a-z]+-token['"]?\s*[:=]\s*)[^\s,;]+''',
+                  r'\1***', text)
+    return strutils.mask_password(text)
 
 
 def meaning(exc: Exception) -> Kind:

@@ -40,7 +40,8 @@ START_TIMEOUT = 60
 # end of the pipe is gone, however it went.
 WATCH = """
 import shutil, subprocess, sys
-server = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+server = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL,
+                          user=sys.argv[2] or None)
 sys.stdin.read()
 server.terminate()
 server.wait()
@@ -229,7 +230,7 @@ def _start(server: Server, program: str) -> str:
         raise Unavailable('%s failed: %s' % (fill[0], filled.stderr[-500:]))
     with open(data / 'log', 'wb') as log:
         watch = subprocess.Popen(
-            [sys.executable, '-c', WATCH, str(data), *serve], user=user,
+            [sys.executable, '-c', WATCH, str(data), user or '', *serve],
             cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
             # Not to be ended by the Ctrl-C that ends this process.
             start_new_session=True)

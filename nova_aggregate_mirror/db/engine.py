@@ -11,6 +11,7 @@ import random
 import sqlite3
 import time
 from typing import Any
+import urllib.parse
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -25,6 +26,14 @@ SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
 # Seconds that one writer waits for the others, on SQLite.
 BUSY_TIMEOUT = 5.0
+# Seconds that a server may take to accept, or to answer a statement.
+PATIENCE = 5
+# What a driver calls them; without them one that hangs hangs its caller.
+TIMEOUTS = {
+    'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
+    'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
+    # Of a server that accepts bytes and does not answer libpq knows nothing.
+    'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
 
 
 @contextlib.contextmanager
@@ -65,13 +74,7 @@ class Database:
         if self._is_sqlite:
             self._engine = _sqlite_engine(url)
         else:
-            known = inspect.signature(engines.create_engine).parameters
-            # oslo.db would retry the first connection for 100 seconds, and
-            # the caller is a user's request.
-            self._engine = engines.create_engine(
-                settings.connection, **{
-                    **{name: settings[name] for name in settings
-                       if name in known}, 'max_retries': 0})
+            self._engine = _server_engine(url, settings)
 
     def transaction(self) -> contextlib.AbstractContextManager[Any]:
         """A connection in a new transaction, committed at the end."""
@@ -118,6 +121,40 @@ def _parse(connection: str) -> sa.engine.URL:
         '[aggregate_mirror_database] connection is not the URL of a database, '
         'as in mysql+pymysql://user:password@host/name, with %40 for @ in a '
         'password, and so on')
+
+
+def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
+    known = inspect.signature(engines.create_engine).parameters
+    given = {name: settings[name] for name in settings if name in known}
+    # oslo.db would retry the first connection for 100 seconds, and the caller
+    # is a user's request.
+    given['max_retries'] = 0
+    engine = engines.create_engine(_bounded(
+        url, settings.connection_parameters), **given)
+
+    @sa.event.listens_for(engine, 'do_connect')
+    def connect(dialect: Any, _record: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return dialect.connect(*args, **kwargs)
+        except TypeError as exc:
+            raise exceptions.JournalUnavailable(
+                '[aggregate_mirror_database] connection has a parameter that '
+                'the driver %s does not take: %s'
+                % (dialect.driver, exc)) from exc
+
+    return engine
+
+
+def _bounded(url: sa.engine.URL, more: str) -> sa.engine.URL:
+    """The URL with timeouts, but for those that the operator has set.
+
+    :param more: parameters that oslo.db adds to those of the URL
+    """
+    units = TIMEOUTS.get(url.get_driver_name(), {})
+    chosen = {*url.query, *urllib.parse.parse_qs(more)}
+    return url.update_query_dict({
+        name: str(PATIENCE * unit) for name, unit in units.items()
+        if name not in chosen})
 
 
 def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:

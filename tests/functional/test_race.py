@@ -36,6 +36,9 @@ SECONDS = float(os.environ.get('AGGREGATE_MIRROR_TEST_RACE_SECONDS', 15))
 REST = 0.5
 # What nova says of a host that another worker has just added, or removed.
 ANSWERS = {'add_host': {200, 409}, 'remove_host': {200, 404}}
+WRITERS = (('add_aggregate',),
+           ('add_aggregate', 'set_inventory', 'set_traits'),
+           ('add_aggregate_without_generation',))
 WITHOUT_GENERATION = 'placement 1.1'
 
 
@@ -161,6 +164,8 @@ class TestRace(testtools.TestCase):
         writer = Writer(self.cloud.placement.url, self.mutex, chance)
         while time.monotonic() < end:
             getattr(writer, chance.choice(changes))(chance.choice(self.nodes))
+            # So that the lock of the writers is not always the same one's.
+            time.sleep(0.01)
         return writer.written
 
     def agent(self):
@@ -185,13 +190,12 @@ class TestRace(testtools.TestCase):
         end = time.monotonic() + SECONDS
         work = [functools.partial(self.nova_api, number, end)
                 for number in range(WORKERS)]
-        work.append(functools.partial(self.write, WORKERS, end, (
-            'add_aggregate', 'set_inventory', 'set_traits')))
-        work.append(functools.partial(self.write, WORKERS + 1, end, (
-            'add_aggregate_without_generation',)))
-        work.append(functools.partial(self.drain, end))
-        *answers, written, _none, _nothing = processes.at_once(
+        work += [functools.partial(self.drain, end)] + [
+            functools.partial(self.write, number, end, changes)
+            for number, changes in enumerate(WRITERS)]
+        *answers, _agent, written, more, _none = processes.at_once(
             len(work), lambda number: work[number]())
+        written += more
         answers = sum(answers, collections.Counter())
         self.assertEqual({(action, status) for action in ANSWERS
                           for status in ANSWERS[action]}, set(answers))

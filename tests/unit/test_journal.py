@@ -2,6 +2,7 @@
 """The journal and the ledger, on a real SQLite file."""
 
 import concurrent.futures
+import dataclasses
 import os
 import pathlib
 import sqlite3
@@ -116,6 +117,26 @@ class TestJournal(JournalTest):
             self.assertEqual([row], self.journal.closable([row]))
         finally:
             os.close(running)
+
+    def test_row_that_failed_very_often_waits_no_longer(self):
+        """The back-off has a limit, and no attempt is one too many."""
+        row = self.journal.record(HOST)
+        self.journal.hand_over(row.id, 'refused')
+        often = dataclasses.replace(self.journal.claim(1)[0], attempts=5000)
+        self.journal.retry_later({often: 'failed'})
+        self.assertEqual([], self.journal.claim(1))
+        self.now += journal.LONGEST_BACKOFF
+        self.assertEqual(1, len(self.journal.claim(1)))
+
+    def test_error_is_kept_as_every_database_takes_it(self):
+        """In ASCII, without a NUL, and not for ever long."""
+        row = self.journal.record(HOST)
+        self.journal.hand_over(row.id, 'K\u00f6ln\udc80\0')
+        left, = self.journal.rows()
+        self.assertEqual('K\\xf6ln\\udc80\\x00', left.last_error)
+        self.journal.hand_over(row.id, 'x' * 100000)
+        left, = self.journal.rows()
+        self.assertEqual('x' * journal.ERROR_LENGTH, left.last_error)
 
     def test_row_of_another_host_waits_for_the_longest_call(self):
         """Nobody here can tell whether its owner is alive."""

@@ -5,6 +5,7 @@ import os
 import threading
 from typing import Any
 
+import fixtures
 from oslo_config import cfg
 from oslo_utils import uuidutils
 
@@ -307,6 +308,12 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertNotIn('s3cret', str(error))
         self.cloud.answers['/v3/auth/tokens'] = (
             201, self.cloud.token(self.cloud.url))
+        self.assertEqual(frozenset(), self.client.providers())
+
+    def test_discovery_of_keystone_that_is_refused(self) -> None:
+        """A proxy that wants a login before it shows versions hangs nobody."""
+        self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
+        self.cloud.answers['/v3'] = (401, {})
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_revoked_token_is_replaced(self) -> None:
