@@ -27,15 +27,11 @@ Reads = Mapping[str, Callable[[], Nodes]]
 Answers = Mapping[str, Nodes | exceptions.CellUnavailable]
 
 # Statements are made once: making one takes longer than running it.
-_COLUMNS = (api_models.CellMapping.id, api_models.CellMapping.uuid,
-            api_models.CellMapping.name,
-            api_models.CellMapping.database_connection)
-_ALL = sa.select(*_COLUMNS).order_by(api_models.CellMapping.id)
-_OF = sa.select(api_models.HostMapping.host, *_COLUMNS).join(
-    api_models.CellMapping, api_models.CellMapping.id
-    == api_models.HostMapping.cell_id).where(
-        api_models.HostMapping.host.in_(
-            sa.bindparam('hosts', expanding=True)))
+COLUMNS = (api_models.CellMapping.id, api_models.CellMapping.uuid,
+           api_models.CellMapping.name,
+           api_models.CellMapping.database_connection)
+"""What a row must have to become a cell."""
+_ALL = sa.select(*COLUMNS).order_by(api_models.CellMapping.id)
 
 # Everything that a database which is away, misconfigured or half migrated
 # raises; ImportError is a driver that is not installed.
@@ -122,17 +118,8 @@ class Cells:
 
         :param connection: to nova's API database
         """
-        return [_cell(row) for row in connection.execute(_ALL)
+        return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
-
-    def of(self, connection: Any, hosts: Iterable[str]) -> dict[str, Cell]:
-        """Host to its cell, for the hosts that have a mapping.
-
-        :param connection: to nova's API database
-        :param hosts: not more than one query takes
-        """
-        return {row.host: _cell(row)
-                for row in connection.execute(_OF, {'hosts': hosts})}
 
     def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
               ) -> tuple[Nodes, Mapping[str, str]]:
@@ -168,7 +155,8 @@ class Cells:
             return query(connection)
 
 
-def _cell(row: Any) -> Cell:
+def cell_of(row: Any) -> Cell:
+    """The cell in a row that has ``COLUMNS``."""
     # Nova expands what an operator wrote as a template.
     expand = cell_mapping.CellMapping.format_db_url
     return Cell(id=row.id, name='%s (%s)' % (row.name or 'unnamed', row.uuid),

@@ -23,18 +23,35 @@ CHUNK = 500
 
 Aggregate = api_models.Aggregate
 AggregateHost = api_models.AggregateHost
+CellMapping = api_models.CellMapping
+HostMapping = api_models.HostMapping
 ComputeNode = main_models.ComputeNode
 
 Cells = Mapping[str, nova_cells.Cell]
 
 # Statements are made once: making one takes longer than running it.
 _SOME = sa.bindparam('some', expanding=True)
-_UUID = sa.select(Aggregate.uuid).where(Aggregate.id == sa.bindparam('id'))
+_CELL = CellMapping.id == HostMapping.cell_id
+_PLACE = sa.select(
+    Aggregate.uuid.label('aggregate'), HostMapping.host, *nova_cells.COLUMNS,
+).select_from(Aggregate).outerjoin(
+    HostMapping, HostMapping.host == sa.bindparam('host'),
+).outerjoin(CellMapping, _CELL).where(Aggregate.id == sa.bindparam('id'))
 _AGGREGATES = sa.select(Aggregate.uuid, Aggregate.name)
 _EXISTING = _AGGREGATES.where(Aggregate.uuid.in_(_SOME))
 _MEMBERS = sa.select(AggregateHost.host, Aggregate.uuid, Aggregate.name).join(
     Aggregate, Aggregate.id == AggregateHost.aggregate_id)
 _MEMBERS_OF = _MEMBERS.where(AggregateHost.host.in_(_SOME))
+_MAPPED = sa.select(HostMapping.host, HostMapping.cell_id)
+# One query in place of two: a row for each membership of each mapped host.
+_HOSTS = sa.select(
+    HostMapping.host, *nova_cells.COLUMNS, AggregateHost.host.label('member'),
+    Aggregate.uuid.label('aggregate'), Aggregate.name.label('aggregate_name'),
+).select_from(HostMapping).join(CellMapping, _CELL).outerjoin(
+    AggregateHost, AggregateHost.host == HostMapping.host,
+).outerjoin(
+    Aggregate, Aggregate.id == AggregateHost.aggregate_id,
+).where(HostMapping.host.in_(_SOME))
 # A node without a host was never finished by its nova-compute.
 _NODES = sa.select(ComputeNode.uuid, ComputeNode.host).where(
     ComputeNode.deleted == 0, ComputeNode.uuid.is_not(None),
@@ -59,13 +76,17 @@ class DatabaseSource:
         self._cells = nova_cells.Cells(run)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
-        hosts = frozenset({host} - {''})
         with _api() as api:
-            uuid = api.scalar(_UUID, {'id': aggregate_id}) or ''
-            if not hosts:
+            rows = api.execute(
+                _PLACE, {'id': aggregate_id, 'host': host}).all()
+            uuid = rows[0].aggregate if rows else ''
+            if not host:
                 return source.Place(uuid)
-            mapped, cells = self._look(api, hosts)
-        found, down = self._find(hosts, frozenset(), mapped, cells)
+            mapped = {host: nova_cells.cell_of(row) for row in rows
+                      if row.host == host and row.id is not None}
+            cells = self._where(api, frozenset({host}), mapped)
+        found, down = self._find(
+            frozenset({host}), frozenset(), mapped, cells)
         return source.Place(uuid, frozenset(found), down)
 
     def aggregates(self) -> Mapping[str, str]:
@@ -76,8 +97,8 @@ class DatabaseSource:
              aggregates: Iterable[str] = ()) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         with _api() as api:
-            members, names = _members(api, hosts)
-            mapped, cells = self._look(api, hosts)
+            members, names, mapped = _hosts(api, hosts)
+            cells = self._where(api, hosts, mapped)
             # Those with members among these hosts have been seen to exist.
             existing = {uuid: names[uuid] for uuid in aggregates
                         if uuid in names}
@@ -87,7 +108,7 @@ class DatabaseSource:
         moved = frozenset(found.values()) - hosts
         if moved:
             with _api() as api:
-                members.update(_members(api, moved)[0])
+                members.update(_members(_rows(api, moved)))
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=hosts & frozenset(members) - frozenset(mapped),
@@ -96,29 +117,24 @@ class DatabaseSource:
     def read_all(self) -> source.Nova:
         with _api() as api:
             existing = _aggregates(api)
-            members, _names = _members(api)
-            mapped = self._mapped(api, frozenset(members))
-            cells = self._cells.all(api)
+            members = _members(api.execute(_MEMBERS))
+            cells = {cell.id: cell for cell in self._cells.all(api)}
+            mapped = {host: cells[cell] for host, cell in api.execute(_MAPPED)
+                      if host in members and cell in cells}
         found, down = self._cells.nodes(
-            cells, lambda cell: dict(map(tuple, cell.execute(_NODES))))
+            cells.values(),
+            lambda cell: dict(map(tuple, cell.execute(_NODES))))
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=frozenset(members) - frozenset(mapped), cells_down=down,
             hosts_down=_hidden(frozenset(members), mapped, down))
 
-    def _mapped(self, api: Any, hosts: frozenset[str]) -> Cells:
-        return {host: cell for chunk in _chunks(hosts)
-                for host, cell in self._cells.of(api, chunk).items()
-                if host in hosts}
-
-    def _look(self, api: Any, hosts: frozenset[str]
-              ) -> tuple[Cells, list[nova_cells.Cell]]:
-        """Where hosts are mapped, and the cells to look for their nodes."""
-        mapped = self._mapped(api, hosts)
+    def _where(self, api: Any, hosts: frozenset[str], mapped: Cells
+               ) -> list[nova_cells.Cell]:
+        """The cells to look in for the nodes of these hosts."""
         if hosts and hosts <= mapped.keys():
-            return mapped, sorted(set(mapped.values()),
-                                  key=lambda cell: cell.id)
-        return mapped, self._cells.all(api)
+            return sorted(set(mapped.values()), key=lambda cell: cell.id)
+        return self._cells.all(api)
 
     def _find(self, hosts: frozenset[str], nodes: frozenset[str],
               mapped: Cells, cells: list[nova_cells.Cell]
@@ -174,19 +190,34 @@ def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
     return found
 
 
-def _members(api: Any, hosts: frozenset[str] | None = None
-             ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """Host to aggregate UUIDs, and the names of these; None is every host."""
-    if hosts is None:
-        rows = api.execute(_MEMBERS).all()
-    else:
-        rows = [row for chunk in _chunks(hosts) for row in api.execute(
-            _MEMBERS_OF, {'some': chunk}) if row.host in hosts]
+def _hosts(api: Any, hosts: frozenset[str]
+           ) -> tuple[dict[str, frozenset[str]], dict[str, str], Cells]:
+    """Host to aggregate UUIDs, the names of these, and host to cell."""
+    mapped: dict[str, nova_cells.Cell] = {}
+    rows = []
+    for chunk in _chunks(hosts):
+        for row in api.execute(_HOSTS, {'some': chunk}):
+            if row.host in hosts and row.host not in mapped:
+                mapped[row.host] = nova_cells.cell_of(row)
+            if row.member in hosts and row.aggregate:
+                rows.append((row.member, row.aggregate, row.aggregate_name))
+    rows += _rows(api, hosts - mapped.keys())
+    names = {uuid: name for _host, uuid, name in rows}
+    return _members(rows), names, mapped
+
+
+def _rows(api: Any, hosts: frozenset[str]) -> list[Any]:
+    """A row of ``_MEMBERS`` for each membership of these hosts."""
+    return [row for chunk in _chunks(hosts)
+            for row in api.execute(_MEMBERS_OF, {'some': chunk})
+            if row.host in hosts]
+
+
+def _members(rows: Iterable[Any]) -> dict[str, frozenset[str]]:
     members: dict[str, set[str]] = {}
     for host, uuid, _name in rows:
         members.setdefault(host, set()).add(uuid)
-    return ({host: frozenset(uuids) for host, uuids in members.items()},
-            {uuid: name for _host, uuid, name in rows})
+    return {host: frozenset(uuids) for host, uuids in members.items()}
 
 
 def _find_nodes(connection: Any, hosts: frozenset[str],
