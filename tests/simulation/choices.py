@@ -2,33 +2,6 @@
 """Who makes the choices of a schedule: chance, or one after the other."""
 
 import random
-from typing import Protocol
-
-from tests.simulation import world as simulated
-
-Actor = simulated.Actor
-Actors = list[simulated.Actor]
-Next = tuple[str, simulated.Actor | None]
-
-
-class Choices(Protocol):
-    """Who runs next, and what goes wrong."""
-
-    def next(self, world: simulated.World, ready: Actors,
-             last: Actor | None) -> Next:
-        """``go`` on with an actor, ``kill`` it, ``deliver`` or ``tick``."""
-
-    def fault(self, chance: float) -> bool:
-        """Whether something fails now."""
-
-    def among(self, count: int) -> int:
-        """One of so many."""
-
-    def likely(self) -> bool:
-        """Yes, more often than not."""
-
-    def fate(self) -> tuple[int, int]:
-        """How a request fails, and what becomes of its write."""
 
 
 class Random:
@@ -36,25 +9,11 @@ class Random:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._paused: Actor | None = None
-        self._until = 0
-        self._step = 0
 
-    def next(self, world: simulated.World, ready: Actors,
-             last: Actor | None) -> Next:
-        self._step += 1
+    def next(self, world, ready, last):
         chance = self._random.random()
-        if world.late and chance < 0.12:
+        if world.late and chance < 0.15:
             return 'deliver', last
-        if world.ticks and 0.12 <= chance < 0.15:
-            return 'tick', last
-        if 0.15 <= chance < 0.17:
-            # A long pause in the midst of something.
-            self._paused = self._random.choice(ready)
-            self._until = self._step + self._random.choice((10, 40, 1000))
-        if self._step < self._until:
-            ready = [actor for actor in ready
-                     if actor is not self._paused] or ready
         # Half of the time whoever ran goes on: long runs of one actor are as
         # telling as short ones.
         if last not in ready or self._random.random() < 0.5:
@@ -71,10 +30,6 @@ class Random:
 
     def likely(self) -> bool:
         return self._random.random() < 0.6
-
-    def fate(self) -> tuple[int, int]:
-        return self.among(len(simulated.FAILURES)), self.among(
-            len(simulated.LANDINGS))
 
 
 class Exhaustive:
@@ -105,10 +60,9 @@ class Exhaustive:
         self._left = self._preemptions
         return True
 
-    def next(self, world: simulated.World, ready: Actors,
-             last: Actor | None) -> Next:
+    def next(self, world, ready, last):
         free = last not in ready
-        options: list[Next] = [('go', last)] if not free else []
+        options = [('go', last)] if not free else []
         if free or self._left:
             options += [('go', actor) for actor in ready if actor is not last]
         if world.late:
@@ -134,7 +88,3 @@ class Exhaustive:
 
     def likely(self) -> bool:
         return not self.among(2)
-
-    def fate(self) -> tuple[int, int]:
-        # Refused; timed out and landing late or at once; 500 and landed.
-        return ((0, 0), (1, 1), (1, 2), (2, 2))[self.among(4)]
