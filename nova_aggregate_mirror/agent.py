@@ -57,13 +57,14 @@ class Drain:
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient, figures: Figures,
                  now: Callable[[], float] = time.monotonic,
-                 stopping: Callable[[], bool] = lambda: False) -> None:
+                 stopping: Callable[[], bool] = lambda: False,
+                 count: int = 1) -> None:
         self._journal = journal
         self._source = source
         self._report = report
         self._stopping = stopping
         self._reconciler = mirror_reconciler.Reconciler(
-            journal, source, report, stopping)
+            journal, source, report, stopping, count)
         self._figures = figures
         self._now = now
         self._limit = BATCH
@@ -163,8 +164,8 @@ class Sync:
         result, trouble = None, ''
         try:
             result = self._reconciler.sync(
-                max_removed_share=(options.max_removed_share
-                                   if options.prune else None))
+                request=mirror_reconciler.Request(
+                    options.max_removed_share if options.prune else None))
         except exceptions.MirrorError as exc:
             # Told below: oslo.log would tell it twice while it is handled.
             trouble = 'nothing could be compared: %s' % exc
@@ -182,7 +183,8 @@ class Sync:
             LOG.info('Full sync: %d associations added, %d removed in %.1f '
                      'seconds', added, removed, seconds)
         troubles = ['%s: %s' % failed
-                    for failed in sorted(outcome.failed.items())]
+                    for failed in sorted(outcome.failed.items())
+                    if not isinstance(failed[1], exceptions.Stopped)]
         if result.refused:
             LOG.error('Full sync: nothing was removed: %s. If that is right, '
                       'raise [aggregate_mirror] max_removed_share for a '

@@ -63,6 +63,13 @@ OPTS = [
              'database. A cell that does not answer is reported and its hosts '
              'are left as they are.'),
     cfg.IntOpt(
+        'sync_workers',
+        default=8, min=1, max=64,
+        help='How many placement requests a full sync and the agent make at '
+             'once. Placement\'s own workers are the limit: more than they '
+             'are only wait. Lower it when placement serves others slowly '
+             'meanwhile.'),
+    cfg.IntOpt(
         'max_call_age',
         default=3600, min=60,
         help='The longest time in seconds that one aggregate request can run '

@@ -16,8 +16,10 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror import workers
 
 LOG = logging.getLogger(__name__)
 
@@ -33,11 +35,40 @@ AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
         exceptions.NotAuthorized)
 
 
+@dataclasses.dataclass(frozen=True)
+class Ends:
+    """What a converge works between, and how."""
+
+    journal: mirror_journal.Journal
+    source: mirror_source.Source
+    report: mirror_report.ReportClient
+    each: workers.Each = workers.Workers().each
+    progress: mirror_progress.Progress = mirror_progress.Silent()
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """What a converge may do."""
+
+    always: bool = False
+    """Write even where nothing differs. The new generation kills every write
+    that is still on its way, so that a journal row may be closed after it."""
+    prune: bool = True
+    """Also remove what is ours and no longer true."""
+    write: bool = True
+    """Otherwise only say what would change."""
+    only: frozenset[str] = frozenset()
+    """Aggregates that may be touched; none of them means all."""
+
+
 @dataclasses.dataclass
 class Outcome:
     """What a converge did and could not do; grows while it runs."""
 
     changes: list[plan.Change] = dataclasses.field(default_factory=list)
+    """What was written, or what would be."""
+    kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    """Of the providers with a change, their aggregates that are not ours."""
     done: set[str] = dataclasses.field(default_factory=set)
     """Providers that are known to be right."""
     missing: set[str] = dataclasses.field(default_factory=set)
@@ -55,6 +86,7 @@ class Outcome:
 
     def add(self, other: 'Outcome') -> None:
         self.changes += other.changes
+        self.kept |= other.kept
         self.done |= other.done
         self.missing |= other.missing
         self.pending |= other.pending
@@ -63,9 +95,7 @@ class Outcome:
         self.unfinished |= other.unfinished
 
 
-def hosts(journal: mirror_journal.Journal, source: mirror_source.Source,
-          report: mirror_report.ReportClient, dirty: Collection[Dirty],
-          always: bool, prune: bool) -> Outcome:
+def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""
     outcome = Outcome()
     names = frozenset(one.host for one in dirty)
@@ -78,32 +108,24 @@ def hosts(journal: mirror_journal.Journal, source: mirror_source.Source,
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
-        truth = source.read(names, nodes, present)
+        truth = ends.source.read(names, nodes, present)
         wanted = frozenset().union(*map(truth.wanted, states))
         known: frozenset[str] = frozenset()
         try:
             # What nova has now is ours without asking.
-            known = journal.known(present - frozenset(truth.aggregates))
-            journal.remember(wanted - present)
+            known = ends.journal.known(present - frozenset(truth.aggregates))
+            if mode.write:
+                ends.journal.remember(wanted - present)
         except exceptions.JournalUnavailable as exc:
             # What is an aggregate now can be mirrored without the ledger.
             unsure.append(exc)
-        # A node that no cell knows belongs to nothing, but one that a silent
-        # cell may know is left alone.
-        sure = {provider: state for provider, state in sorted(states.items())
-                if provider in truth.nodes or not truth.cells_down}
-        changes = [plan.change(provider, truth.wanted(provider),
-                               state.aggregates,
-                               known | frozenset(truth.aggregates))
-                   for provider, state in sure.items()]
-        if not prune:
-            changes = [dataclasses.replace(change, remove=())
-                       for change in changes]
-        return changes, truth.nodes_of(names)
+        owned = known | frozenset(truth.aggregates)
+        return _plan(states, truth, owned, mode, outcome), truth.nodes_of(
+            names)
 
     error: exceptions.MirrorError | None = None
     try:
-        _rounds(report, frozenset(nodes), decide, always, outcome)
+        _rounds(ends, frozenset(nodes), decide, mode, outcome)
     except exceptions.MirrorError as exc:
         error = exc
     for one in dirty:
@@ -113,8 +135,27 @@ def hosts(journal: mirror_journal.Journal, source: mirror_source.Source,
     return outcome
 
 
-def deleted(source: mirror_source.Source, report: mirror_report.ReportClient,
-            dirty: Dirty, always: bool) -> Outcome:
+def _plan(states: States, truth: mirror_source.Nova, owned: frozenset[str],
+          mode: Mode, outcome: Outcome) -> list[plan.Change]:
+    """A change, maybe an empty one, for each provider that may be written."""
+    changes = []
+    for provider, state in sorted(states.items()):
+        # A node that no cell knows belongs to nothing, but one that a silent
+        # cell may know is left alone.
+        if provider not in truth.nodes and truth.cells_down:
+            continue
+        change = plan.change(provider, truth.wanted(provider),
+                             state.aggregates, owned, mode.only)
+        if not mode.prune:
+            change = dataclasses.replace(change, remove=())
+        foreign = state.aggregates - owned
+        if change and foreign:
+            outcome.kept[provider] = foreign
+        changes.append(change)
+    return changes
+
+
+def deleted(ends: Ends, dirty: Dirty, mode: Mode) -> Outcome:
     """Remove a deleted aggregate from every provider that has it.
 
     Also from those that are no compute nodes: the mirroring spec says so.
@@ -123,14 +164,14 @@ def deleted(source: mirror_source.Source, report: mirror_report.ReportClient,
     uuid = dirty.aggregate_uuid
 
     def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
-        if uuid in source.read((), aggregates=[uuid]).aggregates:
+        if uuid in ends.source.read((), aggregates=[uuid]).aggregates:
             return [], frozenset()
         return [plan.change(provider, frozenset(), state.aggregates,
                             frozenset({uuid}))
                 for provider, state in sorted(states.items())], frozenset()
 
     try:
-        _rounds(report, report.members(uuid), decide, always, outcome)
+        _rounds(ends, ends.report.members(uuid), decide, mode, outcome)
     except exceptions.MirrorError as exc:
         outcome.failed[uuid] = exc
     for exc in outcome.failed.values():
@@ -138,8 +179,8 @@ def deleted(source: mirror_source.Source, report: mirror_report.ReportClient,
     return outcome
 
 
-def _rounds(report: mirror_report.ReportClient, todo: frozenset[str],
-            decide: Callable, always: bool, outcome: Outcome) -> None:
+def _rounds(ends: Ends, todo: frozenset[str], decide: Callable, mode: Mode,
+            outcome: Outcome) -> None:
     """GET every provider, decide from nova's truth, PUT; until all is done.
 
     :param decide: reads the truth; gives a change for each provider that may
@@ -150,40 +191,55 @@ def _rounds(report: mirror_report.ReportClient, todo: frozenset[str],
     seen: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         seen |= todo
-        states = _get(report, todo, outcome)
+        states = _get(ends, todo, outcome)
         changes, found = decide(states)
-        conflicts: dict[str, exceptions.MirrorError] = {}
-        for change in changes:
-            try:
-                _put(report, states[change.provider], change, always, outcome)
-            except exceptions.GenerationConflict as exc:
-                conflicts[change.provider] = exc
+        conflicts = _write(ends, states, changes, mode, outcome)
         todo = frozenset(conflicts) | (found - seen)
         if not todo:
             return
     outcome.failed.update(conflicts)
 
 
-def _get(report: mirror_report.ReportClient, providers: Iterable[str],
-         outcome: Outcome) -> States:
+def _get(ends: Ends, providers: Iterable[str], outcome: Outcome) -> States:
     states = {}
-    for provider in sorted(providers):
+
+    def get(provider: str) -> None:
         try:
-            states[provider] = report.get(provider)
+            states[provider] = ends.report.get(provider)
         except exceptions.ProviderNotFound:
             outcome.missing.add(provider)
         except AWAY:
             raise
         except exceptions.MirrorError as exc:
             outcome.failed[provider] = exc
+
+    ends.each(get, sorted(providers))
     return states
 
 
+def _write(ends: Ends, states: States, changes: Iterable[plan.Change],
+           mode: Mode, outcome: Outcome
+           ) -> dict[str, exceptions.MirrorError]:
+    """PUT each change; the providers that somebody else has just changed."""
+    conflicts: dict[str, exceptions.MirrorError] = {}
+
+    def write(change: plan.Change) -> None:
+        try:
+            _put(ends.report, states[change.provider], change, mode, outcome)
+        except exceptions.GenerationConflict as exc:
+            conflicts[change.provider] = exc
+        else:
+            ends.progress.advance()
+
+    ends.each(write, changes)
+    return conflicts
+
+
 def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
-         change: plan.Change, always: bool, outcome: Outcome) -> None:
+         change: plan.Change, mode: Mode, outcome: Outcome) -> None:
     provider = change.provider
     try:
-        if change or always:
+        if mode.write and (change or mode.always):
             report.put(state, change.apply(state.aggregates))
     except exceptions.ProviderNotFound:
         outcome.missing.add(provider)
@@ -198,8 +254,9 @@ def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
     outcome.done.add(provider)
     if change:
         outcome.changes.append(change)
-        LOG.info('Provider %s: added %s, removed %s', provider,
-                 list(change.add), list(change.remove))
+        if mode.write:
+            LOG.info('Provider %s: added %s, removed %s', provider,
+                     list(change.add), list(change.remove))
 
 
 def _judge(dirty: Dirty, truth: mirror_source.Nova | None,

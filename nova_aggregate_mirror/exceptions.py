@@ -19,6 +19,7 @@
         |-- ProviderNotFound      placement has no such provider (yet)
         |-- RequestRejected       placement refused the request
         |-- WrongPlacement        this placement has none of the providers
+        |-- UnknownName           nova has no such host or aggregate
         |-- MissingCredentials    nova.conf does not say how to reach it
         |-- InvalidConfiguration  an option has a value that cannot work
         `-- UnexpectedNova        nova's internals are not as we know them
@@ -86,7 +87,11 @@ class RequestRejected(Permanent):
 
 
 class WrongPlacement(Permanent):
-    """This placement has no provider at all while nova has compute nodes."""
+    """This placement has no provider of any compute node that nova has."""
+
+
+class UnknownName(Permanent):
+    """Nova has no host, or no aggregate, of the name that was given."""
 
 
 class MissingCredentials(Permanent):

@@ -33,18 +33,23 @@ class Change:
 
 
 def change(provider: str, desired: frozenset[str], current: frozenset[str],
-           owned: frozenset[str]) -> Change:
+           owned: frozenset[str], only: frozenset[str] = frozenset()
+           ) -> Change:
     """What turns ``current`` into ``desired`` for one provider.
 
     An aggregate outside ``owned`` was put there by someone else and stays.
+
+    :param only: aggregates that may be touched; none of them means all
     """
-    return Change(provider,
-                  add=tuple(sorted(desired - current)),
-                  remove=tuple(sorted((current & owned) - desired)))
+    add, remove = desired - current, (current & owned) - desired
+    if only:
+        add, remove = add & only, remove & only
+    return Change(provider, tuple(sorted(add)), tuple(sorted(remove)))
 
 
 def compute(desired: source.Memberships, current: source.Memberships,
-            owned: frozenset[str]) -> list[Change]:
+            owned: frozenset[str], only: frozenset[str] = frozenset()
+            ) -> list[Change]:
     """List the changes that turn ``current`` into ``desired``.
 
     A provider that is not in ``desired`` is no compute node's and stays as it
@@ -54,8 +59,10 @@ def compute(desired: source.Memberships, current: source.Memberships,
     :param desired: compute node UUID to the aggregates nova wants it in
     :param current: provider UUID to its aggregates in placement
     :param owned: aggregates that are, or once were, nova host aggregates
+    :param only: aggregates that may be touched; none of them means all
     """
-    changes = (change(provider, desired[provider], current[provider], owned)
+    changes = (change(provider, desired[provider], current[provider], owned,
+                      only)
                for provider in sorted(desired.keys() & current.keys()))
     return [wanted for wanted in changes if wanted]
 

@@ -4,48 +4,141 @@
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
+import math
 
 from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror import workers
 
 # Hosts whose truth is read from nova in one go; it bounds memory and the time
 # between reading the truth and writing it.
 BATCH = 200
 
+WHATEVER = math.inf
+"""A share of removals that is never too large."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a full sync is asked to do."""
+
+    max_removed_share: float | None = None
+    """Also remove what is ours and no longer true, unless that is more than
+    this share of all, or looks like a damaged database. None only adds,
+    ``WHATEVER`` removes in any case."""
+    write: bool = True
+    """Otherwise nothing is changed, in placement or in the journal."""
+    hosts: frozenset[str] = frozenset()
+    """Only these; none of them means all."""
+    aggregates: frozenset[str] = frozenset()
+    """Only these, by name or UUID; none of them means all."""
+
+    def covers(self, dirty: mirror_journal.Dirty,
+               aggregates: Collection[str]) -> bool:
+        """Whether the request is about all that a journal row is about.
+
+        :param aggregates: the UUIDs of those of the request
+        """
+        if dirty.host:
+            return not aggregates and (
+                not self.hosts or dirty.host in self.hosts)
+        return not self.hosts and (
+            not aggregates or dirty.aggregate_uuid in aggregates)
+
 
 @dataclasses.dataclass(frozen=True)
 class Sync:
-    """What a full sync saw and did."""
+    """What a full sync saw and did, or would do."""
 
     outcome: converge.Outcome
     nova: mirror_source.Nova
+    """As it was compared, with the members that were asked for."""
     drift: int
     """Associations that were missing or stale, as the comparison saw it."""
     stale: tuple[plan.Change, ...] = ()
     """Associations of ours that nova does not have, left as they are."""
+    strangers: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
+    """Providers that are no compute node of nova, to their aggregates that
+    are ours; they are left as they are."""
     refused: str = ''
     """Why nothing was removed although it should have been."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Comparison:
+    """Placement, and then nova; only a hint at what is to be done."""
+
+    current: mirror_source.Memberships
+    nova: mirror_source.Nova
+    ledger: frozenset[str]
+    only: frozenset[str]
+    """UUIDs of the aggregates that were asked for; none of them means all."""
+
+    @property
+    def owned(self) -> frozenset[str]:
+        return frozenset(self.nova.aggregates) | self.ledger
+
+    def changes(self, hosts: Collection[str]) -> list[plan.Change]:
+        """What differs, on these hosts or on all."""
+        desired = {node: aggregates for node, aggregates
+                   in self.nova.desired().items()
+                   if not hosts or self.nova.nodes[node] in hosts}
+        return plan.compute(desired, self.current, self.owned, self.only)
+
+    def narrowed(self, hosts: Collection[str]) -> mirror_source.Nova:
+        """Nova, with those members only that were asked for."""
+        members = {host: aggregates for host, aggregates
+                   in self.nova.members.items()
+                   if (not hosts or host in hosts)
+                   and (not self.only or aggregates & self.only)}
+        return dataclasses.replace(
+            self.nova, members=members,
+            unmapped=self.nova.unmapped & frozenset(members),
+            hosts_down=self.nova.hosts_down & frozenset(members))
+
+    def strangers(self) -> Mapping[str, frozenset[str]]:
+        return {provider: aggregates for provider, aggregates
+                in self.current.items()
+                if aggregates and provider not in self.nova.nodes}
+
+    def emptied(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Ledgered UUIDs that neither nova nor placement has, and others."""
+        asked = self.ledger & self.only if self.only else self.ledger
+        present = frozenset(self.nova.aggregates).union(
+            *self.current.values())
+        return asked - present, asked & present
 
 
 class Reconciler:
     """Hook, agent and operator alike go through here.
 
-    :param stopping: whether to leave off before the next batch of hosts
+    :param stopping: whether to leave off before the next provider
+    :param count: how many placement requests are made at once
     """
 
     def __init__(self, journal: mirror_journal.Journal,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient,
-                 stopping: Callable[[], bool] = lambda: False) -> None:
+                 stopping: Callable[[], bool] = lambda: False,
+                 count: int = 1,
+                 progress: mirror_progress.Progress = mirror_progress.Silent()
+                 ) -> None:
         self._journal = journal
         self._source = source
         self._report = report
         self._stopping = stopping
+        self._progress = progress
+        self._each = workers.Workers(count, stopping).each
+        self._ends = converge.Ends(
+            journal, source, report, self._each, progress)
 
     def _left(self, dirty: Collection[mirror_journal.Dirty]
               ) -> converge.Outcome | None:
@@ -62,7 +155,8 @@ class Reconciler:
             this call; others may not be closed
         """
         rows = list(rows)
-        outcome = self.converge((row.dirty for row in rows), always=True)
+        outcome = self.converge((row.dirty for row in rows),
+                                converge.Mode(always=True))
         self._journal.complete(row.id for row in rows
                                if row.dirty not in outcome.unfinished)
         return outcome
@@ -78,15 +172,18 @@ class Reconciler:
             row.dirty for row in rows if row not in closable))
         return outcome
 
-    def converge(self, dirty: Iterable[mirror_journal.Dirty], *,
-                 always: bool = False, prune: bool = True) -> converge.Outcome:
-        """Make the providers of dirty hosts, and deleted aggregates, right.
+    def _begin(self, rows: Collection[mirror_journal.Row], request: Request
+               ) -> converge.Outcome:
+        """What the journal knows, or what it would change."""
+        self._progress.step('Journal: %d operations to mirror' % len(rows))
+        if request.write:
+            return self.drain(rows)
+        return self.converge((row.dirty for row in rows),
+                             converge.Mode(write=False))
 
-        :param always: write even where nothing differs. The new generation
-            kills every write that is still on its way, so that a journal row
-            may be closed after it.
-        :param prune: also remove what is ours and no longer true
-        """
+    def converge(self, dirty: Iterable[mirror_journal.Dirty],
+                 mode: converge.Mode = converge.Mode()) -> converge.Outcome:
+        """Make the providers of dirty hosts, and deleted aggregates, right."""
         # One host may have many rows, of which each names its own nodes.
         wanted = sorted(frozenset(dirty), key=lambda one: (
             one.host, one.aggregate_uuid, one.request_id, sorted(one.nodes)))
@@ -95,17 +192,15 @@ class Reconciler:
         for start in range(0, len(hosts), BATCH):
             batch = hosts[start:start + BATCH]
             outcome.add(self._left(batch) or converge.hosts(
-                self._journal, self._source, self._report, batch, always,
-                prune))
+                self._ends, batch, mode))
         for one in wanted:
             if one.aggregate_uuid:
                 outcome.add(self._left([one]) or converge.deleted(
-                    self._source, self._report, one, always))
+                    self._ends, one, mode))
         return outcome
 
-    def sync(self, rows: Collection[mirror_journal.Row] = (),
-             max_removed_share: float | None = None,
-             say: Callable[[str], object] = lambda line: None) -> Sync:
+    def sync(self, rows: Iterable[mirror_journal.Row] = (),
+             request: Request = Request()) -> Sync:
         """Compare everything, and converge each host that differs.
 
         1. the journal's rows that were handed in, both ways
@@ -116,51 +211,82 @@ class Reconciler:
         6. the ledger: which UUIDs placement is empty of
 
         :param rows: of the journal, to drain first
-        :param max_removed_share: also remove what is ours and no longer
-            true, unless that is more than this share of all; None only adds
-        :param say: is told each step, for a person who waits
         :raises MirrorError: when placement, nova or the journal cannot be
             read at all; nothing was changed then except by step 1
         """
-        outcome = self.drain(rows)
         ledger = self._journal.ledger()
-        say('Reading placement')
-        aggregates = frozenset(self._source.aggregates())
-        current = self._report.memberships(aggregates, ledger - aggregates)
-        say('Reading nova; placement has %d providers' % len(current))
-        nova = self._source.read_all()
-        if nova.nodes and not current:
-            raise exceptions.WrongPlacement(
-                'placement has no resource provider at all while nova has %d '
-                'compute nodes; is this the right placement? %s'
-                % (len(nova.nodes), self._report.endpoint()))
-        owned = frozenset(nova.aggregates) | ledger
-        changes = plan.compute(nova.desired(), current, owned)
-        say('Nova has %d compute nodes in %d aggregates; %d providers differ'
-            % (len(nova.nodes), len(nova.aggregates), len(changes)))
-        refused, prune = '', max_removed_share is not None
-        if max_removed_share is not None:
-            refused = plan.check_safe(changes, current, nova.desired(), owned,
-                                      max_removed_share)
+        aggregates = self._source.aggregates()
+        only = _resolve(request.aggregates, aggregates, ledger)
+        outcome = self._begin([row for row in rows
+                               if request.covers(row.dirty, only)], request)
+        seen = self._compare(frozenset(aggregates), ledger, only, request)
+        changes = seen.changes(request.hosts)
+        refused, prune = '', request.max_removed_share is not None
+        if request.max_removed_share not in (None, WHATEVER):
+            refused = plan.check_safe(
+                changes, seen.current, seen.nova.desired(), seen.owned,
+                request.max_removed_share)
             prune = not refused
+        hosts = {seen.nova.nodes[change.provider]
+                 for change in changes if change.add or prune}
+        self._progress.step('Nova has %d compute nodes in %d aggregates; %d '
+                            'hosts differ' % (len(seen.nova.nodes), len(
+                                seen.nova.aggregates), len(hosts)))
+        self._progress.expect(len(seen.nova.nodes_of(hosts)))
         outcome.add(self.converge(
-            (mirror_journal.Dirty(host=nova.nodes[change.provider])
-             for change in changes if change.add or prune), prune=prune))
+            (mirror_journal.Dirty(host=host) for host in hosts),
+            converge.Mode(prune=prune, write=request.write, only=only)))
+        nova = seen.narrowed(request.hosts)
         outcome.pending |= {node: nova.nodes[node] for node
-                            in plan.pending(nova.desired(), current)}
-        self._journal.emptied(*_emptied(ledger, nova, current))
+                            in plan.pending(nova.desired(), seen.current)}
+        if request.write:
+            self._journal.emptied(*seen.emptied())
         return Sync(
             outcome, nova, refused=refused,
+            strangers={} if request.hosts else seen.strangers(),
             drift=sum(len(change.add) + len(change.remove)
                       for change in changes),
             stale=() if prune else tuple(
                 dataclasses.replace(change, add=())
                 for change in changes if change.remove))
 
+    def _compare(self, aggregates: frozenset[str], ledger: frozenset[str],
+                 only: frozenset[str], request: Request) -> _Comparison:
+        self._progress.step('Reading placement')
+        unlikely = ledger - aggregates
+        if only:
+            aggregates, unlikely = aggregates & only, unlikely & only
+        current = self._report.memberships(aggregates, unlikely, self._each)
+        self._progress.step(
+            'Reading nova; placement has %d providers' % len(current))
+        nova = self._source.read_all()
+        if nova.nodes and not nova.nodes.keys() & current.keys():
+            raise exceptions.WrongPlacement(
+                'placement has %d resource providers, and none of them is one '
+                'of nova\'s %d compute nodes; is this the right placement? %s'
+                % (len(current), len(nova.nodes), self._report.endpoint()))
+        known = frozenset(nova.members) | frozenset(nova.nodes.values())
+        unknown = sorted(request.hosts - known)
+        if unknown and not nova.cells_down:
+            raise exceptions.UnknownName(
+                'nova has no host %s; "openstack compute service list" shows '
+                'those that there are' % ', '.join(unknown))
+        return _Comparison(current, nova, ledger, only)
 
-def _emptied(ledger: frozenset[str], nova: mirror_source.Nova,
-             current: mirror_source.Memberships
-             ) -> tuple[frozenset[str], frozenset[str]]:
-    """Ledgered UUIDs that neither nova nor placement has, and the others."""
-    present = frozenset(nova.aggregates).union(*current.values())
-    return ledger - present, ledger & present
+
+def _resolve(asked: frozenset[str], aggregates: Mapping[str, str],
+             ledger: frozenset[str]) -> frozenset[str]:
+    """UUIDs of the aggregates that were asked for by name or UUID.
+
+    :param aggregates: nova's, UUID to name
+    :param ledger: UUIDs that were aggregates once
+    :raises UnknownName: when there never was such a one
+    """
+    uuids = {uuid for uuid, name in aggregates.items() if name in asked}
+    uuids |= asked & (aggregates.keys() | ledger)
+    unknown = sorted(asked - uuids - set(aggregates.values()))
+    if unknown:
+        raise exceptions.UnknownName(
+            'nova has, and had, no aggregate %s; "openstack aggregate list" '
+            'shows those that there are' % ', '.join(unknown))
+    return frozenset(uuids)

@@ -24,6 +24,7 @@ from nova_aggregate_mirror import answers
 from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import translation
+from nova_aggregate_mirror import workers
 
 MICROVERSION = '1.36'
 # UUIDs in one query: 2 KB, where servers' limits begin at 4.
@@ -131,23 +132,31 @@ class ReportClient:
             *self._call('GET', '/resource_providers?' + query))
 
     def memberships(self, aggregates: Iterable[str],
-                    unlikely: Iterable[str] = ()
+                    unlikely: Iterable[str] = (),
+                    each: workers.Each = workers.Workers().each
                     ) -> Mapping[str, frozenset[str]]:
         """Read which of these aggregates each provider is in.
 
         :param unlikely: more of them, of which it is expected that no
             provider is in any, so that many are asked for at once
+        :param each: how the requests are made
         :returns: every provider, also those that are in none of them
         """
-        found: dict[str, set[str]] = {
-            provider: set() for provider in self.providers()}
-        rare = sorted(set(unlikely))
-        for many in (rare[start:start + MANY]
-                     for start in range(0, len(rare), MANY)):
-            if self.members(*many):
-                aggregates = [*aggregates, *many]
-        for aggregate in sorted(set(aggregates)):
-            for provider in self.members(aggregate):
+        likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
+        chunks = [rare[start:start + MANY]
+                  for start in range(0, len(rare), MANY)]
+        everyone, *some = each(
+            lambda some: self.members(*some) if some else self.providers(),
+            # The list of all takes longest and begins first.
+            [[], *([aggregate] for aggregate in likely), *chunks])
+        rare = [aggregate for chunk, members
+                in zip(chunks, some[len(likely):]) if members
+                for aggregate in chunk]
+        members_of = {**dict(zip(likely, some)),
+                      **dict(zip(rare, each(self.members, rare)))}
+        found: dict[str, set[str]] = {provider: set() for provider in everyone}
+        for aggregate, members in members_of.items():
+            for provider in members:
                 # One that was created since the list was read.
                 found.setdefault(provider, set()).add(aggregate)
         return {provider: frozenset(found[provider])

@@ -53,21 +53,23 @@ def _build(journal: mirror_journal.Journal,
         # back.
         agent.Drain(journal, source, report.ReportClient(
             CONF, request_timeout=options.inline_timeout), figures,
-            stopping=stop.is_set),
+            stopping=stop.is_set, count=options.sync_workers),
         agent.Sync(CONF, reconciler.Reconciler(
-            journal, source, report.ReportClient(CONF), stop.is_set), figures),
+            journal, source, report.ReportClient(CONF), stop.is_set,
+            options.sync_workers), figures),
         lease.Lease(journal, agent.LEASE, options.leader_lease), figures, stop)
 
 
 def _run_once() -> int:
     options = CONF.aggregate_mirror
     journal = mirror_journal.Journal(CONF)
+    source = database.DatabaseSource(cells.bounded(options.cell_timeout))
     return sync_aggregates.run(
-        reconciler.Reconciler(
-            journal,
-            database.DatabaseSource(cells.bounded(options.cell_timeout)),
-            report.ReportClient(CONF)), journal,
-        options.max_removed_share if options.prune else None)
+        lambda stopping, progress: reconciler.Reconciler(
+            journal, source, report.ReportClient(CONF), stopping,
+            options.sync_workers, progress),
+        journal, reconciler.Request(
+            options.max_removed_share if options.prune else None))
 
 
 def _serve() -> int:

@@ -40,12 +40,15 @@ def placement_sync_aggregates() -> int:
             'was read; name nova-api\'s nova.conf with --config-file')
     client = report.ReportClient(CONF)
     client.check_credentials()
-    source = database.DatabaseSource(
-        cells.bounded(CONF.aggregate_mirror.cell_timeout))
+    options, asked = CONF.aggregate_mirror, CONF.command
+    wanted = sync_aggregates.request(asked, options.max_removed_share)
+    source = database.DatabaseSource(cells.bounded(options.cell_timeout))
     kept = journal.Journal(CONF)
     return sync_aggregates.run(
-        reconciler.Reconciler(kept, source, client), kept,
-        verbose=CONF.command.verbose)
+        lambda stopping, progress: reconciler.Reconciler(
+            kept, source, client, stopping,
+            asked.workers or options.sync_workers, progress),
+        kept, wanted, asked.format, asked.quiet, asked.verbose)
 
 
 def db_sync() -> int:
@@ -91,8 +94,7 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
         'sync_aggregates', help=placement_sync_aggregates.__doc__,
         description=sync_aggregates.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    sync.add_argument('--verbose', action='store_true',
-                      help='Say each step while it runs')
+    sync_aggregates.add_arguments(sync)
     sync.set_defaults(run=placement_sync_aggregates)
     tables = subparsers.add_parser(
         'db', help='The journal\'s database').add_subparsers(

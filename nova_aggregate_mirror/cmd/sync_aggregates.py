@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make placement's aggregates equal to nova's host aggregates.
 
-Every host in the journal is converged both ways; whatever else is missing in
-placement is added. It goes on past each failure and prints at the end what it
-changed and what it could not.
+Every operation in the journal is mirrored, whatever else is missing in
+placement is added, and with --prune what is there by mistake is removed. It
+goes on past each failure and tells at the end what it changed and what it
+could not. What is not nova's is never touched: aggregates that were never host
+aggregates, and providers that are no compute nodes.
 
 Exit status, the lowest that applies:
     0  everything is mirrored
@@ -12,119 +14,160 @@ Exit status, the lowest that applies:
     4  a member host has no host mapping
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet
-    8  so much would have been removed that nothing was
+    7  --dry-run found something to add or to remove
+    8  so much would have been removed that nothing was; see --force
+  130  interrupted; 143 when by SIGTERM
   255  nova's database, the journal or the configuration could not be used
 """
 
+import argparse
+from collections.abc import Callable
 from collections.abc import Iterator
+import contextlib
+import json
+import signal
 import sys
+import threading
 
+from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
 
-OK = 0
-NOT_READ = 2
-NOT_UPDATED = 3
-NOT_MAPPED = 4
-NO_NODE = 5
-NO_PROVIDER = 6
-REFUSED = 8
-COULD_NOT_RUN = 255
+Build = Callable[[Callable[[], bool], mirror_progress.Progress],
+                 reconciler.Reconciler]
 
-DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
-RESTART = 'restart nova-compute on that host'
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(mirror: reconciler.Reconciler, journal: mirror_journal.Journal,
-        max_removed_share: float | None = None, verbose: bool = False) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--dry-run', action='store_true',
+        help='only tell what would be done; exit status 7 when that is '
+             'anything')
+    parser.add_argument(
+        '--aggregate', action='append', default=[], metavar='NAME_OR_UUID',
+        dest='aggregates',
+        help='only the associations with this aggregate, or with a deleted '
+             'one by its UUID; may be repeated')
+    parser.add_argument(
+        # Nova has an option of the name host.
+        '--host', action='append', default=[], metavar='HOST', dest='hosts',
+        help='only the compute nodes of this host; may be repeated')
+    parser.add_argument(
+        '--prune', action='store_true',
+        help='also remove compute nodes from aggregates, deleted ones too, '
+             'of which nova says otherwise')
+    parser.add_argument(
+        '--force', action='store_true',
+        help='with --prune: remove even more than [aggregate_mirror] '
+             'max_removed_share allows, or everything when nova says that no '
+             'host is in any aggregate')
+    parser.add_argument(
+        '--format', choices=('table', 'json'), default='table',
+        help='how the result is printed: a table (the default) or json')
+    parser.add_argument(
+        '--workers', type=_workers, metavar='N',
+        help='how many placement requests are made at once; [aggregate_mirror]'
+             ' sync_workers unless given')
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument('--quiet', action='store_true',
+                     help='print no progress')
+    how.add_argument('--verbose', action='store_true',
+                     help='print progress in lines on a terminal, too')
+
+
+def request(arguments: argparse.Namespace, max_removed_share: float
+            ) -> reconciler.Request:
+    """What was asked for on the command line.
+
+    :raises InvalidConfiguration: when that makes no sense
+    """
+    if arguments.force and not arguments.prune:
+        raise exceptions.InvalidConfiguration(
+            '--force is about what --prune removes: add --prune')
+    share: float | None = None
+    if arguments.prune:
+        share = reconciler.WHATEVER if arguments.force else max_removed_share
+    return reconciler.Request(
+        share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
+        aggregates=frozenset(arguments.aggregates))
+
+
+class Interruption:
+    """The first Ctrl-C or SIGTERM lets requests in hand end; a second not."""
+
+    def __init__(self) -> None:
+        self._told = threading.Event()
+        self.status = 0
+        """128 and the number of the signal that came."""
+
+    def stopping(self) -> bool:
+        return self._told.is_set()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self._tell)
+                  for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _tell(self, number: int, _frame: object) -> None:
+        if self._told.is_set():
+            raise KeyboardInterrupt
+        self.status = 128 + number
+        self._told.set()
+        print('\nStopping when the requests in hand are answered; once more '
+              'to stop at once', file=sys.stderr, flush=True)
+
+
+def run(build: Build, journal: mirror_journal.Journal,
+        wanted: reconciler.Request, form: str = 'table', quiet: bool = True,
+        verbose: bool = False) -> int:
     """Sync, print what happened, and tell the exit status.
 
-    :param max_removed_share: see ``Reconciler.sync``
+    :param build: makes the reconciler, given when to leave off, and who is to
+        be told how far it is
+    :param form: of the result, ``table`` or ``json``
     :raises MirrorError: when nova or the journal could not be read at all
     """
-    say = print if verbose else lambda line: None
+    interruption = Interruption()
     try:
-        rows = journal.rows()
-        say('Journal: %d operations to mirror' % len(rows))
-        result = mirror.sync(rows, max_removed_share, say)
-    except (exceptions.NovaUnavailable, exceptions.JournalUnavailable):
+        with interruption.watched(), mirror_progress.shown(
+                quiet, verbose) as progress:
+            result = build(interruption.stopping, progress).sync(
+                journal.rows(), wanted)
+    except exceptions.Stopped:
+        print('Interrupted before anything was compared; %s' % (
+            'what the journal knows may have been mirrored' if wanted.write
+            else 'nothing was written'), file=sys.stderr)
+        return interruption.status
+    except (exceptions.NovaUnavailable, exceptions.JournalUnavailable,
+            exceptions.UnknownName):
         raise
     except exceptions.MirrorError as exc:
         print('Nothing could be compared: %s' % exc, file=sys.stderr)
-        return NOT_READ
-    for line in sorted(_changed(result)):
-        print(line)
-    for line in sorted(_stale(result)):
-        print(line)
-    faults = sorted(_faults(result))
-    for _, line in faults:
+        return sync_result.NOT_READ
+    shown = sync_result.Result(result, wanted)
+    status = interruption.status or shown.status()
+    if form == 'json':
+        print(json.dumps({**shown.document(), 'exit_status': status},
+                         indent=2))
+    else:
+        shown.print_table()
+    for line in shown.faults():
         print(line, file=sys.stderr)
-    added = sum(len(change.add) for change in result.outcome.changes)
-    removed = sum(len(change.remove) for change in result.outcome.changes)
-    print('%d associations added, %d removed; %d could not be mirrored.'
-          % (added, removed, len(faults)))
-    return min((code for code, _ in faults), default=OK)
+    if form != 'json':
+        print(shown.summary())
+    return status
 
 
-def _changed(result: reconciler.Sync) -> Iterator[str]:
-    for change in result.outcome.changes:
-        where = _provider(result, change.provider)
-        for uuid in change.add:
-            yield 'Added %s to %s' % (where, _aggregate(result, uuid))
-        for uuid in change.remove:
-            yield 'Removed %s from %s' % (where, _aggregate(result, uuid))
-
-
-def _stale(result: reconciler.Sync) -> Iterator[str]:
-    for change in result.stale:
-        for uuid in change.remove:
-            yield ('Left %s in %s, which it is no member of: the journal '
-                   'knows nothing of it' % (
-                       _provider(result, change.provider),
-                       _aggregate(result, uuid)))
-
-
-def _faults(result: reconciler.Sync) -> Iterator[tuple[int, str]]:
-    """Everything that is not mirrored: exit status, and what to do."""
-    outcome, nova = result.outcome, result.nova
-    for subject, exc in outcome.failed.items():
-        if isinstance(exc, exceptions.CellUnavailable):
-            code = NO_NODE
-        elif isinstance(exc, (exceptions.NovaUnavailable,
-                              exceptions.JournalUnavailable)):
-            code = COULD_NOT_RUN
-        else:
-            code = NOT_UPDATED if subject in outcome.unwritten else NOT_READ
-        yield code, '%s is not mirrored: %s' % (
-            _provider(result, subject), exc)
-    for host in nova.unmapped:
-        yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (host, DISCOVER)
-    for host in nova.nodeless():
-        yield NO_NODE, 'Host %s has no compute node: %s' % (host, RESTART)
-    if result.refused:
-        yield REFUSED, ('Nothing was removed: %s. If that is right, raise '
-                        '[aggregate_mirror] max_removed_share for this time; '
-                        'if not, look at nova\'s database'
-                        % result.refused)
-    for name, reason in nova.cells_down.items():
-        yield NO_NODE, ('Cell %s did not answer: %s; its hosts were left as '
-                        'they are' % (name, reason))
-    for node, host in outcome.pending.items():
-        yield NO_PROVIDER, ('Host %s: compute node %s has no resource '
-                            'provider yet: %s' % (host, node, RESTART))
-
-
-def _provider(result: reconciler.Sync, subject: str) -> str:
-    host = result.nova.nodes.get(subject)
-    if host:
-        return 'host %s (provider %s)' % (host, subject)
-    if subject in result.nova.members:
-        return 'host %s' % subject
-    return 'provider %s' % subject
-
-
-def _aggregate(result: reconciler.Sync, uuid: str) -> str:
-    name = result.nova.aggregates.get(uuid)
-    return 'aggregate %s (%s)' % (name, uuid) if name else (
-        'deleted aggregate %s' % uuid)
+def _workers(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 64:
+        raise argparse.ArgumentTypeError('%s is not from 1 to 64' % text)
+    return number

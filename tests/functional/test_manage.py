@@ -74,27 +74,29 @@ class TestSyncAggregates(ManageTest):
     def test_everything_is_mirrored_and_said(self):
         """Exit 0; each association in a line, sorted; the second run none."""
         one, two = self.host('h1'), self.host('h2', nodes=2, cell='cell2')
-        done = self.sync('--verbose')
+        done = self.sync()
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual([], self.cloud.drift())
-        lines = done.stdout.splitlines()
-        self.assertEqual(sorted(
-            'Added host %s (provider %s) to aggregate zone (%s)'
-            % (host.name, node, self.zone.uuid)
-            for host in (one, two) for node in host.nodes), lines[-4:-1])
+        *table, summary = done.stdout.splitlines()
+        self.assertEqual(
+            [['added', host.name, node, 'zone', self.zone.uuid]
+             for host in (one, two) for node in sorted(host.nodes)],
+            [[cell.strip() for cell in line.split('|')[1:-1]]
+             for line in table[3:-1]])
         self.assertEqual('3 associations added, 0 removed; 0 could not be '
-                         'mirrored.', lines[-1])
-        self.assertEqual('Journal: 0 operations to mirror', lines[0])
-        again = self.sync()
+                         'mirrored.', summary)
+        self.assertIn('Journal: 0 operations to mirror\n', done.stderr)
+        again = self.sync('--quiet')
         self.assertEqual((0, '0 associations added, 0 removed; 0 could not '
-                          'be mirrored.\n'), (again.returncode, again.stdout))
+                          'be mirrored.\n', ''),
+                         (again.returncode, again.stdout, again.stderr))
 
     def test_lowest_status_that_applies(self):
         """All faults are told, each with what to type; the rest is done."""
         good = self.host('good')
         pending = self.host('pending', providers=False)
         self.host('nodeless', nodes=0)
-        done = self.sync()
+        done = self.sync('--quiet')
         self.assertEqual(5, done.returncode)
         self.assertEqual([
             'Host nodeless has no compute node: restart nova-compute on that '
@@ -115,7 +117,8 @@ class TestSyncAggregates(ManageTest):
         """Exit 6: nova-compute has not created it yet."""
         self.host('good')
         self.host('pending', providers=False)
-        self.assertEqual(6, self.sync().returncode)
+        done = self.sync()
+        self.assertEqual(6, done.returncode, done.stderr)
 
     def test_provider_that_cannot_be_written(self):
         """Exit 3, after everything else was done."""
@@ -123,14 +126,14 @@ class TestSyncAggregates(ManageTest):
         self.cloud.placement.fail_with(503, methods=('PUT',))
         done = self.sync()
         self.assertEqual(3, done.returncode)
-        self.assertIn('host h1 (provider', done.stderr)
+        self.assertIn('Host h1 (provider', done.stderr)
         self.assertIn('503', done.stderr)
 
     def test_placement_that_is_down(self):
         """Exit 2, one line with the reason and no traceback."""
         self.host('h1')
         self.cloud.placement.refuse()
-        done = self.sync()
+        done = self.sync('--quiet')
         self.assertEqual(2, done.returncode)
         self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
@@ -152,8 +155,10 @@ class TestSyncAggregates(ManageTest):
         self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
         done = self.sync()
         self.assertEqual(0, done.returncode)
-        self.assertIn('Left host h1 (provider %s) in aggregate zone'
-                      % host.nodes[0], done.stdout)
+        self.assertIn('| left: not pruned | h1   | %s | zone ' % host.nodes[0],
+                      done.stdout)
+        self.assertIn('1 are left that nova does not have: --prune',
+                      done.stdout)
 
 
 class TestOtherCommands(ManageTest):

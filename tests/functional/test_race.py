@@ -181,7 +181,7 @@ class TestRace(testtools.TestCase):
         drain, whole, _kept = self.agent()
         while time.monotonic() < end:
             drain.step()
-            whole.sync(max_removed_share=1.0)
+            whole.sync(request=reconciler.Request(1.0))
             # One that never rests would keep the others from placement.
             time.sleep(REST)
 
@@ -204,7 +204,7 @@ class TestRace(testtools.TestCase):
         while kept.rows():
             drain.step()
         # The one cure for what was written without a generation.
-        whole.sync(max_removed_share=1.0)
+        whole.sync(request=reconciler.Request(1.0))
         self.assertEqual([], self.cloud.drift())
         lost = [(provider, foreign) for provider, foreign in written
                 if foreign not in self.cloud.placement.aggregates(provider)]

@@ -60,8 +60,8 @@ def writes_only_differences(parts: schedule.Parts) -> None:
     """Without rule 5: a write that is still on its way stays good."""
     made = parts.reconciler
     real = made.converge
-    made.converge = lambda dirty, always=False, prune=True: real(
-        dirty, prune=prune)
+    made.converge = lambda dirty, mode=converge.Mode(): real(
+        dirty, dataclasses.replace(mode, always=False))
 
 
 def takes_silence_for_success(parts: schedule.Parts) -> None:
@@ -104,9 +104,9 @@ def applies_the_planned_lists(parts: schedule.Parts) -> None:
         planned[:] = [read_all()]
         return planned[0]
 
-    def apply(dirty, always=False, prune=True):
-        if always or not planned:
-            return real(dirty, always=always, prune=prune)
+    def apply(dirty, mode=converge.Mode()):
+        if mode.always or not planned:
+            return real(dirty, mode)
         nova, outcome = planned.pop(), converge.Outcome()
         for one in dirty:
             for node in sorted(nova.nodes_of({one.host})):
@@ -157,7 +157,7 @@ def writes_without_generation(parts: schedule.Parts) -> None:
 def only_adds(parts: schedule.Parts) -> None:
     """Without rule 12: the periodic sync removes nothing."""
     sync = parts.reconciler.sync
-    parts.reconciler.sync = lambda rows=(), **options: sync(rows)
+    parts.reconciler.sync = lambda rows=(), request=None: sync(rows)
 
 
 PARTS = (closes_rows_of_the_living, reads_nova_first, writes_only_differences,

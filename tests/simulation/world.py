@@ -19,6 +19,7 @@ import greenlet
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror import workers
 
 FOREIGN = 'foreign'
 FATES = ('refused', 'late', 'unanswered')
@@ -302,7 +303,8 @@ class Report:
         return found
 
     def memberships(self, aggregates: Iterable[str],
-                    unlikely: Iterable[str] = ()) -> source.Memberships:
+                    unlikely: Iterable[str] = (),
+                    each: workers.Each | None = None) -> source.Memberships:
         self._ask('list')
         found = {provider: set() for provider in self._world.aggregates}
         for aggregate in sorted({*aggregates, *unlikely}):

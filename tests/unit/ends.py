@@ -15,6 +15,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror import workers
 
 
 class Placement:
@@ -66,7 +67,8 @@ class Placement:
         self._ask('PROBE', '')
 
     def memberships(self, aggregates: Iterable[str],
-                    unlikely: Iterable[str] = ()) -> source.Memberships:
+                    unlikely: Iterable[str] = (),
+                    each: workers.Each | None = None) -> source.Memberships:
         self._ask('LIST', '')
         wanted = {*aggregates, *unlikely}
         return {provider: frozenset(found & wanted)

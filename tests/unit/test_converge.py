@@ -17,7 +17,8 @@ class TestHosts(ends.TestCase):
 
     def converge(self, *hosts, **kwargs):
         return self.reconciler.converge(
-            [journal.Dirty(host=host) for host in hosts], **kwargs)
+            [journal.Dirty(host=host) for host in hosts],
+            converge.Mode(**kwargs))
 
     def test_missing_is_added_and_stale_of_ours_is_removed(self):
         """Afterwards a provider is in what nova says, and nothing else."""

@@ -25,7 +25,10 @@ ALLOWED = {
     'eventlet': set(),
     'prometheus_client': {'metrics.py'},
     'threading': {'agent.py', 'cmd/agent.py', 'journal.py', 'metrics.py',
-                  'mirror.py', 'owner.py', 'report.py', 'source/cells.py'},
+                  'mirror.py', 'owner.py', 'report.py', 'source/cells.py',
+                  'cmd/sync_aggregates.py'},
+    'concurrent': {'workers.py'},
+    'tqdm': {'progress.py'},
 }
 
 

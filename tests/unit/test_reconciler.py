@@ -2,6 +2,7 @@
 """The full sync, and which journal rows it may close."""
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import reconciler
 from tests.unit import ends
 
 
@@ -15,7 +16,8 @@ class TestSync(ends.TestCase):
             self.placement.create(node)
 
     def sync(self, **kwargs):
-        return self.reconciler.sync(self.journal.rows(), **kwargs)
+        return self.reconciler.sync(self.journal.rows(),
+                                    reconciler.Request(**kwargs))
 
     def test_missing_associations_are_added(self):
         """Whatever the reason, a sync finds what placement lacks."""
@@ -95,7 +97,8 @@ class TestSync(ends.TestCase):
         self.placement.aggregates.clear()
         raised = self.assertRaises(exceptions.WrongPlacement,
                                    self.reconciler.sync)
-        self.assertIn('3 compute nodes', str(raised))
+        self.assertIn("none of them is one of nova's 3 compute nodes",
+                      str(raised))
         self.assertIn('region RegionOne', str(raised))
 
     def test_missing_provider_is_pending(self):

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a full sync did, or would do, in words, as a table and as JSON."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import functools
+from typing import Any
+
+import prettytable
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import reconciler
+
+OK = 0
+NOT_READ = 2
+NOT_UPDATED = 3
+NOT_MAPPED = 4
+NO_NODE = 5
+NO_PROVIDER = 6
+DRIFT = 7
+REFUSED = 8
+COULD_NOT_RUN = 255
+
+DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
+RESTART = 'restart nova-compute on that host'
+AGAIN = 'run this command again'
+
+COLUMNS = ('action', 'host', 'provider', 'aggregate', 'aggregate UUID')
+
+Row = dict[str, str]
+
+
+class Result:
+    """One full sync, for whoever asked for it."""
+
+    def __init__(self, sync: reconciler.Sync, asked: reconciler.Request
+                 ) -> None:
+        self._sync = sync
+        self._asked = asked
+        self._nova = sync.nova
+
+    def status(self) -> int:
+        """The lowest exit status that applies."""
+        codes = [code for code, _line in self._faults]
+        if not self._asked.write and (self.added or self.removed or self.left):
+            codes.append(DRIFT)
+        return min(codes, default=OK)
+
+    def document(self) -> dict[str, Any]:
+        """Everything, in an order that depends on nothing else."""
+        outcome = self._sync.outcome
+        return {
+            'dry_run': not self._asked.write,
+            'add': self.added,
+            'remove': self.removed,
+            'left': self.left,
+            'kept': self.kept,
+            'pending': [{'host': host, 'provider': node} for node, host
+                        in sorted(outcome.pending.items())],
+            'unmapped': sorted(self._nova.unmapped),
+            'nodeless': sorted(self._nova.nodeless()),
+            'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
+                           in sorted(self._nova.cells_down.items())],
+            'failed': [{'subject': subject, 'reason': str(exc)}
+                       for subject, exc in sorted(outcome.failed.items())
+                       if not isinstance(exc, exceptions.Stopped)],
+            'refused': self._sync.refused or None,
+            'not_looked_at': self.remaining,
+        }
+
+    def print_table(self) -> None:
+        """Print an association in a line; nothing when there is none."""
+        done = ('added', 'removed')
+        if not self._asked.write:
+            done = ('to add', 'to remove')
+        table = prettytable.PrettyTable(COLUMNS)
+        table.align = 'l'
+        for action, rows in zip(
+                (*done, 'left: not pruned', 'kept: foreign'),
+                (self.added, self.removed, self.left, self.kept)):
+            for row in rows:
+                table.add_row([action, *row.values()])
+        if table.rowcount:
+            print(table)
+
+    def summary(self) -> str:
+        """The figures, in one line or a few."""
+        lines = ['%d associations %s, %d %s; %d could not be %s.' % (
+            len(self.added), 'added' if self._asked.write else 'to add',
+            len(self.removed), 'removed' if self._asked.write else 'to remove',
+            len(self._faults), 'mirrored' if self._asked.write
+            else 'compared, or will not be mirrored')]
+        if self.left and not self._sync.refused:
+            lines.append('%d are left that nova does not have: --prune '
+                         'removes them.' % len(self.left))
+        if self.remaining:
+            lines.append('%d hosts and deleted aggregates were not looked at '
+                         'any more, and are as they were: %s.'
+                         % (len(self.remaining), AGAIN))
+        return '\n'.join(lines)
+
+    def faults(self) -> list[str]:
+        """Everything that is not mirrored, and what to do about it."""
+        return [line for _code, line in self._faults]
+
+    @functools.cached_property
+    def added(self) -> list[Row]:
+        return self._rows((change.provider, uuid)
+                          for change in self._sync.outcome.changes
+                          for uuid in change.add)
+
+    @functools.cached_property
+    def removed(self) -> list[Row]:
+        return self._rows(_removals(self._sync.outcome.changes))
+
+    @functools.cached_property
+    def left(self) -> list[Row]:
+        """What is ours and stale, and was not to be removed."""
+        gone = set(_removals(self._sync.outcome.changes))
+        return self._rows(one for one in _removals(self._sync.stale)
+                          if one not in gone)
+
+    @functools.cached_property
+    def kept(self) -> list[Row]:
+        """What is not ours, as far as it was seen."""
+        kept = [*self._sync.outcome.kept.items(),
+                *self._sync.strangers.items()]
+        return self._rows((provider, uuid) for provider, uuids in kept
+                          for uuid in uuids)
+
+    @functools.cached_property
+    def remaining(self) -> list[str]:
+        """Hosts and deleted aggregates that an interruption left alone."""
+        return sorted({
+            dirty.host or dirty.aggregate_uuid for dirty, exc
+            in self._sync.outcome.unfinished.items()
+            if isinstance(exc, exceptions.Stopped)})
+
+    @functools.cached_property
+    def _faults(self) -> list[tuple[int, str]]:
+        return sorted(self._find_faults())
+
+    def _find_faults(self) -> Iterator[tuple[int, str]]:
+        outcome = self._sync.outcome
+        for subject, exc in outcome.failed.items():
+            if not isinstance(exc, exceptions.Stopped):
+                yield (_status(exc, subject in outcome.unwritten),
+                       '%s is not mirrored: %s' % (self._subject(subject),
+                                                   exc))
+        for host in self._nova.unmapped:
+            yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (
+                host, DISCOVER)
+        for host in self._nova.nodeless():
+            yield NO_NODE, 'Host %s has no compute node: %s' % (host, RESTART)
+        for name, reason in self._nova.cells_down.items():
+            yield NO_NODE, ('Cell %s did not answer: %s; its hosts were left '
+                            'as they are' % (name, reason))
+        for node, host in outcome.pending.items():
+            yield NO_PROVIDER, ('Host %s: compute node %s has no resource '
+                                'provider yet: %s' % (host, node, RESTART))
+        if self._sync.refused:
+            yield REFUSED, ('Nothing was removed: %s. If that is right, add '
+                            '--force, or raise [aggregate_mirror] '
+                            'max_removed_share for a while; if not, look at '
+                            'nova\'s database' % self._sync.refused)
+
+    def _subject(self, subject: str) -> str:
+        host = self._nova.nodes.get(subject)
+        if host:
+            return 'Host %s (provider %s)' % (host, subject)
+        if subject in self._nova.members:
+            return 'Host %s' % subject
+        return 'Provider %s' % subject
+
+    def _rows(self, associations: Iterable[tuple[str, str]]) -> list[Row]:
+        # One may be found by way of the journal and of the comparison.
+        rows = [{'host': self._nova.nodes.get(provider, ''),
+                 'provider': provider,
+                 'aggregate': self._nova.aggregates.get(uuid, ''),
+                 'aggregate_uuid': uuid}
+                for provider, uuid in set(associations)]
+        return sorted(rows, key=lambda row: tuple(row.values()))
+
+
+def _status(exc: exceptions.MirrorError, unwritten: bool) -> int:
+    if isinstance(exc, exceptions.CellUnavailable):
+        return NO_NODE
+    if isinstance(exc, (exceptions.NovaUnavailable,
+                        exceptions.JournalUnavailable)):
+        return COULD_NOT_RUN
+    return NOT_UPDATED if unwritten else NOT_READ
+
+
+def _removals(changes: Iterable[plan.Change]) -> Iterator[tuple[str, str]]:
+    for change in changes:
+        for uuid in change.remove:
+            yield change.provider, uuid

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a full sync is, for a person who waits."""
+
+from collections.abc import Callable
+import contextlib
+import sys
+import time
+from typing import Protocol
+from typing import TextIO
+
+INTERVAL = 3.0
+"""Seconds between two lines of the same step."""
+
+
+class Progress(Protocol):
+    """Is told each step, and each provider that is done."""
+
+    def step(self, text: str) -> None:
+        """A new step begins."""
+
+    def expect(self, count: int) -> None:
+        """So many providers are to be written."""
+
+    def advance(self) -> None:
+        """One of them is done; called from any thread."""
+
+
+class Silent:
+    """For nobody."""
+
+    def step(self, text: str) -> None:
+        pass
+
+    def expect(self, count: int) -> None:
+        pass
+
+    def advance(self) -> None:
+        pass
+
+
+class Lines:
+    """For a file, a pipe or a log: a line for each step, and now and then."""
+
+    def __init__(self, out: TextIO | None = None,
+                 now: Callable[[], float] = time.monotonic) -> None:
+        self._out = out or sys.stderr
+        self._now = now
+        self._said = now()
+        self._count = self._done = 0
+
+    def step(self, text: str) -> None:
+        self._say(text)
+
+    def expect(self, count: int) -> None:
+        self._count, self._done = count, 0
+
+    def advance(self) -> None:
+        self._done += 1
+        if self._now() - self._said >= INTERVAL:
+            self._say('%d of %d providers are done'
+                      % (self._done, self._count))
+
+    def _say(self, text: str) -> None:
+        self._said = self._now()
+        print(text, file=self._out, flush=True)
+
+
+class Bar:
+    """For a terminal: the step, and a bar for the providers."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        # Whoever has no terminal does not wait for its import.
+        import tqdm
+        self._bar = tqdm.tqdm(total=0, file=out or sys.stderr, leave=False,
+                              unit='provider', dynamic_ncols=True)
+
+    def step(self, text: str) -> None:
+        self._bar.set_description_str(text)
+
+    def expect(self, count: int) -> None:
+        self._bar.reset(total=count)
+
+    def advance(self) -> None:
+        with self._bar.get_lock():
+            self._bar.update()
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+@contextlib.contextmanager
+def shown(quiet: bool = False, lines: bool = False):
+    """What is fit for whoever reads standard error.
+
+    :param quiet: nobody does
+    :param lines: lines also on a terminal
+    """
+    if quiet:
+        yield Silent()
+    elif lines or not sys.stderr.isatty():
+        yield Lines()
+    else:
+        with contextlib.closing(Bar()) as bar:
+            yield bar
