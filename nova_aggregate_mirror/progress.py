@@ -2,9 +2,12 @@
 """How far a full sync is, for a person who waits."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
+import shutil
 import sys
 import time
+from typing import Any
 from typing import Protocol
 from typing import TextIO
 
@@ -66,30 +69,39 @@ class Lines:
 
 
 class Bar:
-    """For a terminal: the step, and a bar for the providers."""
+    """For a terminal: a line for each step, and a bar for the providers."""
 
     def __init__(self, out: TextIO | None = None) -> None:
-        # Whoever has no terminal does not wait for its import.
-        import tqdm
-        self._bar = tqdm.tqdm(total=0, file=out or sys.stderr, leave=False,
-                              unit='provider', dynamic_ncols=True)
+        self._out = out or sys.stderr
+        self._bar: Any = None
 
     def step(self, text: str) -> None:
-        self._bar.set_description_str(text)
+        print(text, file=self._out, flush=True)
 
     def expect(self, count: int) -> None:
-        self._bar.reset(total=count)
+        self.close()
+        if count:
+            # Whoever has nothing to wait for does not wait for its import.
+            import tqdm
+            # A serial console says that it has no columns and no lines.
+            size = shutil.get_terminal_size()
+            self._bar = tqdm.tqdm(
+                total=count, file=self._out, leave=False, unit=' providers',
+                ncols=size.columns, nrows=size.lines)
 
     def advance(self) -> None:
-        with self._bar.get_lock():
-            self._bar.update()
+        if self._bar is not None:
+            with self._bar.get_lock():
+                self._bar.update()
 
     def close(self) -> None:
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
 
 
 @contextlib.contextmanager
-def shown(quiet: bool = False, lines: bool = False):
+def shown(quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
     """What is fit for whoever reads standard error.
 
     :param quiet: nobody does

@@ -201,8 +201,45 @@ class PlacementService(fixtures.Fixture):
 
         self._break(app, ('PUT',))
 
-    def create_provider(self, uuid: str, name: str) -> None:
-        self._call('POST', '/resource_providers', {'uuid': uuid, 'name': name})
+    def hold_after(self, count: int) -> Callable[[], None]:
+        """Answer so many PUTs, and hold back those that come then.
+
+        ``stuck`` is set when the first of these has come.
+
+        :returns: lets all of them land
+        """
+        go, left = threading.Event(), itertools.count(1)
+        self.addCleanup(go.set)
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            if next(left) > count:
+                self.stuck.set()
+                go.wait(FOR_EVER)
+            return self._run(environ, start)
+
+        self._break(app, ('PUT',))
+        return go.set
+
+    def create_provider(self, uuid: str, name: str, parent: str = '') -> None:
+        self._call('POST', '/resource_providers', {
+            'uuid': uuid, 'name': name,
+            **({'parent_provider_uuid': parent} if parent else {})})
+
+    def set_traits(self, provider: str, *traits: str) -> None:
+        self._set(provider, 'traits', list(traits))
+
+    def set_inventories(self, provider: str, **totals: int) -> None:
+        self._set(provider, 'inventories', {
+            name: {'total': total} for name, total in totals.items()})
+
+    def generation(self, provider: str) -> int:
+        return self._aggregates(provider)['resource_provider_generation']
+
+    def _set(self, provider: str, what: str, value: Any) -> None:
+        self._call('PUT', '/resource_providers/%s/%s' % (provider, what), {
+            what: value,
+            'resource_provider_generation': self.generation(provider)})
 
     def delete_provider(self, uuid: str) -> None:
         self._call('DELETE', '/resource_providers/%s' % uuid)
@@ -215,11 +252,9 @@ class PlacementService(fixtures.Fixture):
         return frozenset(self._aggregates(provider)['aggregates'])
 
     def set_aggregates(self, provider: str, uuids: Iterable[str]) -> None:
-        state = self._aggregates(provider)
         self._call('PUT', '/resource_providers/%s/aggregates' % provider, {
             'aggregates': sorted(uuids),
-            'resource_provider_generation':
-                state['resource_provider_generation']})
+            'resource_provider_generation': self.generation(provider)})
 
     def _aggregates(self, provider: str) -> Any:
         return self._call(

@@ -118,6 +118,25 @@ class TestSync(AgentTest):
             node.save()
         self.repaired()
 
+    def test_cell_that_is_added(self):
+        """Its hosts are mirrored by an agent that has long been running."""
+        far = self.cloud.create_host('far', cell='cell2')
+        self.cloud.add_host(self.zone, far)
+        mapping = self.cloud.nova._cell('cell2')
+        connection = mapping.database_connection
+        objects.HostMapping.get_by_host(
+            nova_context.get_admin_context(), 'far').destroy()
+        mapping.destroy()
+        self.placement.set_aggregates(far.nodes[0], [])
+        self.clock += CONF.aggregate_mirror.sync_interval
+        self.sync.step()
+        self.assertEqual(set(), self.placement.aggregates(far.nodes[0]))
+        objects.CellMapping(
+            nova_context.get_admin_context(), name='cell2',
+            uuid=uuidutils.generate_uuid(), transport_url='fake:/',
+            database_connection=connection).create()
+        self.repaired()
+
     def test_stale_write_of_another_tool(self):
         """Ours is pruned, and the other tool's own stays."""
         node = self.one.nodes[0]

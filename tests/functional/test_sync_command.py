@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sync_aggregates as an operator uses it: preview, scope, prune, Ctrl-C."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova import objects
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import journal
+from tests import fixtures
+from tests.functional import test_manage
+
+CONF = fixtures.CONF
+PATIENCE = 60
+FOREIGN = uuidutils.generate_uuid()
+LISTS = ('add', 'remove', 'left', 'kept', 'pending')
+
+
+class SyncTest(test_manage.ManageTest):
+
+    def setUp(self):
+        super().setUp()
+        self.placement = self.cloud.placement
+        self.rack = self.cloud.create_aggregate('rack')
+        conf.register_opts(CONF)
+        self.journal = journal.Journal(CONF)
+
+    def stale(self, name, *aggregates):
+        """A host that is in these for placement, and in none for nova."""
+        host = self.cloud.create_host(name)
+        self.placement.set_aggregates(host.nodes[0], aggregates)
+        return host
+
+    def plan(self, *argv, status=None):
+        """What the command prints with --format json, and its status."""
+        done = self.sync('--quiet', '--format', 'json', *argv)
+        plan = json.loads(done.stdout)
+        self.assertEqual(done.returncode, plan['exit_status'])
+        if status is not None:
+            self.assertEqual(status, done.returncode, done)
+        return plan
+
+    def pairs(self, plan, key):
+        return {(row['host'], row['aggregate_uuid']) for row in plan[key]}
+
+    def everything(self):
+        """What placement has, generations too, and the journal."""
+        return ({node: (self.placement.generation(node),
+                        self.placement.aggregates(node))
+                 for node in self.cloud.nova.nodes()
+                 if self.placement.has_provider(node)},
+                self.journal.rows(), self.journal.ledger())
+
+
+class TestPreview(SyncTest):
+
+    def test_plan_is_what_a_run_does(self):
+        """To the last association, and nothing is changed before."""
+        self.host('h1')
+        self.host('pending', providers=False)
+        self.host('unmapped', mapped=False)
+        both = self.host('both')
+        self.placement.set_aggregates(
+            both.nodes[0], [self.rack.uuid, FOREIGN])
+        self.stale('stale', self.zone.uuid)
+        late = self.stale('late', self.rack.uuid)
+        row = self.journal.record(journal.Dirty(host='late'))
+        self.journal.hand_over(row.id, 'refused')
+        before = self.everything()
+        plan = self.plan('--dry-run', '--prune', status=4)
+        self.assertEqual(before, self.everything())
+        done = self.plan('--prune', status=4)
+        self.assertEqual({**done, 'dry_run': True}, plan)
+        self.assertEqual({(host, self.zone.uuid) for host
+                          in ('h1', 'unmapped', 'both')},
+                         self.pairs(plan, 'add'))
+        self.assertEqual({('both', self.rack.uuid), ('stale', self.zone.uuid),
+                          ('late', self.rack.uuid)},
+                         self.pairs(plan, 'remove'))
+        self.assertEqual({('both', FOREIGN)}, self.pairs(plan, 'kept'))
+        self.assertEqual(['pending'], [one['host'] for one in plan['pending']])
+        self.assertEqual(['unmapped'], plan['unmapped'])
+        self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
+        self.assertEqual([], self.journal.rows())
+
+    def test_status_tells_drift(self):
+        """7 with anything to add or remove, 0 in sync, in both formats."""
+        host = self.host('h1')
+        plan = self.plan('--dry-run', status=7)
+        self.assertEqual(7, self.sync('--dry-run').returncode)
+        self.assertEqual([host.nodes[0]],
+                         [row['provider'] for row in plan['add']])
+        self.plan(status=0)
+        plan = self.plan('--dry-run', status=0)
+        self.assertEqual([[]] * 5, [plan[key] for key in LISTS])
+        self.placement.set_aggregates(
+            host.nodes[0], [self.zone.uuid, self.rack.uuid])
+        plan = self.plan('--dry-run', status=7)
+        self.assertEqual(({('h1', self.rack.uuid)}, set()), (
+            self.pairs(plan, 'left'), self.pairs(plan, 'remove')))
+        shown = self.sync('--dry-run', '--prune').stdout
+        self.assertIn('to remove', shown)
+        self.assertIn('0 associations to add, 1 to remove', shown)
+
+
+class TestScope(SyncTest):
+
+    def setUp(self):
+        super().setUp()
+        for name in ('h1', 'h2'):
+            host = self.host(name)
+            self.placement.set_aggregates(host.nodes[0], [self.rack.uuid])
+        self.host('waits', providers=False)
+
+    def test_hosts(self):
+        """Others are neither changed nor complained of."""
+        plan = self.plan('--host', 'h1', '--prune', status=0)
+        self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'add'))
+        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
+        self.assertEqual([], plan['pending'])
+        plan = self.plan('--dry-run', '--host', 'h1', '--host', 'h2',
+                         status=7)
+        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
+
+    def test_aggregates(self):
+        """By name or UUID; other associations of the same hosts stay."""
+        plan = self.plan('--aggregate', 'rack', '--prune', status=0)
+        self.assertEqual((set(), {('h1', self.rack.uuid),
+                                  ('h2', self.rack.uuid)}),
+                         (self.pairs(plan, 'add'), self.pairs(plan, 'remove')))
+        plan = self.plan('--aggregate', self.zone.uuid, '--aggregate', 'rack',
+                         '--host', 'h2', '--dry-run', '--prune', status=7)
+        self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
+
+    def test_deleted_aggregate(self):
+        """The ledger remembers that it was one."""
+        gone = uuidutils.generate_uuid()
+        self.stale('h3', gone, FOREIGN)
+        done = self.sync('--aggregate', gone, '--prune')
+        self.assertEqual(255, done.returncode)
+        self.assertIn('no aggregate %s' % gone, done.stderr)
+        self.journal.remember({gone})
+        plan = self.plan('--aggregate', gone, '--prune', status=0)
+        self.assertEqual({('h3', gone)}, self.pairs(plan, 'remove'))
+        self.assertEqual({('h3', FOREIGN)}, self.pairs(plan, 'kept'))
+
+    def test_unknown_names(self):
+        """Nothing is written for a name that was mistyped."""
+        before = self.everything()
+        for argv, word in ((('--host', 'h1', '--host', 'h9'), 'no host h9'),
+                           (('--host', ''), 'no host'),
+                           (('--aggregate', 'Zone'), 'no aggregate Zone'),
+                           (('--force',), '--prune')):
+            done = self.sync(*argv)
+            self.assertEqual(255, done.returncode)
+            self.assertIn(word, done.stderr)
+        for argv in (('--workers', '0'), ('--format', 'xml'),
+                     ('--quiet', '--verbose')):
+            self.assertEqual(2, self.sync(*argv).returncode)
+        self.assertEqual(before, self.everything())
+
+    def test_rows_that_are_not_covered_stay(self):
+        """A row is closed only when all that it is about was made right."""
+        for name in ('h1', 'h2'):
+            row = self.journal.record(journal.Dirty(host=name))
+            self.journal.hand_over(row.id, 'refused')
+        self.plan('--aggregate', 'zone')
+        self.assertEqual(2, len(self.journal.rows()))
+        self.plan('--host', 'h2')
+        self.assertEqual(['h1'],
+                         [row.dirty.host for row in self.journal.rows()])
+
+
+class TestPrune(SyncTest):
+
+    def test_what_is_not_ours_is_never_touched(self):
+        """Shared storage, segments, children, and others' aggregates."""
+        host = self.host('h1')
+        self.plan(status=0)
+        self.placement.set_aggregates(
+            host.nodes[0], [self.zone.uuid, self.rack.uuid, FOREIGN])
+        storage, segment, child = [uuidutils.generate_uuid()
+                                   for _ in range(3)]
+        self.placement.create_provider(storage, 'storage')
+        self.placement.set_inventories(storage, DISK_GB=100)
+        self.placement.set_traits(storage, 'MISC_SHARES_VIA_AGGREGATE')
+        self.placement.create_provider(segment, 'Neutron segment id 1')
+        self.placement.set_inventories(segment, IPV4_ADDRESS=10)
+        self.placement.create_provider(child, 'child', host.nodes[0])
+        others = (storage, segment, child)
+        for provider in others:
+            self.placement.set_aggregates(
+                provider, [self.zone.uuid, self.rack.uuid, FOREIGN])
+        before = [self.placement.generation(one) for one in others]
+        plan = self.plan('--prune', '--force', status=0)
+        self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
+        self.assertEqual({self.zone.uuid, FOREIGN},
+                         self.placement.aggregates(host.nodes[0]))
+        self.assertEqual(before, [self.placement.generation(one)
+                                  for one in others])
+        self.assertEqual(
+            {('', self.zone.uuid), ('', self.rack.uuid), ('h1', FOREIGN)},
+            self.pairs(plan, 'kept'))
+
+    def test_brake(self):
+        """8, the additions are made; with --force all of it is."""
+        self.host('new')
+        for number in range(12):
+            self.stale('h%d' % number, self.zone.uuid)
+        done = self.sync('--prune', '--quiet')
+        self.assertEqual(8, done.returncode)
+        self.assertIn('100.00% of the associations would be removed',
+                      done.stderr)
+        self.assertIn('--force', done.stderr)
+        self.assertIn('1 associations added, 0 removed', done.stdout)
+        plan = self.plan('--prune', '--dry-run', status=7)
+        self.assertIn('over 30.00%', plan['refused'])
+        self.assertEqual(([], 12), (plan['remove'], len(plan['left'])))
+        plan = self.plan('--prune', '--force', status=0)
+        self.assertEqual(12, len(plan['remove']))
+        self.assertEqual([], self.cloud.drift())
+
+    def test_emptied_nova(self):
+        """Fewer than ten associations are not removed then either."""
+        self.host('h1')
+        self.plan(status=0)
+        with api_db.get_engine().begin() as connection:
+            connection.exec_driver_sql('DELETE FROM aggregate_hosts')
+        self.assertIn('no host is in any aggregate',
+                      self.plan('--prune', status=8)['refused'])
+        self.plan('--prune', '--force', status=0)
+        self.assertEqual([], self.cloud.drift())
+
+    def test_cell_that_is_down(self):
+        """Its hosts' providers are left alone, --force or not."""
+        self.host('near')
+        far = self.stale('far', self.zone.uuid)
+        hidden = self.cloud.create_host('hidden', cell='cell2')
+        self.placement.set_aggregates(hidden.nodes[0], [self.rack.uuid])
+        with open(CONF.state_path + '/cell2.sqlite', 'wb') as broken:
+            broken.write(b'no database any more' * 999)
+        plan = self.plan('--prune', '--force', status=5)
+        self.assertEqual({('far', self.zone.uuid)}, self.pairs(plan, 'remove'))
+        self.assertEqual(set(), self.placement.aggregates(far.nodes[0]))
+        self.assertEqual({self.rack.uuid},
+                         self.placement.aggregates(hidden.nodes[0]))
+
+
+class TestRequests(SyncTest):
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = [self.host('h%d' % number, nodes=2)
+                      for number in range(5)]
+        for number in range(5):
+            aggregate = self.cloud.create_aggregate('more%d' % number)
+            for host in self.hosts:
+                objects.Aggregate.get_by_uuid(
+                    nova_context.get_admin_context(),
+                    aggregate.uuid).add_host(host.name)
+
+    def requests(self, *argv):
+        del self.placement.requests[:]
+        self.plan(*argv)
+        kinds = [(sent.method, 'aggregates' in sent.path.split('/')[-1],
+                  'member_of' in sent.path)
+                 for sent in self.placement.requests if sent.path != '/']
+        return {'list': kinds.count(('GET', False, False)),
+                'members': kinds.count(('GET', False, True)),
+                'get': kinds.count(('GET', True, False)),
+                'put': kinds.count(('PUT', True, False))}
+
+    def test_one_get_and_put_for_each_provider(self):
+        """However many aggregates it lacks; then none at all."""
+        self.assertEqual({'list': 1, 'members': 7, 'get': 10, 'put': 0},
+                         self.requests('--dry-run'))
+        self.assertEqual({'list': 1, 'members': 7, 'get': 10, 'put': 10},
+                         self.requests())
+        before = self.everything()
+        self.assertEqual({'list': 1, 'members': 7, 'get': 0, 'put': 0},
+                         self.requests('--prune'))
+        self.assertEqual(before, self.everything())
+
+
+class TestErrors(SyncTest):
+
+    def test_every_failure_is_told_and_the_rest_is_done(self):
+        """Each with its reason, in both formats."""
+        broken, good = self.host('broken', nodes=2), self.host('good')
+        self.placement.fail_with(503, provider=broken.nodes[0])
+        plan = self.plan('--workers', '3', status=2)
+        failed, = plan['failed']
+        self.assertEqual(broken.nodes[0], failed['subject'])
+        self.assertIn('503', failed['reason'])
+        for node in (broken.nodes[1], *good.nodes):
+            self.assertEqual({self.zone.uuid},
+                             self.placement.aggregates(node))
+        self.assertIn('Host broken (provider %s) is not mirrored'
+                      % broken.nodes[0], self.sync().stderr)
+
+    def test_placement_of_another_region(self):
+        """Its providers are not nova's: one line, and what was asked."""
+        for number in range(3):
+            self.host('h%d' % number, providers=False)
+        self.placement.create_provider(uuidutils.generate_uuid(), 'other')
+        done = self.sync('--quiet')
+        self.assertEqual(2, done.returncode)
+        self.assertEqual(1, len(done.stderr.splitlines()))
+        self.assertIn("none of them is one of nova's 3 compute nodes",
+                      done.stderr)
+        self.assertIn(self.placement.url, done.stderr)
+        self.assertIn('region not set', done.stderr)
+
+
+class TestProgress(SyncTest):
+
+    def start(self, *argv, **kwargs):
+        process = subprocess.Popen(
+            [test_manage.COMMAND, '--config-file', str(self.conf),
+             'placement', 'sync_aggregates', *argv], **kwargs)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_bar_on_a_terminal(self):
+        """A bar there, and nothing of it in what is printed at the end."""
+        for number in range(3):
+            self.host('h%d' % number)
+        ours, theirs = pty.openpty()
+        process = self.start('--format', 'json', stdout=subprocess.PIPE,
+                             stderr=theirs)
+        # Few bytes: they wait here until the command has ended.
+        printed, _nothing = process.communicate(timeout=PATIENCE)
+        os.set_blocking(ours, False)
+        drawn = os.read(ours, 1 << 16)
+        os.close(theirs)
+        os.close(ours)
+        self.assertEqual(3, len(json.loads(printed)['add']))
+        self.assertIn(b'Nova has 3 compute nodes in 2 aggregates', drawn)
+        self.assertIn(b'0/3', drawn)
+
+    def test_lines_elsewhere(self):
+        """The steps, in standard error."""
+        self.host('h1')
+        self.assertEqual([
+            'Journal: 0 operations to mirror', 'Reading placement',
+            'Reading nova; placement has 1 providers',
+            'Nova has 1 compute nodes in 2 aggregates; 1 hosts differ',
+        ], self.sync().stderr.splitlines())
+
+    def interrupted(self, number):
+        """The command, told to end while PUTs are on their way."""
+        self.hosts = [self.host('h%d' % number) for number in range(30)]
+        land = self.placement.hold_after(4)
+        process = self.start('--workers', '2', stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        self.assertTrue(self.placement.stuck.wait(PATIENCE))
+        process.send_signal(number)
+        heard = ''
+        while 'once more to stop at once' not in heard:
+            heard += process.stderr.readline()
+        return process, land
+
+    def check_interrupted(self, number, status):
+        process, land = self.interrupted(number)
+        land()
+        said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(status, process.returncode, errors)
+        self.assertNotIn('Traceback', errors)
+        done = [host for host in self.hosts
+                if self.placement.aggregates(host.nodes[0])]
+        self.assertTrue(4 < len(done) < 30, said)
+        self.assertIn('%d associations added' % len(done), said)
+        self.assertIn('hosts and deleted aggregates were not looked at', said)
+        self.placement.recover()
+        self.plan(status=0)
+        self.assertEqual([], self.cloud.drift())
+
+    def test_interrupted(self):
+        """What is on its way lands, and the rest is told and left."""
+        self.check_interrupted(signal.SIGINT, 130)
+
+    def test_told_to_end(self):
+        """A timer's SIGTERM does the same."""
+        self.check_interrupted(signal.SIGTERM, 143)
+
+    def test_interrupted_twice(self):
+        """It waits for nothing any more, without a traceback."""
+        process, land = self.interrupted(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        land()
+        _said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(130, process.returncode, errors)
+        self.assertIn('run the command again', errors)
+        self.assertNotIn('Traceback', errors)

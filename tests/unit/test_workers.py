@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls in threads: how many, what a failure ends, and who is told."""
+
+import threading
+
+import testtools
+
+from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import workers
+
+COUNT = 4
+PATIENCE = 20
+
+
+class TestWorkers(testtools.TestCase):
+
+    def test_results_come_in_the_order_of_the_items(self):
+        """However many there are, and of none there is none."""
+        for count in (1, COUNT):
+            each = workers.Workers(count).each
+            self.assertEqual([], each(str, []))
+            self.assertEqual([str(number) for number in range(50)],
+                             each(str, range(50)))
+
+    def test_so_many_run_at_once_and_not_more(self):
+        """All of them meet, and nobody else came."""
+        lock, running, most = threading.Lock(), [], []
+        meeting = threading.Barrier(COUNT, timeout=PATIENCE)
+
+        def call(_item):
+            with lock:
+                running.append(1)
+                most.append(len(running))
+            meeting.wait()
+            with lock:
+                running.pop()
+
+        workers.Workers(COUNT).each(call, range(3 * COUNT))
+        self.assertEqual(COUNT, max(most))
+
+    def test_with_one_no_thread_is_made(self):
+        """Inside nova-api everything happens where it was called."""
+        found = workers.Workers().each(
+            lambda _item: threading.current_thread(), range(3))
+        self.assertEqual({threading.current_thread()}, set(found))
+
+    def test_after_a_failure_no_call_is_begun(self):
+        """Those that run are waited for, and the first failure is raised."""
+        begun, ended, failing = [], [], threading.Event()
+
+        def call(item):
+            begun.append(item)
+            if not item:
+                failing.set()
+                raise exceptions.PlacementUnreachable('refused')
+            failing.wait(PATIENCE)
+            ended.append(item)
+
+        for count in (1, COUNT):
+            del begun[:], ended[:]
+            failing.clear()
+            self.assertRaises(exceptions.PlacementUnreachable,
+                              workers.Workers(count).each, call, range(1000))
+            self.assertEqual(sorted(begun)[1:], sorted(ended))
+            self.assertLess(len(begun), 1000)
+
+    def test_told_to_stop(self):
+        """What has begun ends, and then nothing more begins."""
+        done = []
+        for count in (1, COUNT):
+            del done[:]
+            self.assertRaises(
+                exceptions.Stopped,
+                workers.Workers(count, lambda: len(done) > 9).each,
+                done.append, range(1000))
+            self.assertTrue(10 <= len(done) < 10 + COUNT, len(done))
+
+    def test_deadline_of_the_caller_is_everyones(self):
+        """A thread of ours has no more time than who waits for it."""
+        with deadline.within(5):
+            left = workers.Workers(COUNT).each(
+                lambda _item: deadline.remaining(), range(COUNT))
+        self.assertLessEqual(max(left), 5)
