@@ -2,19 +2,37 @@
 """The commands: argument parsing and printing only."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import sys
 import warnings
 
+from nova.conf import CONF
+from nova.db.api import api as api_db
+from nova import version
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 
 COULD_NOT_RUN = 255
 INTERRUPTED = 130
 
-# Libraries of nova's import eventlet, which says so on every terminal; an
+# Libraries of nova's may import eventlet, which says so on every terminal; an
 # operator who runs a command can do nothing about it.
 warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
+
+
+def configure(argv: Sequence[str]) -> None:
+    """Read the files and options that nova reads, in nova's order.
+
+    Nova's own function does the same for its services, and imports what takes
+    longer than most commands.
+
+    :raises oslo_config.cfg.Error: when they cannot be used
+    """
+    logging.register_options(CONF)
+    CONF(argv, project='nova', version=version.version_string())
+    api_db.configure(CONF)
 
 
 def run(program: str, command: Callable[[], int]) -> int:

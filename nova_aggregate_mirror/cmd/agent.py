@@ -7,7 +7,6 @@ import sys
 import threading
 
 from nova.conf import CONF
-from nova import config as nova_config
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -126,7 +125,7 @@ def _reload() -> None:
 def _configure(argv: Sequence[str]) -> None:
     mirror_conf.register_opts(CONF)
     CONF.register_cli_opt(ONCE)
-    nova_config.parse_args([PROGRAM, *argv], init_rpc=False)
+    cmd.configure(argv)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + (
             manage.QUIET if CONF.once and not CONF.debug else AGENT_LEVELS))

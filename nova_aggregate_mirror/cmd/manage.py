@@ -7,7 +7,6 @@ import inspect
 import sys
 
 from nova.conf import CONF
-from nova import config as nova_config
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -127,8 +126,7 @@ def _configure(argv: Sequence[str]) -> None:
     mirror_conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=_commands))
-    # Nova's own way, so that the same files are read in the same order.
-    nova_config.parse_args([PROGRAM, *argv], init_rpc=False)
+    cmd.configure(argv)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)

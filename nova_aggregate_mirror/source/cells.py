@@ -12,26 +12,26 @@ import threading
 import time
 from typing import Any
 
-from nova import context as nova_context
-from nova.db.api import models as api_models
-from nova.db.main import api as main_db
-from nova.objects import cell_mapping
+from nova.conf import CONF
 from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.source import tables
+
+CELL0 = '00000000-0000-0000-0000-000000000000'
+"""The UUID of the cell that has no compute nodes."""
 
 Nodes = Mapping[str, str]
 Reads = Mapping[str, Callable[[], Nodes]]
 Answers = Mapping[str, Nodes | exceptions.CellUnavailable]
 
 # Statements are made once: making one takes longer than running it.
-COLUMNS = (api_models.CellMapping.id, api_models.CellMapping.uuid,
-           api_models.CellMapping.name,
-           api_models.CellMapping.database_connection)
+COLUMNS = (*tables.cell_mappings.c,)
 """What a row must have to become a cell."""
-_ALL = sa.select(*COLUMNS).order_by(api_models.CellMapping.id)
+_ALL = sa.select(*COLUMNS).order_by(tables.cell_mappings.c.id)
 
 # Everything that a database which is away, misconfigured or half migrated
 # raises; ImportError is a driver that is not installed.
@@ -89,6 +89,11 @@ def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
         return error
 
 
+@enginefacade.transaction_context_provider
+class Transaction:
+    """What oslo.db keeps a transaction in; a new one for each."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """A cell that can have compute nodes."""
@@ -119,7 +124,7 @@ class Cells:
         :param connection: to nova's API database
         """
         return [cell_of(row) for row in connection.execute(_ALL)
-                if row.uuid != cell_mapping.CellMapping.CELL0_UUID]
+                if row.uuid != CELL0]
 
     def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
               ) -> tuple[Nodes, Mapping[str, str]]:
@@ -144,20 +149,24 @@ class Cells:
     def _read(self, cell: Cell, query: Callable[[Any], Nodes]) -> Nodes:
         manager = self._managers.get(cell.connection)
         if manager is None:
-            manager = main_db.create_context_manager(cell.connection)
-            if not manager.is_started:
-                # Nova's default waits 100 seconds for the first connection.
-                manager.configure(max_retries=0)
+            manager = enginefacade.transaction_context()
+            # Nova's default waits 100 seconds for the first connection.
+            manager.configure(**{
+                **CONF.database, 'connection': cell.connection,
+                'max_retries': 0})
             self._managers[cell.connection] = manager
-        # A new context each time is a new transaction each time.
         with manager.reader.connection.using(
-                nova_context.get_admin_context()) as connection:
+                Transaction()) as connection:
             return query(connection)
 
 
 def cell_of(row: Any) -> Cell:
     """The cell in a row that has ``COLUMNS``."""
-    # Nova expands what an operator wrote as a template.
-    expand = cell_mapping.CellMapping.format_db_url
+    connection = row.database_connection
+    if '{' in connection:
+        # Nova expands what an operator wrote as a template; it is seldom one,
+        # and the import takes longer than all the rest.
+        from nova.objects import cell_mapping
+        connection = cell_mapping.CellMapping.format_db_url(connection)
     return Cell(id=row.id, name='%s (%s)' % (row.name or 'unnamed', row.uuid),
-                connection=expand(row.database_connection))
+                connection=connection)

@@ -8,56 +8,55 @@ from collections.abc import Mapping
 import contextlib
 from typing import Any
 
-from nova import context as nova_context
 from nova.db.api import api as api_db
-from nova.db.api import models as api_models
-from nova.db.main import models as main_models
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells as nova_cells
+from nova_aggregate_mirror.source import tables
 
 # Every database that nova supports takes so many values in one IN list.
 CHUNK = 500
-
-Aggregate = api_models.Aggregate
-AggregateHost = api_models.AggregateHost
-CellMapping = api_models.CellMapping
-HostMapping = api_models.HostMapping
-ComputeNode = main_models.ComputeNode
 
 Cells = Mapping[str, nova_cells.Cell]
 
 # Statements are made once: making one takes longer than running it.
 _SOME = sa.bindparam('some', expanding=True)
-_CELL = CellMapping.id == HostMapping.cell_id
+_AGGREGATE, _MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
+_HOST, _NODE = tables.host_mappings.c, tables.compute_nodes.c
+_IN_CELL = tables.cell_mappings.c.id == _HOST.cell_id
 _PLACE = sa.select(
-    Aggregate.uuid.label('aggregate'), HostMapping.host, *nova_cells.COLUMNS,
-).select_from(Aggregate).outerjoin(
-    HostMapping, HostMapping.host == sa.bindparam('host'),
-).outerjoin(CellMapping, _CELL).where(Aggregate.id == sa.bindparam('id'))
-_AGGREGATES = sa.select(Aggregate.uuid, Aggregate.name)
-_EXISTING = _AGGREGATES.where(Aggregate.uuid.in_(_SOME))
-_MEMBERS = sa.select(AggregateHost.host, Aggregate.uuid, Aggregate.name).join(
-    Aggregate, Aggregate.id == AggregateHost.aggregate_id)
-_MEMBERS_OF = _MEMBERS.where(AggregateHost.host.in_(_SOME))
-_MAPPED = sa.select(HostMapping.host, HostMapping.cell_id)
+    _AGGREGATE.uuid.label('aggregate'), _HOST.host, *nova_cells.COLUMNS,
+).select_from(tables.aggregates).outerjoin(
+    tables.host_mappings, _HOST.host == sa.bindparam('host'),
+).outerjoin(
+    tables.cell_mappings, _IN_CELL,
+).where(_AGGREGATE.id == sa.bindparam('id'))
+_AGGREGATES = sa.select(_AGGREGATE.uuid, _AGGREGATE.name)
+_EXISTING = _AGGREGATES.where(_AGGREGATE.uuid.in_(_SOME))
+_MEMBERS = sa.select(_MEMBER.host, _AGGREGATE.uuid, _AGGREGATE.name).join_from(
+    tables.aggregate_hosts, tables.aggregates,
+    _AGGREGATE.id == _MEMBER.aggregate_id)
+_MEMBERS_OF = _MEMBERS.where(_MEMBER.host.in_(_SOME))
+_MAPPED = sa.select(_HOST.host, _HOST.cell_id)
 # One query in place of two: a row for each membership of each mapped host.
 _HOSTS = sa.select(
-    HostMapping.host, *nova_cells.COLUMNS, AggregateHost.host.label('member'),
-    Aggregate.uuid.label('aggregate'), Aggregate.name.label('aggregate_name'),
-).select_from(HostMapping).join(CellMapping, _CELL).outerjoin(
-    AggregateHost, AggregateHost.host == HostMapping.host,
+    _HOST.host, *nova_cells.COLUMNS, _MEMBER.host.label('member'),
+    _AGGREGATE.uuid.label('aggregate'),
+    _AGGREGATE.name.label('aggregate_name'),
+).join_from(
+    tables.host_mappings, tables.cell_mappings, _IN_CELL,
 ).outerjoin(
-    Aggregate, Aggregate.id == AggregateHost.aggregate_id,
-).where(HostMapping.host.in_(_SOME))
+    tables.aggregate_hosts, _MEMBER.host == _HOST.host,
+).outerjoin(
+    tables.aggregates, _AGGREGATE.id == _MEMBER.aggregate_id,
+).where(_HOST.host.in_(_SOME))
 # A node without a host was never finished by its nova-compute.
-_NODES = sa.select(ComputeNode.uuid, ComputeNode.host).where(
-    ComputeNode.deleted == 0, ComputeNode.uuid.is_not(None),
-    ComputeNode.host.is_not(None))
-_NODES_OF = _NODES.where(ComputeNode.host.in_(_SOME))
-_THESE_NODES = _NODES.where(ComputeNode.uuid.in_(_SOME))
+_NODES = sa.select(_NODE.uuid, _NODE.host).where(
+    _NODE.deleted == 0, _NODE.uuid.is_not(None), _NODE.host.is_not(None))
+_NODES_OF = _NODES.where(_NODE.host.in_(_SOME))
+_THESE_NODES = _NODES.where(_NODE.uuid.in_(_SOME))
 
 
 class DatabaseSource:
@@ -165,7 +164,7 @@ def _api() -> Iterator[Any]:
     """
     try:
         with api_db.context_manager.reader.connection.using(
-                nova_context.get_admin_context()) as connection:
+                nova_cells.Transaction()) as connection:
             yield connection
     except nova_cells.DATABASE_ERRORS as exc:
         raise exceptions.NovaUnavailable(

@@ -302,7 +302,8 @@ class TestProcess(AgentTest):
         self.drift_of_another_tool()
         done = self.run_command('--once')
         self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn('Removed host h1', done.stdout)
+        self.assertIn('| removed | h1   | %s | rack' % self.one.nodes[0],
+                      done.stdout)
         self.assertEqual([], self.cloud.drift())
 
     def test_once_with_the_brake(self):

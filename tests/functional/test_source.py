@@ -217,6 +217,14 @@ class TestCells(SourceTest):
             database_connection=connection).create()
         self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
 
+    def test_cell_whose_url_is_a_template(self):
+        """It is filled in from [database] connection, as nova does."""
+        mapping = self.cloud.nova._cell('cell2')
+        mapping.database_connection = mapping.database_connection.replace(
+            'sqlite:', '{scheme}:')
+        mapping.save()
+        self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
+
     def test_api_database_that_is_away_is_an_error(self):
         """Nothing is known then, and nothing is empty."""
         with api_db.get_engine().begin() as connection:

@@ -14,8 +14,8 @@ PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 
 ALLOWED = {
     'nova': {'hooks.py', 'nodeless.py', 'nova_interface.py', 'nova_plugin.py',
-             'source/cells.py', 'source/database.py', 'cmd/manage.py',
-             'cmd/agent.py'},
+             'source/cells.py', 'source/database.py', 'cmd/__init__.py',
+             'cmd/manage.py', 'cmd/agent.py'},
     'openstack': {'report.py', 'translation.py'},
     'keystoneauth1': {'report.py', 'deadline.py', 'translation.py'},
     'requests': {'report.py', 'deadline.py', 'translation.py', 'answers.py'},

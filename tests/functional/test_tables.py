@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our words for nova's tables, beside nova's own."""
+
+from nova.db.api import models as api_models
+from nova.db.main import models as main_models
+from nova.objects import cell_mapping
+import sqlalchemy as sa
+import testtools
+
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import tables
+
+MODELS = {
+    'aggregates': api_models.Aggregate,
+    'aggregate_hosts': api_models.AggregateHost,
+    'host_mappings': api_models.HostMapping,
+    'cell_mappings': api_models.CellMapping,
+    'compute_nodes': main_models.ComputeNode,
+}
+
+
+class TestTables(testtools.TestCase):
+
+    def test_nova_has_them(self):
+        """Each column, of a type that Python sees alike."""
+        ours = {name: table for name, table in vars(tables).items()
+                if isinstance(table, sa.sql.TableClause)}
+        self.assertEqual(MODELS.keys(), ours.keys())
+        for name, table in ours.items():
+            theirs = MODELS[name].__table__
+            self.assertEqual(theirs.name, table.name)
+            for column in table.c:
+                self.assertEqual(theirs.c[column.name].type.python_type,
+                                 column.type.python_type, column.name)
+
+    def test_cell0(self):
+        """It is the same for every nova."""
+        self.assertEqual(cell_mapping.CellMapping.CELL0_UUID, cells.CELL0)
