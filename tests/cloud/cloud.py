@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from concurrent import futures
 import contextlib
 import pathlib
 import secrets
@@ -23,6 +24,7 @@ from tests.cloud import processes
 from tests.cloud import seed
 
 CLIENT_TIMEOUT = 120
+SEEDING_THREADS = 8
 
 Server = Callable[[str, int, int], Sequence[str]]
 
@@ -126,9 +128,14 @@ class Cloud:
         version = (self.config.directory / 'service_version').read_text()
         seed.compute_hosts(self.config, int(version), nodes)
         placement = self.placement()
-        for node in nodes:
+
+        def create(node: seed.Node) -> None:
             placement.post('/resource_providers',
                            json={'name': node.name, 'uuid': node.uuid})
+
+        with futures.ThreadPoolExecutor(SEEDING_THREADS) as pool:
+            # For its first exception, if there is one.
+            list(pool.map(create, nodes))
         return nodes
 
     def placement_requests(self) -> int:
