@@ -37,7 +37,7 @@ class Cloud:
 
     :param database: see ``config.Config``.
     :param server: makes the command line that serves a WSGI module on a port
-        with a number of threads.
+        with a number of threads, or processes.
     :param nova_options: added to nova.conf, by section and option.
     """
 
@@ -225,6 +225,7 @@ class Cloud:
             'nova-api', 'nova.conf', self.config.nova_port)
         self._agent = self._process(
             'agent', processes.child('agent', self.nova_conf), {})
+        set_up_placement = self._task('placement', path('placement.conf'))
         set_up_keystone = self._task(
             'keystone', path('keystone.conf'), self.config.password, auth_url,
             config.REGION)
@@ -232,6 +233,7 @@ class Cloud:
             'nova', self.nova_conf, path('cell0.conf'),
             self.config.database_url('nova_cell0'), path('service_version'))
         # All that takes time takes it at the same time.
+        set_up_placement.finish()
         self._placement.start()
         set_up_keystone.finish()
         keystone.start()

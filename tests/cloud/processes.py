@@ -125,14 +125,17 @@ class Process:
         self._signal(signal.SIGKILL)
         self._forget()
 
-    def finish(self) -> None:
-        """Wait until it has done its task."""
+    def finish(self, timeout: float = START_TIMEOUT) -> None:
+        """Wait until it has done its task.
+
+        :param timeout: seconds that it may take
+        """
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(START_TIMEOUT)
+            self._process.wait(timeout)
         if self._process.returncode != 0:
             raise self._failure('failed' if self._process.returncode
-                                else f'took over {START_TIMEOUT} s')
+                                else f'took over {timeout} s')
         self._forget()
 
     def wait_ready(self, url: str) -> None:
