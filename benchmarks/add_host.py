@@ -22,10 +22,9 @@ import time
 
 try:
     from keystoneauth1 import adapter
-    import sqlalchemy
 
-    from benchmarks import arguments
     from benchmarks import databases
+    from benchmarks import program
     from tests.cloud import cloud
     from tests.cloud import config
     from tests.cloud import processes
@@ -44,11 +43,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='add_host', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--pairs', type=arguments.positive, default=8,
+    parser.add_argument('--pairs', type=program.positive, default=8,
                         help='how often the two are started and measured (8)')
-    parser.add_argument('--calls', type=arguments.positive, default=40,
+    parser.add_argument('--calls', type=program.positive, default=40,
                         help='calls of each kind to each of the two (40)')
-    arguments.add_database(parser, databases.SQLITE, 'sqlite')
+    program.add_database(parser, databases.SQLITE, 'sqlite')
     parser.add_argument(
         '--journal', choices=('sqlite', 'server'), default='sqlite',
         help='where the journal is: in a file (the default), or on the server '
@@ -154,19 +153,16 @@ def compare(running: cloud.Cloud, pairs: int, calls: int,
 
 def main(argv: list[str]) -> int:
     options = parse(argv)
-    processes.interruptible()
-    try:
+
+    def benchmark() -> int:
         with databases.made(options.database) as database, \
                 cloud.Cloud(database) as running:
             compare(running, options.pairs, options.calls,
                     journal_on_server(running)
                     if options.journal == 'server' else {})
-    except (processes.CloudError, sqlalchemy.exc.SQLAlchemyError) as exc:
-        print(str(exc).partition('\n[SQL')[0], file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        return 0
+
+    return program.guarded(benchmark)
 
 
 if __name__ == '__main__':
