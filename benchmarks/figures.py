@@ -12,6 +12,8 @@ from benchmarks import traffic
 COLD = 'nothing mirrored'
 WARM = 'all in sync'
 HEADER = ('', 'nova-manage', 'this package', 'ratio', 'target')
+OURS = (0, 2)
+"""The columns that there are without nova-manage."""
 NONE = ''
 
 
@@ -55,9 +57,10 @@ class Figure:
                       self.decimals)
 
     def ratios(self, pairs: Sequence[Pair]) -> list[float]:
-        """Theirs to ours, pair by pair, where there is such a ratio."""
-        return [self.value(pair.theirs) / self.value(pair.ours)
-                for pair in pairs if pair.theirs and self.value(pair.ours)]
+        """Theirs to ours, pair by pair, where both have something."""
+        values = [(self.value(pair.theirs), self.value(pair.ours))
+                  for pair in pairs if pair.theirs]
+        return [theirs / ours for theirs, ours in values if theirs and ours]
 
 
 def _kind(kind: str) -> Figure:

@@ -64,16 +64,18 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     for name, what in (('write', 'reStructuredText'),
                        ('markdown', 'Markdown')):
         parser.add_argument('--' + name, type=output, metavar='FILE',
-                            help='write the table as ' + what)
+                            help='write what was found as ' + what)
 
 
-def publish(options: argparse.Namespace, result: table.Table) -> None:
-    """Print a table, and write it where the command line says."""
-    print(result.text())
-    for path, text in ((options.write, result.rst()),
-                       (options.markdown, result.markdown())):
-        if path:
-            path.write_text(text)
+def publish(options: argparse.Namespace, *tables: table.Table) -> None:
+    """Print tables, and write them where the command line says."""
+    print('\n\n'.join(each.text() for each in tables))
+    if options.write:
+        options.write.write_text('\n'.join(
+            each.rst() for each in tables))
+    if options.markdown:
+        options.markdown.write_text('\n'.join(
+            each.markdown() for each in tables))
 
 
 def guarded(benchmark: Callable[[], int]) -> int:

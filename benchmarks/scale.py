@@ -117,7 +117,7 @@ def growing(costs: Sequence[tuple[float, float]]) -> bool:
 
 
 def run(options: argparse.Namespace) -> bool:
-    """Do it, print and write the table; whether the cost of a host grows."""
+    """Do what the command line says; whether the cost of a host grows."""
     rows, costs = [], []
     for hosts in sorted(set(options.sizes)):
         found = measure(hosts, options.memberships)
@@ -125,14 +125,16 @@ def run(options: argparse.Namespace) -> bool:
         costs.append(cost(hosts, found))
         print('  '.join('%s: %s' % cell for cell in zip(HEADER, rows[-1])),
               flush=True)
-    program.publish(options, table.Table(
+    tables = [table.Table(
         'Each host in %d of %d aggregates; processor time; nova in SQLite, '
         'placement in memory' % (options.memberships, AGGREGATES),
-        HEADER, rows))
+        HEADER, rows)]
     if options.real:
-        sync.run(sync.parse([
+        real, _missed = sync.run(sync.parse([
             '--hosts', str(options.real), '--ours-only', '--agent-pass',
             '--memberships', str(options.memberships)]))
+        tables.append(real)
+    program.publish(options, *tables)
     return growing(costs)
 
 
