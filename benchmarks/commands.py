@@ -4,6 +4,7 @@
 import json
 import pathlib
 import sys
+import sysconfig
 
 from benchmarks import figures
 from benchmarks import traffic
@@ -13,6 +14,23 @@ from tests.cloud import processes
 STOCK = 'nova-manage'
 OURS = 'nova-aggregate-mirror-manage'
 TIMEOUT = 3600
+PACKAGE = 'nova_aggregate_mirror'
+CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def check_installed() -> None:
+    """Refuse to measure another state of the package than this checkout's.
+
+    :raises CloudError: when that is what the commands would run
+    """
+    installed = pathlib.Path(sysconfig.get_path('purelib'))
+    for path in sorted((CHECKOUT / PACKAGE).rglob('*.py')):
+        copy = installed / path.relative_to(CHECKOUT)
+        if (installed / PACKAGE).exists() and not (
+                copy.exists() and copy.read_bytes() == path.read_bytes()):
+            raise processes.CloudError(
+                '%s is not as it is installed: ./tools/demo installs it'
+                % path.relative_to(CHECKOUT))
 
 
 class Commands:

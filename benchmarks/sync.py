@@ -184,6 +184,7 @@ def run(options: argparse.Namespace) -> tuple[table.Table, list[str]]:
     """Do what the command line says; the targets that are missed."""
     size = workload.Size(options.hosts, options.memberships,
                          options.aggregates)
+    commands.check_installed()
     url = options.database or databases.find()
     serve, served = server(url)
     where = environment(served, url)
