@@ -15,18 +15,16 @@ times as long: 5 of 45 ms went to one place or another of nova's, by depth.
 
 import argparse
 from collections.abc import Callable
-from collections.abc import Iterator
-import contextlib
 import functools
-import signal
 import statistics
 import sys
 import time
 
 try:
     from keystoneauth1 import adapter
-    import sqlalchemy
 
+    from benchmarks import databases
+    from benchmarks import program
     from tests.cloud import cloud
     from tests.cloud import config
     from tests.cloud import processes
@@ -37,69 +35,28 @@ except ImportError as exc:
 WARM_UP = 5
 CHUNK_OF_FRAMES = 117
 """So many frames that do nothing fill a chunk of CPython 3.11's."""
-PREFIX = 'mirror_benchmark_'
-DATABASES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0',
-             'journal')
 STOCK: config.Options = {'aggregate_mirror': {'hooks': ''}}
 ACTIONS = ('add_host', 'remove_host')
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError('%s is not above 0' % text)
-    return number
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='add_host', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--pairs', type=positive, default=8,
+    parser.add_argument('--pairs', type=program.positive, default=8,
                         help='how often the two are started and measured (8)')
-    parser.add_argument('--calls', type=positive, default=40,
+    parser.add_argument('--calls', type=program.positive, default=40,
                         help='calls of each kind to each of the two (40)')
-    parser.add_argument(
-        '--database', default='sqlite', metavar='URL',
-        help='a MySQL server for the services\' databases, as in '
-             'mysql+pymysql://root@127.0.0.1; databases whose names begin '
-             'with %s are made and dropped there' % PREFIX)
+    program.add_database(parser, databases.SQLITE, 'sqlite')
     parser.add_argument(
         '--journal', choices=('sqlite', 'server'), default='sqlite',
         help='where the journal is: in a file (the default), or on the server '
              'that --database names')
     options = parser.parse_args(argv)
-    if options.journal == 'server' and options.database == 'sqlite':
+    if (options.journal == 'server'
+            and options.database == databases.SQLITE):
         parser.error('--journal server needs --database')
-    if options.database != 'sqlite' and not options.database.startswith(
-            'mysql+pymysql://'):
-        parser.error('--database takes "sqlite" or mysql+pymysql://...')
     return options
-
-
-@contextlib.contextmanager
-def databases(url: str) -> Iterator[str]:
-    """Make what a cloud needs on a server; gives its ``database``."""
-    if url == 'sqlite':
-        yield url
-        return
-    try:
-        server = sqlalchemy.create_engine(url)
-    except ImportError as exc:
-        raise processes.CloudError(
-            '%s: install the driver, pip install pymysql' % exc) from exc
-    made = []
-    try:
-        with server.connect() as connection:
-            for name in DATABASES:
-                connection.execute(sqlalchemy.text(
-                    'CREATE DATABASE ' + PREFIX + name))
-                made.append(PREFIX + name)
-        yield url + '/' + PREFIX
-    finally:
-        with server.connect() as connection:
-            for name in made:
-                connection.execute(sqlalchemy.text('DROP DATABASE ' + name))
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -196,19 +153,16 @@ def compare(running: cloud.Cloud, pairs: int, calls: int,
 
 def main(argv: list[str]) -> int:
     options = parse(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with databases(options.database) as database, \
+
+    def benchmark() -> int:
+        with databases.made(options.database) as database, \
                 cloud.Cloud(database) as running:
             compare(running, options.pairs, options.calls,
                     journal_on_server(running)
                     if options.journal == 'server' else {})
-    except (processes.CloudError, sqlalchemy.exc.SQLAlchemyError) as exc:
-        print(str(exc).partition('\n[SQL')[0], file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        return 0
+
+    return program.guarded(benchmark)
 
 
 if __name__ == '__main__':

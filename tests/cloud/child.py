@@ -8,10 +8,15 @@ checkout, or a stock nova would find the package that lies in it.
 from collections.abc import Callable
 from collections.abc import Sequence
 import importlib
+import json
 import os
+import pathlib
 import signal
+import socket
+import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 
@@ -82,6 +87,13 @@ def nova(conf: str, cell0_conf: str, cell0: str, version_file: str) -> None:
         output.write(str(service.SERVICE_VERSION))
 
 
+def placement(conf: str) -> None:
+    """Make placement's tables."""
+    program = importlib.import_module('placement.cmd.manage')
+    sys.argv = ['placement-manage', '--config-file', conf, 'db', 'sync']
+    program.main()
+
+
 def agent(conf: str) -> None:
     """Run the agent of the package that is installed."""
     program = importlib.import_module('nova_aggregate_mirror.cmd.agent')
@@ -97,11 +109,62 @@ def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
     waitress = importlib.import_module('waitress')
     # Services read sys.argv for configuration files when they are imported.
     del sys.argv[1:]
-    application = importlib.import_module(module).application
+    application = _logged(importlib.import_module(module).application)
     for _frame in range(int(frames)):
         application = _deeper(application)
     waitress.serve(application,
                    host='127.0.0.1', port=int(port), threads=int(threads))
+
+
+def _logged(application: Callable) -> Callable:
+    """Log each request, which keystone does not do by itself."""
+    def logged(environ: Any, start_response: Any) -> Any:
+        print(environ['REQUEST_METHOD'], environ['PATH_INFO'],
+              file=sys.stderr, flush=True)
+        return application(environ, start_response)
+
+    return logged
+
+
+def serve_processes(module: str, port: str, count: str) -> None:
+    """Serve the WSGI application of ``module`` with so many processes.
+
+    This process only waits for uwsgi, which would not notice that the parent
+    of all has died.
+    """
+    # A signal goes to the whole group: uwsgi ends, and then this.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    with socket.create_server(('127.0.0.1', int(port))) as listening:
+        # Inherited by each connection. Without it, which no front end of a
+        # real cloud is, answers of some sizes wait 40 ms to be acknowledged.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sys.exit(subprocess.call(
+            [pathlib.Path(sys.executable).with_name('uwsgi'),
+             '--http', f'fd://{listening.fileno()}', '--http-keepalive',
+             '--http-auto-chunked', '--module', f'{module}:application',
+             '--processes', count, '--master', '--lazy-apps',
+             '--enable-threads', '--need-app', '--die-on-term',
+             '--buffer-size', '65535',
+             # The services log their requests themselves.
+             '--disable-logging'],
+            stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()]))
+
+
+def measure(result: str, *command: str) -> None:
+    """Run a command, and write as JSON into a file what it took.
+
+    The peak of a process's memory begins at that of the process which started
+    it, so that only a small one can measure.
+    """
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    _pid, status, usage = os.wait4(process.pid, 0)
+    with open(result, 'w') as output:
+        json.dump({'status': os.waitstatus_to_exitcode(status),
+                   'seconds': time.monotonic() - start,
+                   'cpu_seconds': usage.ru_utime + usage.ru_stime,
+                   # Linux counts in KiB.
+                   'peak_mib': usage.ru_maxrss / 1024}, output)
 
 
 def _deeper(application: Callable) -> Callable:
@@ -120,8 +183,9 @@ def _deeper(application: Callable) -> Callable:
 def main() -> None:
     """Run the task that the command line names."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    tasks = {'keystone': keystone, 'nova': nova, 'serve': serve,
-             'agent': agent}
+    tasks = {'keystone': keystone, 'placement': placement, 'nova': nova,
+             'serve': serve, 'serve_processes': serve_processes,
+             'agent': agent, 'measure': measure}
     tasks[sys.argv[1]](*sys.argv[2:])
 
 

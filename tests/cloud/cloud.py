@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from concurrent import futures
 import contextlib
 import pathlib
 import secrets
@@ -23,6 +24,7 @@ from tests.cloud import processes
 from tests.cloud import seed
 
 CLIENT_TIMEOUT = 120
+SEEDING_THREADS = 8
 
 Server = Callable[[str, int, int], Sequence[str]]
 
@@ -35,7 +37,7 @@ class Cloud:
 
     :param database: see ``config.Config``.
     :param server: makes the command line that serves a WSGI module on a port
-        with a number of threads.
+        with a number of threads, or processes.
     :param nova_options: added to nova.conf, by section and option.
     """
 
@@ -126,9 +128,14 @@ class Cloud:
         version = (self.config.directory / 'service_version').read_text()
         seed.compute_hosts(self.config, int(version), nodes)
         placement = self.placement()
-        for node in nodes:
+
+        def create(node: seed.Node) -> None:
             placement.post('/resource_providers',
                            json={'name': node.name, 'uuid': node.uuid})
+
+        with futures.ThreadPoolExecutor(SEEDING_THREADS) as pool:
+            # For its first exception, if there is one.
+            list(pool.map(create, nodes))
         return nodes
 
     def placement_requests(self) -> int:
@@ -218,6 +225,7 @@ class Cloud:
             'nova-api', 'nova.conf', self.config.nova_port)
         self._agent = self._process(
             'agent', processes.child('agent', self.nova_conf), {})
+        set_up_placement = self._task('placement', path('placement.conf'))
         set_up_keystone = self._task(
             'keystone', path('keystone.conf'), self.config.password, auth_url,
             config.REGION)
@@ -225,6 +233,7 @@ class Cloud:
             'nova', self.nova_conf, path('cell0.conf'),
             self.config.database_url('nova_cell0'), path('service_version'))
         # All that takes time takes it at the same time.
+        set_up_placement.finish()
         self._placement.start()
         set_up_keystone.finish()
         keystone.start()

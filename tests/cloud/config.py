@@ -113,8 +113,7 @@ def _keystone(config: Config) -> Options:
 
 def _placement(config: Config) -> Options:
     return {
-        'placement_database': {
-            **_database(config, 'placement'), 'sync_on_startup': 'True'},
+        'placement_database': _database(config, 'placement'),
         'keystone_authtoken': _account(config, 'placement'),
     }
 

@@ -18,10 +18,27 @@ import urllib.request
 START_TIMEOUT = 120
 STOP_TIMEOUT = 10
 TAIL = 30
+INTERRUPTIONS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 class CloudError(Exception):
     """The cloud cannot be used; the message says why and which log."""
+
+
+def interruptible() -> None:
+    """Let the first SIGINT or SIGTERM raise KeyboardInterrupt.
+
+    The first alone: what follows it is the clean-up, and it is short.
+    """
+    def interrupt(number: int, frame: object) -> None:
+        for each in INTERRUPTIONS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in INTERRUPTIONS:
+        signal.signal(number, interrupt)
+    # Who starts this program may have blocked them until now.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
 
 
 def child(*task: str) -> list[str]:
@@ -38,6 +55,14 @@ def waitress(module: str, port: int, threads: int,
     :param frames: of the stack, to lay below the application
     """
     return child('serve', module, str(port), str(threads), str(frames))
+
+
+def uwsgi(module: str, port: int, count: int) -> list[str]:
+    """The command line that serves a WSGI module with several processes.
+
+    It needs pyuwsgi, see ``benchmarks/requirements.txt``.
+    """
+    return child('serve_processes', module, str(port), str(count))
 
 
 def clean_environment() -> dict[str, str]:
@@ -100,14 +125,17 @@ class Process:
         self._signal(signal.SIGKILL)
         self._forget()
 
-    def finish(self) -> None:
-        """Wait until it has done its task."""
+    def finish(self, timeout: float = START_TIMEOUT) -> None:
+        """Wait until it has done its task.
+
+        :param timeout: seconds that it may take
+        """
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(START_TIMEOUT)
+            self._process.wait(timeout)
         if self._process.returncode != 0:
             raise self._failure('failed' if self._process.returncode
-                                else f'took over {START_TIMEOUT} s')
+                                else f'took over {timeout} s')
         self._forget()
 
     def wait_ready(self, url: str) -> None:

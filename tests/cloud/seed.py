@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud has before anyone uses it: accounts and compute hosts."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
@@ -87,6 +89,22 @@ def compute_hosts(cloud: config.Config, version: int,
     engine.dispose()
     _insert(cloud, 'nova_api', 'host_mappings', [
         {'host': host, 'cell_id': cell_id} for host in hosts])
+
+
+def aggregates(cloud: config.Config,
+               members: Mapping[str, Iterable[str]]) -> None:
+    """Insert aggregates and their member hosts; placement hears nothing.
+
+    :param members: UUID of each aggregate to its hosts; nova has no other
+    """
+    numbers = {aggregate: number
+               for number, aggregate in enumerate(members, start=1)}
+    _insert(cloud, 'nova_api', 'aggregates', [
+        {'id': number, 'uuid': aggregate, 'name': f'aggregate-{number:02}'}
+        for aggregate, number in numbers.items()])
+    _insert(cloud, 'nova_api', 'aggregate_hosts', [
+        {'aggregate_id': numbers[aggregate], 'host': host}
+        for aggregate, hosts in members.items() for host in hosts])
 
 
 def _insert(cloud: config.Config, database: str, table: str,

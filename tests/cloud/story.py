@@ -21,7 +21,6 @@ from tests.cloud import processes
 from tests.cloud import steps
 
 PACKAGE = 'nova-aggregate-mirror'
-INTERRUPTIONS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 def play(scene: steps.Scene) -> list[str]:
@@ -110,20 +109,12 @@ def _demonstrate(chosen: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _interrupt(number: int, frame: object) -> None:
-    # Once is enough: what follows is the clean-up, and it is short.
-    for each in INTERRUPTIONS:
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def main() -> int:
     """Play the story as the command line says; return the exit status."""
     try:
-        for number in INTERRUPTIONS:
-            signal.signal(number, _interrupt)
-        # tools/demo blocks them until here, where they end without a trace.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
+        # tools/demo blocks the signals until here, where they end without a
+        # trace.
+        processes.interruptible()
         return _demonstrate(options.parser().parse_args())
     except KeyboardInterrupt:
         print('\nInterrupted; everything is stopped', file=sys.stderr)

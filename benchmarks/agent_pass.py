@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the agent's full syncs take, by what it tells Prometheus."""
+
+import dataclasses
+import time
+
+from prometheus_client import parser
+import requests
+
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import processes
+
+INTERVAL: config.Options = {'aggregate_mirror': {'sync_interval': '1'}}
+"""What nova.conf has, so that nobody waits long for the next one."""
+DURATION = 'nova_aggregate_mirror_sync_duration_seconds_'
+POLL = 0.1
+TIMEOUT = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class Metrics:
+    """What an agent says of its full syncs so far, and of itself."""
+
+    count: float = 0
+    seconds: float = 0
+    failures: float = 0
+    resident_mib: float = 0
+
+
+class Agent:
+    """An agent that has done its first full sync.
+
+    That one found the token, the endpoint and the connections that all others
+    have, and mirrored what was missing.
+    """
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        self._running = running
+        # The machine's proxy settings are not for the loopback interface.
+        self._http = requests.Session()
+        self._http.trust_env = False
+        running.start_agent()
+        self._last = self._next(Metrics())
+
+    def stop(self) -> None:
+        """Stop it as systemd would."""
+        self._running.stop_agent()
+
+    def passes(self, count: int) -> list[float]:
+        """Seconds of each of so many full syncs, one after the other.
+
+        :raises CloudError: when one fails, or they do not come
+        """
+        found = []
+        for _pass in range(count):
+            now = self._next(self._last)
+            found.append((now.seconds - self._last.seconds)
+                         / (now.count - self._last.count))
+            self._last = now
+        return found
+
+    def resident_mib(self) -> float:
+        """The memory that it has, after the last of the passes."""
+        return self._last.resident_mib
+
+    def _next(self, last: Metrics) -> Metrics:
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            found = self._read()
+            if found.failures:
+                raise processes.CloudError('\n'.join([
+                    'A full sync of the agent failed; the end of its log:',
+                    *self._running.agent_lines()[-10:]]))
+            if found.count > last.count:
+                return found
+            time.sleep(POLL)
+        raise processes.CloudError(
+            'The agent did no full sync within %d s' % TIMEOUT)
+
+    def _read(self) -> Metrics:
+        answer = self._http.get('http://127.0.0.1:%d/metrics'
+                                % self._running.config.metrics_port)
+        found = {(sample.name, sample.labels.get('result')): sample.value
+                 for family in parser.text_string_to_metric_families(
+                     answer.text) for sample in family.samples}
+        return Metrics(
+            found.get((DURATION + 'count', 'success'), 0),
+            found.get((DURATION + 'sum', 'success'), 0),
+            found.get((DURATION + 'count', 'failure'), 0),
+            found['process_resident_memory_bytes', None] / 2 ** 20)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of a command in a cloud, and what it took."""
+
+import json
+import pathlib
+import sys
+import sysconfig
+
+from benchmarks import figures
+from benchmarks import traffic
+from tests.cloud import cloud
+from tests.cloud import processes
+
+STOCK = 'nova-manage'
+OURS = 'nova-aggregate-mirror-manage'
+TIMEOUT = 3600
+PACKAGE = 'nova_aggregate_mirror'
+CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def check_installed() -> None:
+    """Refuse to measure another state of the package than this checkout's.
+
+    :raises CloudError: when that is what the commands would run
+    """
+    installed = pathlib.Path(sysconfig.get_path('purelib'))
+    for path in sorted((CHECKOUT / PACKAGE).rglob('*.py')):
+        copy = installed / path.relative_to(CHECKOUT)
+        if (installed / PACKAGE).exists() and not (
+                copy.exists() and copy.read_bytes() == path.read_bytes()):
+            raise processes.CloudError(
+                '%s is not as it is installed: ./tools/demo installs it'
+                % path.relative_to(CHECKOUT))
+
+
+class Commands:
+    """Runs the full sync of nova, or ours, with an operator's environment."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        path = running.config.path
+        self._nova_conf = running.nova_conf
+        self._result = path('measured.json')
+        self._log = path('log/measured.log')
+        self._traffic = traffic.Traffic(path('log/placement.log'),
+                                        path('log/keystone.log'))
+        status, _out, err = running.run(
+            OURS, '--config-file', self._nova_conf, 'db', 'sync')
+        if status:
+            raise processes.CloudError(err)
+
+    def sync(self, command: str) -> figures.Run:
+        """Run ``placement sync_aggregates`` of a command.
+
+        :raises CloudError: when it fails
+        """
+        program = pathlib.Path(sys.executable).with_name(command)
+        process = processes.Process(
+            command, processes.child(
+                'measure', self._result, str(program), '--config-file',
+                self._nova_conf, 'placement', 'sync_aggregates'),
+            self._log, {})
+        self._traffic.since()
+        try:
+            process.start()
+            process.finish(TIMEOUT)
+        finally:
+            process.kill()
+        took = json.loads(pathlib.Path(self._result).read_text())
+        if took.pop('status'):
+            log = pathlib.Path(self._log).read_text(errors='replace')
+            raise processes.CloudError('%s failed; the end of its output:\n%s'
+                                       % (command, log[-2000:]))
+        return figures.Run(requests=self._traffic.since(), **took)

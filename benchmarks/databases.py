@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The databases of a benchmark's cloud: its own, and dropped at the end."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+
+import sqlalchemy
+
+from tests.cloud import processes
+
+SQLITE = 'sqlite'
+LOOPBACK = 'mysql+pymysql://root@127.0.0.1'
+PREFIX = 'mirror_benchmark_'
+NAMES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0', 'journal')
+
+
+def find() -> str:
+    """The MySQL server of this machine if it lets us in, else SQLite."""
+    try:
+        _execute(LOOPBACK, 'SELECT 1')
+    except processes.CloudError:
+        return SQLITE
+    return LOOPBACK
+
+
+def version(url: str) -> str:
+    """What a server says that it is."""
+    if url == SQLITE:
+        return 'SQLite'
+    return 'MySQL ' + _execute(url, 'SELECT VERSION()')
+
+
+@contextlib.contextmanager
+def made(url: str) -> Iterator[str]:
+    """Make what a cloud needs on a server; gives its ``database``."""
+    if url == SQLITE:
+        yield url
+        return
+    # Two benchmarks may run at once.
+    prefix = '%s%d_' % (PREFIX, os.getpid())
+    with contextlib.ExitStack() as stack:
+        for name in NAMES:
+            _execute(url, 'CREATE DATABASE ' + prefix + name)
+            stack.callback(_execute, url, 'DROP DATABASE ' + prefix + name)
+        yield url + '/' + prefix
+
+
+def _execute(url: str, statement: str) -> str:
+    """Run a statement; its first value, if it has any.
+
+    :raises CloudError: when the server cannot be used
+    """
+    try:
+        engine = sqlalchemy.create_engine(
+            url, poolclass=sqlalchemy.pool.NullPool)
+        with engine.connect() as connection:
+            found = connection.execute(sqlalchemy.text(statement))
+            return str(found.scalar()) if found.returns_rows else ''
+    except ImportError as exc:
+        raise processes.CloudError(
+            '%s: install what the benchmarks need, pip install -r '
+            'benchmarks/requirements.txt' % exc) from exc
+    except sqlalchemy.exc.SQLAlchemyError as exc:
+        raise processes.CloudError(
+            'The database server cannot be used: %s'
+            % str(exc).partition('\n')[0]) from exc

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Show how the full sync grows with the number of hosts.
+
+For each size a new process lets this package's source, plan and reconciler
+work on nova's tables in SQLite files and a placement in memory: what is left
+is what this package itself needs. Time is processor time, so that a busy
+machine does not matter much; memory is the most that the work had at once.
+With --real the full sync runs also on a real keystone and placement, as
+"python -m benchmarks.sync --ours-only" does it.
+
+exit status: 0 the cost of a host does not grow with their number, 1 it does,
+2 it could not run, 130 interrupted
+"""
+
+import argparse
+from collections.abc import Mapping
+from collections.abc import Sequence
+import json
+import subprocess
+import sys
+import tempfile
+
+try:
+    import testtools  # noqa: F401
+
+    from benchmarks import program
+    from benchmarks import sync
+    from benchmarks import table
+    from tests.cloud import processes
+except ImportError as exc:
+    sys.exit('%s; run this in the environment that ./tools/demo makes, after '
+             '.venv-demo/bin/pip install -c constraints.txt '
+             '-r benchmarks/requirements.txt: '
+             '.venv-demo/bin/python -m benchmarks.scale' % exc)
+
+SIZES = (1000, 10000, 50000, 100000)
+REAL = 20000
+AGGREGATES = 20
+TIMEOUT = 3600
+GROWTH = 1.5
+"""So many times as much may a host cost among many as among few."""
+HEADER = ('providers', 'read nova, s', 'plan, s', 'sync, nothing mirrored, s',
+          'sync, all in sync, s', 'MiB, nothing mirrored', 'MiB, all in sync',
+          'per provider')
+TAIL = 2000
+
+Found = Mapping[str, float]
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='scale', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        '--sizes', type=program.positive, nargs='+', default=SIZES,
+        metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
+    parser.add_argument(
+        '--memberships', type=program.positive, default=3, metavar='N',
+        help='aggregates that each host is in, of %d (3)' % AGGREGATES)
+    parser.add_argument(
+        '--real', type=program.positive, nargs='?', const=REAL, metavar='N',
+        help='also run it on a real placement, with so many hosts (%d)' % REAL)
+    program.add_outputs(parser)
+    options = parser.parse_args(argv)
+    if options.memberships > AGGREGATES:
+        parser.error('--memberships %d is above %d' % (
+            options.memberships, AGGREGATES))
+    return options
+
+
+def measure(hosts: int, memberships: int) -> Found:
+    """Measure one size in a new process, see ``in_memory``.
+
+    :raises CloudError: when it fails
+    """
+    with tempfile.TemporaryDirectory(prefix='mirror-scale-') as directory:
+        try:
+            done = subprocess.run(
+                [sys.executable, '-m', 'benchmarks.in_memory', str(hosts),
+                 str(memberships), str(AGGREGATES), directory],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                env=processes.clean_environment(), timeout=TIMEOUT,
+                # Ctrl-C is for this process alone: it stops that one.
+                start_new_session=True)
+        except subprocess.TimeoutExpired as exc:
+            raise processes.CloudError(
+                '%d hosts took over %d s' % (hosts, TIMEOUT)) from exc
+    if done.returncode:
+        raise processes.CloudError('%d hosts could not be measured:\n%s' % (
+            hosts, done.stderr[-TAIL:]))
+    return json.loads(done.stdout)
+
+
+def cost(hosts: int, found: Found) -> tuple[float, float]:
+    """Microseconds and KiB of one host, in both full syncs."""
+    return (1e6 * (found['cold'] + found['warm']) / hosts,
+            1024 * max(found['cold_mib'], found['warm_mib']) / hosts)
+
+
+def row(hosts: int, found: Found) -> list[str]:
+    return [str(hosts), *('%.*f' % (decimals, found[name])
+                          for name, decimals in (
+                              ('read', 2), ('plan', 2), ('cold', 2),
+                              ('warm', 2), ('cold_mib', 0),
+                              ('warm_mib', 0))),
+            '%.0f us, %.1f KiB' % cost(hosts, found)]
+
+
+def growing(costs: Sequence[tuple[float, float]]) -> bool:
+    """Whether a host costs more among more of them.
+
+    :param costs: by ascending size
+    """
+    return any(many > GROWTH * few for figures in zip(*costs)
+               for number, few in enumerate(figures)
+               for many in figures[number + 1:])
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Do what the command line says; whether the cost of a host grows."""
+    rows, costs = [], []
+    for hosts in sorted(set(options.sizes)):
+        found = measure(hosts, options.memberships)
+        rows.append(row(hosts, found))
+        costs.append(cost(hosts, found))
+        print('  '.join('%s: %s' % cell for cell in zip(HEADER, rows[-1])),
+              flush=True)
+    tables = [table.Table(
+        'Each host in %d of %d aggregates; processor time; nova in SQLite, '
+        'placement in memory' % (options.memberships, AGGREGATES),
+        HEADER, rows)]
+    if options.real:
+        real, _missed = sync.run(sync.parse([
+            '--hosts', str(options.real), '--ours-only', '--agent-pass',
+            '--memberships', str(options.memberships)]))
+        tables.append(real)
+    program.publish(options, *tables)
+    return growing(costs)
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+
+    def benchmark() -> int:
+        if run(options):
+            print('A host costs more than %g times as much among more of them'
+                  % GROWTH)
+            return 1
+        return 0
+
+    return program.guarded(benchmark)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

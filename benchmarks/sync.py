@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare this package's full sync with nova-manage's on one real cloud.
+
+Both commands run in turn on the same keystone, placement and databases: once
+with no provider in any aggregate, and once more when all is in sync. After
+each run placement is compared with nova; a run that did not mirror everything,
+or that wrote although nothing differed, ends the benchmark. The ratio is taken
+pair by pair, and above 1 this package is better. Machines are noisy: quote the
+medians and the ratios, not a single time.
+
+exit status: 0 no target is missed, 1 one is, 2 it could not run or a run did
+not do its work, 130 interrupted
+"""
+
+import argparse
+from collections.abc import Sequence
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import statistics
+import sys
+
+try:
+    from benchmarks import agent_pass
+    from benchmarks import commands
+    from benchmarks import databases
+    from benchmarks import figures
+    from benchmarks import program
+    from benchmarks import table
+    from benchmarks import workload
+    from tests.cloud import cloud
+    from tests.cloud import processes
+except ImportError as exc:
+    sys.exit('%s; run this in the environment that ./tools/demo makes: '
+             '.venv-demo/bin/python -m benchmarks.sync' % exc)
+
+PASSES = 10
+LONGEST_PASS = 1.0
+"""Seconds that an agent may take for 5000 x 3 when all is in sync."""
+PLACEMENT_PROCESSES = 4
+LINE = '%-16s  %-28s  %8s s  CPU %7s s  %4s MiB  %6s requests'
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='sync', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default, what in (
+            ('hosts', 1000, 'compute hosts'),
+            ('memberships', 3, 'aggregates that each host is in'),
+            ('aggregates', 20, 'aggregates'),
+            ('pairs', 2, 'how often both commands run, in either state')):
+        parser.add_argument('--' + name, type=program.positive,
+                            default=default, metavar='N',
+                            help='%s (%d)' % (what, default))
+    program.add_database(
+        parser, None, 'without this option the MySQL server on the loopback '
+        'interface, or SQLite when there is none')
+    parser.add_argument('--ours-only', action='store_true',
+                        help='leave nova-manage out: figures without ratios')
+    parser.add_argument(
+        '--agent-pass', action='store_true',
+        help='also time the full syncs of a running agent, all in sync')
+    program.add_outputs(parser)
+    options = parser.parse_args(argv)
+    if options.memberships > options.aggregates:
+        parser.error('--memberships %d is above --aggregates %d' % (
+            options.memberships, options.aggregates))
+    return options
+
+
+def server(database: str) -> tuple[cloud.Server, str]:
+    """What serves the cloud, and in words what serves placement."""
+    if database == databases.SQLITE:
+        return processes.waitress, 'waitress with 1 thread'
+    if importlib.util.find_spec('pyuwsgi') is None:
+        print('pyuwsgi is not installed, so that placement runs in one '
+              'process: pip install -r benchmarks/requirements.txt',
+              file=sys.stderr)
+        return processes.waitress, 'waitress with 4 threads'
+
+    def serve(module: str, port: int, threads: int) -> Sequence[str]:
+        if module.startswith('placement.'):
+            return processes.uwsgi(module, port, PLACEMENT_PROCESSES)
+        return processes.waitress(module, port, threads)
+
+    return serve, 'uwsgi with %d processes' % PLACEMENT_PROCESSES
+
+
+def environment(placement: str, database: str) -> str:
+    """What the figures depend on, in words."""
+    releases = ['%s %s' % (name, importlib.metadata.version(name))
+                for name in ('nova', 'openstack-placement')]
+    return '%s, %s; placement under %s on %s; %d cores' % (
+        ', '.join(releases), 'Python ' + platform.python_version(), placement,
+        databases.version(database), os.cpu_count() or 0)
+
+
+def tell(state: str, command: str, run: figures.Run) -> None:
+    print(LINE % (state, command, '%.2f' % run.seconds,
+                  '%.2f' % run.cpu_seconds, '%.0f' % run.peak_mib,
+                  run.placement_requests), flush=True)
+
+
+class Comparison:
+    """Runs both commands on one workload, and keeps what they took."""
+
+    def __init__(self, load: workload.Workload, runner: commands.Commands,
+                 ours_only: bool) -> None:
+        self._load = load
+        self._runner = runner
+        self._names = [commands.OURS] if ours_only else [
+            commands.STOCK, commands.OURS]
+        self.pairs: dict[str, list[figures.Pair]] = {
+            figures.COLD: [], figures.WARM: []}
+
+    def pair(self) -> None:
+        """Run both commands in both states, and in the other order next."""
+        for state, measure in ((figures.COLD, self._cold),
+                               (figures.WARM, self._warm)):
+            runs = {}
+            for name in self._names:
+                runs[name] = measure(name)
+                tell(state, name, runs[name])
+            self.pairs[state].append(figures.Pair(
+                runs[commands.OURS], runs.get(commands.STOCK)))
+        # A B B A: whatever drifts meanwhile weighs on both alike.
+        self._names.reverse()
+
+    def _cold(self, name: str) -> figures.Run:
+        self._load.empty()
+        run = self._runner.sync(name)
+        self._load.check()
+        return run
+
+    def _warm(self, name: str) -> figures.Run:
+        before = self._load.check()
+        run = self._runner.sync(name)
+        if self._load.check() != before:
+            raise program.Void('%s wrote although all was in sync' % name)
+        return run
+
+    def rows(self, size: workload.Size) -> tuple[list[list[str]], list[str]]:
+        """The lines of the table, and the targets that are missed."""
+        wanted = figures.targets(size.hosts, size.memberships,
+                                 size.aggregates)
+        rows, missed = [], []
+        for state, pairs in self.pairs.items():
+            more, failed = figures.rows(state, pairs, wanted)
+            rows += more
+            missed += failed
+        return rows, missed
+
+
+def agent_rows(running: cloud.Cloud, load: workload.Workload,
+               size: workload.Size) -> tuple[list[list[str]], list[str]]:
+    """Time a running agent; lines of the table, and a target that is missed.
+
+    :raises Void: when a full sync wrote although all was in sync
+    """
+    agent = agent_pass.Agent(running)
+    try:
+        before = load.check()
+        seconds = agent.passes(PASSES)
+        if load.check() != before:
+            raise program.Void('The agent wrote although all was in sync')
+    finally:
+        agent.stop()
+    name, missed, verdict = 'agent: one full sync, s', [], figures.NONE
+    if (size.hosts, size.memberships) == (5000, 3):
+        good = statistics.median(seconds) <= LONGEST_PASS
+        verdict = '%g or less: %s' % (LONGEST_PASS,
+                                      'met' if good else 'MISSED')
+        missed = [] if good else [name]
+    return [[name, figures.NONE, figures.spread(seconds, 2), figures.NONE,
+             verdict],
+            ['agent: RSS, MiB', figures.NONE,
+             figures.spread([agent.resident_mib()]), figures.NONE,
+             figures.NONE]], missed
+
+
+def run(options: argparse.Namespace) -> tuple[table.Table, list[str]]:
+    """Do what the command line says; the targets that are missed."""
+    size = workload.Size(options.hosts, options.memberships,
+                         options.aggregates)
+    commands.check_installed()
+    url = options.database or databases.find()
+    serve, served = server(url)
+    where = environment(served, url)
+    print('%s hosts and memberships, %d aggregates; %s' % (
+        size, size.aggregates, where), flush=True)
+    with databases.made(url) as database, \
+            cloud.Cloud(database, serve, agent_pass.INTERVAL) as running:
+        load = workload.Workload(running, size)
+        comparison = Comparison(load, commands.Commands(running),
+                                options.ours_only)
+        for _pair in range(options.pairs):
+            comparison.pair()
+        rows, missed = comparison.rows(size)
+        if options.agent_pass:
+            more, failed = agent_rows(running, load, size)
+            rows += more
+            missed += failed
+    lines = [figures.HEADER, *rows]
+    if options.ours_only:
+        lines = [[line[column] for column in figures.OURS] for line in lines]
+    return table.Table(
+        '%s hosts and memberships, %d aggregates, %d pairs (%s)' % (
+            size, size.aggregates, options.pairs, where),
+        lines[0], lines[1:]), missed
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+
+    def benchmark() -> int:
+        result, missed = run(options)
+        program.publish(options, result)
+        if missed:
+            print('Missed: ' + '; '.join(missed))
+        return 1 if missed else 0
+
+    return program.guarded(benchmark)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

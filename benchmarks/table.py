@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of results: for a terminal, for the documentation, for an issue."""
+
+from collections.abc import Sequence
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Cells, and what is said above them; all rows are of one length."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def text(self) -> str:
+        """Render it for a terminal."""
+        lines = [self.header, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return '\n'.join([self.title, *(
+            '  '.join(map(str.ljust, line, widths)).rstrip()
+            for line in lines)])
+
+    def rst(self) -> str:
+        """Render it as a list-table."""
+        lines = ['.. list-table:: ' + self.title, '   :header-rows: 1', '']
+        for row in (self.header, *self.rows):
+            for number, cell in enumerate(row):
+                bullet = '     -' if number else '   * -'
+                lines.append((bullet + ' ' + cell).rstrip())
+        return '\n'.join(lines) + '\n'
+
+    def markdown(self) -> str:
+        """Render it as Markdown."""
+        lines = [self.header, ['---'] * len(self.header), *self.rows]
+        return '\n'.join([self.title, '', *(
+            '| %s |' % ' | '.join(line) for line in lines)]) + '\n'

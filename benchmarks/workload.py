@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many compute hosts in aggregates: seeded, emptied and compared."""
+
+from collections.abc import Mapping
+import dataclasses
+import uuid
+
+import sqlalchemy as sa
+
+from benchmarks import program
+from tests.cloud import cloud
+from tests.cloud import seed
+
+_STATE = sa.text(
+    'SELECT p.uuid AS provider, p.generation, a.uuid AS aggregate'
+    ' FROM resource_providers p'
+    ' LEFT JOIN resource_provider_aggregates pa'
+    ' ON pa.resource_provider_id = p.id'
+    ' LEFT JOIN placement_aggregates a ON a.id = pa.aggregate_id')
+_EMPTY = sa.text('DELETE FROM resource_provider_aggregates')
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """So many hosts, of which each is a member of so many aggregates."""
+
+    hosts: int
+    memberships: int
+    aggregates: int
+
+    def __str__(self) -> str:
+        return '%d x %d' % (self.hosts, self.memberships)
+
+    def host_names(self) -> list[str]:
+        return ['bench-%06d' % number for number in range(self.hosts)]
+
+    def members(self) -> Mapping[str, list[str]]:
+        """New aggregates, by UUID, with the hosts of each; all alike."""
+        uuids = sorted(str(uuid.uuid4()) for _ in range(self.aggregates))
+        members: dict[str, list[str]] = {each: [] for each in uuids}
+        for number, host in enumerate(self.host_names()):
+            for one in range(self.memberships):
+                members[uuids[(number + one) % self.aggregates]].append(host)
+        return members
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What placement has: the aggregates and the generation by provider."""
+
+    aggregates: Mapping[str, frozenset[str]]
+    generations: Mapping[str, int]
+
+
+class Workload:
+    """Hosts and aggregates in a cloud's nova, and providers in placement."""
+
+    def __init__(self, running: cloud.Cloud, size: Size) -> None:
+        self._nova = running.nova()
+        self._nodes = running.seed_hosts(size.host_names())
+        seed.aggregates(running.config, size.members())
+        self._placement = sa.create_engine(
+            running.config.database_url('placement'),
+            # Nothing may stay open when the database is dropped.
+            poolclass=sa.pool.NullPool)
+
+    def empty(self) -> None:
+        """Take every provider out of every aggregate, and nothing else."""
+        with self._placement.begin() as connection:
+            connection.execute(_EMPTY)
+
+    def state(self) -> State:
+        """Read what placement has, from its database: nobody is asked."""
+        aggregates: dict[str, set[str]] = {}
+        generations = {}
+        with self._placement.connect() as connection:
+            for row in connection.execute(_STATE):
+                generations[row.provider] = row.generation
+                aggregates.setdefault(row.provider, set()).update(
+                    {row.aggregate} - {None})
+        return State({provider: frozenset(found)
+                      for provider, found in aggregates.items()}, generations)
+
+    def check(self) -> State:
+        """Compare placement with nova.
+
+        :returns: what placement has
+        :raises Void: when they differ
+        """
+        state = self.state()
+        wanted: dict[str, set[str]] = {}
+        for each in self._nova.get('/os-aggregates').json()['aggregates']:
+            for host in each['hosts']:
+                wanted.setdefault(host, set()).add(each['uuid'])
+        wrong = [node for node in self._nodes
+                 if state.aggregates.get(node.uuid, frozenset())
+                 != wanted.get(node.host, set())]
+        if wrong:
+            raise program.Void(
+                'placement differs from nova for %d of %d hosts, the first '
+                'is %s: provider %s' % (len(wrong), len(self._nodes),
+                                        wrong[0].host, wrong[0].uuid))
+        return state

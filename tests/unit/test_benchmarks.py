@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks count, compare and render."""
+
+import fixtures
+import testtools
+
+from benchmarks import figures
+from benchmarks import table
+from benchmarks import traffic
+from benchmarks import workload
+
+PLACEMENT_LOG = """\
+*** uWSGI is running in multiple interpreter mode ***
+{0} 127.0.0.1 "GET /" status: 200 len: 136 microversion: 1.0
+{0} 127.0.0.1 "GET /resource_providers" status: 200 len: 9 microversion: 1.36
+{0} 127.0.0.1 "GET /resource_providers?member_of=a" status: 200 len: 9 -
+{0} 127.0.0.1 "GET /resource_providers?member_of=in:a,b" status: 200 len: 9 -
+{0} 127.0.0.1 "GET /resource_providers/p/aggregates" status: 200 len: 9 -
+{0} 127.0.0.1 "PUT /resource_providers/p/aggregates" status: 409 len: 9 -
+{0} 127.0.0.1 "POST /resource_providers" status: 200 len: 9 -
+""".format('2026-11-21 07:25:05.1 16469 INFO placement.requestlog [req-1]')
+KEYSTONE_LOG = """\
+INFO something else
+GET /v3
+POST /v3/auth/tokens
+GET /v3/auth/tokens
+"""
+
+
+def run(seconds, requests):
+    kinds = {kind: 0 for kind in (*traffic.PLACEMENT, traffic.TOKEN,
+                                  traffic.DISCOVERY)}
+    return figures.Run(seconds, 1.0, 100.0, {**kinds, **requests})
+
+
+class TestTraffic(testtools.TestCase):
+
+    def test_each_request_is_of_one_kind(self):
+        """Token and discovery are apart, services' own requests left out."""
+        self.assertEqual(
+            {'GET providers': 1, 'GET member_of': 2, 'GET aggregates': 1,
+             'PUT aggregates': 1, 'other': 1, 'token': 1, 'discovery': 2},
+            traffic.count(PLACEMENT_LOG.splitlines(),
+                          KEYSTONE_LOG.splitlines()))
+
+    def test_lines_are_counted_once(self):
+        """A command answers for what was asked while it ran."""
+        logs = []
+        for name, text in (('placement', PLACEMENT_LOG), ('keystone', '')):
+            path = self.useFixture(fixtures.TempDir()).join(name)
+            with open(path, 'w') as log:
+                log.write(text)
+            logs.append(path)
+        seen = traffic.Traffic(*logs)
+        self.assertEqual({0}, set(seen.since().values()))
+        with open(logs[1], 'a') as log:
+            log.write(KEYSTONE_LOG)
+        self.assertEqual(1, seen.since()['token'])
+
+
+class TestFigures(testtools.TestCase):
+
+    def pairs(self):
+        return [figures.Pair(run(seconds, {'GET member_of': 2}),
+                             run(30.0, {'GET aggregates': 500}))
+                for seconds in (1.0, 2.0, 6.0)]
+
+    def test_ratio_is_taken_pair_by_pair(self):
+        """The median of all, and from which to which they go."""
+        rows, _missed = figures.rows(figures.WARM, self.pairs(), {})
+        self.assertEqual(
+            ['all in sync: wall, s', '30.0', '2.0 (1.0 to 6.0)',
+             '15.0 (5.0 to 30.0)', ''], rows[0])
+
+    def test_target_is_met_or_missed_by_the_median(self):
+        """Machines are noisy: no single run decides."""
+        names = figures.WALL.name, figures.REQUESTS.name
+        rows, missed = figures.rows(figures.WARM, self.pairs(), {
+            (figures.WARM, names[0]): 12, (figures.WARM, names[1]): 251})
+        self.assertEqual(['all in sync: placement requests'], missed)
+        self.assertEqual('12 or more: met', rows[0][-1])
+
+    def test_kinds_that_nobody_asked_for_have_no_line(self):
+        """The table has what there is to see."""
+        rows, _missed = figures.rows(figures.WARM, self.pairs(), {})
+        self.assertEqual(
+            ['GET member_of', 'GET aggregates'],
+            [row[0].partition(': ')[2] for row in rows
+             if ': GET' in row[0] or ': PUT' in row[0]])
+
+    def test_ours_alone_has_no_ratio(self):
+        """Without nova-manage there is nothing to compare with."""
+        alone = [figures.Pair(run(1.0, {}))]
+        rows, missed = figures.rows(figures.COLD, alone, {
+            (figures.COLD, figures.WALL.name): 10})
+        self.assertEqual(
+            ['nothing mirrored: wall, s', '', '1.0', '', ''], rows[0])
+        self.assertEqual([], missed)
+
+
+class TestTable(testtools.TestCase):
+
+    table = table.Table('Title', ('', 'a'), [['one', ''], ['two', '2']])
+
+    def test_text_is_aligned(self):
+        """Columns stand below each other."""
+        self.assertEqual('Title\n     a\none\ntwo  2', self.table.text())
+
+    def test_markdown(self):
+        """What an issue shows as a table."""
+        self.assertEqual('Title\n\n|  | a |\n| --- | --- |\n| one |  |\n'
+                         '| two | 2 |\n', self.table.markdown())
+
+    def test_rst(self):
+        """What the documentation includes; a cell may be empty."""
+        self.assertEqual(
+            '.. list-table:: Title\n   :header-rows: 1\n\n'
+            '   * -\n     - a\n   * - one\n     -\n   * - two\n     - 2\n',
+            self.table.rst())
+
+
+class TestSize(testtools.TestCase):
+
+    def test_each_host_is_in_so_many_aggregates(self):
+        """And the aggregates are of one size."""
+        members = workload.Size(40, 3, 20).members()
+        self.assertEqual({6}, set(map(len, members.values())))
+        hosts = [host for found in members.values() for host in set(found)]
+        self.assertEqual({3}, {hosts.count(host) for host in hosts})
