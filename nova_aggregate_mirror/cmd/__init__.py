@@ -32,7 +32,8 @@ def configure(argv: Sequence[str]) -> None:
     """
     logging.register_options(CONF)
     CONF(argv, project='nova', version=version.version_string())
-    api_db.configure(CONF)
+    # Nova's own way wants the options of osprofiler, too, where it is there.
+    api_db.context_manager.configure(**CONF.api_database)
 
 
 def run(program: str, command: Callable[[], int]) -> int:

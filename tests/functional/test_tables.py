@@ -22,7 +22,7 @@ MODELS = {
 class TestTables(testtools.TestCase):
 
     def test_nova_has_them(self):
-        """Each column, of a type that Python sees alike."""
+        """Each column, a number where nova has a number."""
         ours = {name: table for name, table in vars(tables).items()
                 if isinstance(table, sa.sql.TableClause)}
         self.assertEqual(MODELS.keys(), ours.keys())
@@ -30,8 +30,9 @@ class TestTables(testtools.TestCase):
             theirs = MODELS[name].__table__
             self.assertEqual(theirs.name, table.name)
             for column in table.c:
-                self.assertEqual(theirs.c[column.name].type.python_type,
-                                 column.type.python_type, column.name)
+                self.assertEqual(
+                    isinstance(theirs.c[column.name].type, sa.Integer),
+                    isinstance(column.type, sa.Integer), column.name)
 
     def test_cell0(self):
         """It is the same for every nova."""
