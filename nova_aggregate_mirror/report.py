@@ -282,7 +282,7 @@ def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
     tls = {name: conf[_GROUP][name]
            for name in ('tls_ciphers', 'tls_min_version')
            if name in conf[_GROUP]}
-    transport = requests.Session()
+    transport = _Transport()
     for scheme in list(transport.adapters):
         transport.mount(scheme, deadline.Adapter(
             pool_maxsize=_KEPT_CONNECTIONS, **tls))
@@ -296,6 +296,26 @@ def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
     sdk = connection.Connection(
         session=session, oslo_conf=conf, service_types={'placement'})
     return sdk.placement
+
+
+class _Transport(requests.Session):
+    """Asks the environment for proxies once for each server.
+
+    To ask before each request takes a sixth of our time for it. Nobody gives
+    proxies with a single request.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._settings: dict[Any, Any] = {}
+
+    def merge_environment_settings(self, url: str, proxies: Any, stream: Any,
+                                   verify: Any, cert: Any) -> dict[str, Any]:
+        key = (*url.split('/', 3)[:3], stream, verify, cert)
+        if key not in self._settings:
+            self._settings[key] = super().merge_environment_settings(
+                url, proxies, stream, verify, cert)
+        return dict(self._settings[key])
 
 
 def _send(client: proxy.Proxy, endpoint: str, method: str, path: str,
