@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
+import itertools
 import shutil
 import sys
 import time
@@ -49,19 +50,19 @@ class Lines:
         self._out = out or sys.stderr
         self._now = now
         self._said = now()
-        self._count = self._done = 0
+        self._count, self._numbers = 0, itertools.count(1)
 
     def step(self, text: str) -> None:
         self._say(text)
 
     def expect(self, count: int) -> None:
-        self._count, self._done = count, 0
+        self._count, self._numbers = count, itertools.count(1)
 
     def advance(self) -> None:
-        self._done += 1
+        # Unlike an addition, this is one step for all threads.
+        done = next(self._numbers)
         if self._now() - self._said >= INTERVAL:
-            self._say('%d of %d providers are done'
-                      % (self._done, self._count))
+            self._say('%d of %d providers are done' % (done, self._count))
 
     def _say(self, text: str) -> None:
         self._said = self._now()

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Sequence
 import inspect
+import json
 import sys
 
 from nova.conf import CONF
@@ -60,8 +61,12 @@ def db_sync() -> int:
 
 def db_version() -> int:
     """Print the version of the journal's tables."""
-    print('%s (this release needs %s)' % (
-        engine.Database(CONF).version() or 'no tables', migration.HEAD))
+    found = engine.Database(CONF).version()
+    if CONF.command.format == 'json':
+        print(json.dumps({'version': found, 'needed': migration.HEAD}))
+    else:
+        print('%s (this release needs %s)' % (
+            found or 'no tables', migration.HEAD))
     return 0
 
 
@@ -99,8 +104,11 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
         'db', help='The journal\'s database').add_subparsers(
             metavar='COMMAND', required=True)
     for name, run in (('sync', db_sync), ('version', db_version)):
-        tables.add_parser(name, help=run.__doc__, description=run.__doc__
-                          ).set_defaults(run=run)
+        parser = tables.add_parser(
+            name, help=run.__doc__, description=run.__doc__)
+        parser.set_defaults(run=run)
+    parser.add_argument('--format', choices=('table', 'json'),
+                        default='table', help='a line (the default) or json')
     _journal_commands(subparsers.add_parser(
         'journal', help='What is still to be mirrored').add_subparsers(
             metavar='COMMAND', required=True))

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import json
+import os
 import signal
 import sys
 import threading
@@ -118,7 +119,11 @@ class Interruption:
 
     def _tell(self, number: int, _frame: object) -> None:
         if self._told.is_set():
-            raise KeyboardInterrupt
+            print('Interrupted; what was done until then is complete, and of '
+                  'the requests on their way nobody knows: run the command '
+                  'again', file=sys.stderr, flush=True)
+            # Python would wait for the threads, and they for placement.
+            os._exit(self.status)
         self.status = 128 + number
         self._told.set()
         print('\nStopping when the requests in hand are answered; once more '

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command as an operator runs it: its output and its exit status."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -227,6 +228,10 @@ class TestOtherCommands(ManageTest):
         self.assertEqual(0, self.run_command('db', 'sync').returncode)
         self.assertIn(migration.HEAD,
                       self.run_command('db', 'version').stdout)
+        self.assertEqual(
+            {'version': migration.HEAD, 'needed': migration.HEAD},
+            json.loads(self.run_command(
+                'db', 'version', '--format', 'json').stdout))
 
 
 class TestJournal(ManageTest):

@@ -395,8 +395,9 @@ class TestProgress(SyncTest):
         """It waits for nothing any more, without a traceback."""
         process, land = self.interrupted(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        land()
+        # Placement has not answered yet.
         _said, errors = process.communicate(timeout=PATIENCE)
+        land()
         self.assertEqual(130, process.returncode, errors)
         self.assertIn('run the command again', errors)
         self.assertNotIn('Traceback', errors)
