@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What DevStack sources in each phase: plugin.sh MODE [PHASE].
+
+source "$(dirname "${BASH_SOURCE[0]}")/lib/aggregate_mirror"
+
+# Only nova-api loads the package; hosts that only compute need nothing.
+if is_service_enabled aggregate-mirror && is_service_enabled n-api; then
+    case "$1 ${2:-}" in
+        "stack install")
+            echo_summary "Installing nova-aggregate-mirror"
+            install_aggregate_mirror
+            ;;
+        "stack post-config")
+            echo_summary "Configuring nova-aggregate-mirror"
+            configure_aggregate_mirror
+            init_aggregate_mirror
+            ;;
+        "stack extra")
+            echo_summary "Starting nova-aggregate-mirror-agent"
+            start_aggregate_mirror
+            ;;
+        "stack test-config")
+            # Not earlier: only now are the compute hosts mapped to cells.
+            echo_summary "Checking nova-aggregate-mirror"
+            check_aggregate_mirror
+            smoke_test_aggregate_mirror
+            ;;
+        "unstack ")
+            stop_aggregate_mirror
+            ;;
+        "clean ")
+            cleanup_aggregate_mirror
+            ;;
+    esac
+fi

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A mirrored aggregate that has to survive the upgrade.
+
+set -o errexit
+
+source "$GRENADE_DIR/grenaderc"
+source "$GRENADE_DIR/functions"
+
+source "$TOP_DIR/openrc" admin admin
+
+set -o xtrace
+
+NAME=aggregate_mirror_grenade
+
+function members {
+    openstack --os-placement-api-version 1.29 resource provider list \
+        --member-of "$1" -f value -c uuid
+}
+
+# Waits for placement to have so many providers in the aggregate.
+function wait_for_members {
+    local uuid=$1
+    local wanted=$2
+    local found until
+    until=$((SECONDS + SERVICE_TIMEOUT))
+    while found=$(members "$uuid" | wc -l); [[ $found -ne $wanted ]]; do
+        if [[ $SECONDS -gt $until ]]; then
+            die $LINENO "placement has $found providers in aggregate $uuid"
+        fi
+        sleep 1
+    done
+}
+
+function create {
+    local host uuid
+    host=$(openstack compute service list --service nova-compute \
+        -f value -c Host | sort | head -n 1)
+    uuid=$(openstack aggregate create "$NAME" -f value -c uuid)
+    resource_save aggregate_mirror host "$host"
+    resource_save aggregate_mirror uuid "$uuid"
+    openstack aggregate add host "$NAME" "$host"
+}
+
+function verify {
+    wait_for_members "$(resource_get aggregate_mirror uuid)" 1
+}
+
+function destroy {
+    openstack aggregate remove host "$NAME" \
+        "$(resource_get aggregate_mirror host)"
+    wait_for_members "$(resource_get aggregate_mirror uuid)" 0
+    openstack aggregate delete "$NAME"
+}
+
+case $1 in
+    "create")
+        create
+        ;;
+    "verify")
+        verify
+        ;;
+    "destroy")
+        destroy
+        ;;
+    "force_destroy")
+        set +o errexit
+        destroy
+        ;;
+esac

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Stops the agent of the old release. Nova-api, with the old package in it, is
+# stopped by nova's own script.
+
+set -o errexit
+
+source "$GRENADE_DIR/grenaderc"
+source "$GRENADE_DIR/functions"
+
+source "$BASE_DEVSTACK_DIR/functions"
+source "$BASE_DEVSTACK_DIR/stackrc"
+source "$BASE_DEVSTACK_DIR/lib/tls"
+source "$BASE_DEVSTACK_DIR/lib/apache"
+source "$BASE_DEVSTACK_DIR/lib/nova"
+source "$BASE_RELEASE_DIR/nova-aggregate-mirror/devstack/settings"
+source "$BASE_RELEASE_DIR/nova-aggregate-mirror/devstack/lib/aggregate_mirror"
+
+set -o xtrace
+
+stop_aggregate_mirror
+ensure_services_stopped aggregate-mirror

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Brings the package and its journal to the new release. Nova is upgraded by
+# then and runs with the old package: the two are upgraded in any order.
+
+set -o errexit
+
+source "$GRENADE_DIR/grenaderc"
+source "$GRENADE_DIR/functions"
+
+# Lets the functions of DevStack know which system this is.
+GetDistro
+
+source "$TARGET_DEVSTACK_DIR/stackrc"
+source "$TARGET_DEVSTACK_DIR/lib/tls"
+source "$TARGET_DEVSTACK_DIR/lib/apache"
+source "$TARGET_DEVSTACK_DIR/lib/nova"
+source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/settings"
+source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/lib/aggregate_mirror"
+
+set -o xtrace
+
+install_aggregate_mirror
+# The configuration stays: an upgrade may not need another one.
+migrate_aggregate_mirror
+
+# Nova-api has the old package loaded.
+stop_process n-api
+start_nova_api
+
+start_aggregate_mirror
+check_aggregate_mirror
+ensure_services_started n-api aggregate-mirror

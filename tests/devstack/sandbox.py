@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine for DevStack that is a folder, and what was done to it."""
+
+import dataclasses
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import fixtures
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parent.parent
+PLUGIN = 'nova-aggregate-mirror'
+PATIENCE = 120
+
+# What the functions of DevStack may run for real: it works on files.
+TOOLS = (
+    'awk', 'basename', 'bash', 'cat', 'chmod', 'cp', 'cut', 'date', 'dirname',
+    'env', 'grep', 'head', 'hostname', 'id', 'install', 'kill', 'ls', 'mkdir',
+    'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed', 'seq', 'sort',
+    'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc', 'which', 'whoami',
+    'xargs')
+# What would change a machine. Any other program is not found.
+PROGRAMS = (
+    'a2dissite', 'a2ensite', 'curl', 'ip', 'iptables', 'iscsi-iname',
+    'iscsiadm', 'lsb_release', 'mount', 'mysql', 'nvme', 'sleep', 'sysctl',
+    'systemctl', 'systemd-tmpfiles', 'uwsgi', 'virsh')
+# What pip puts where nova is.
+INSTALLED = (
+    'nova-aggregate-mirror-agent', 'nova-aggregate-mirror-manage',
+    'nova-aggregate-mirror-status', 'nova-manage', 'pip')
+ANSWERS = {
+    'curl': 'echo 200',
+    'lsb_release': 'case $1 in -i) echo Ubuntu;; -r) echo 24.04;; '
+                   '-c) echo noble;; esac',
+}
+LOCALRC = """\
+ADMIN_PASSWORD=secret
+DATABASE_PASSWORD=secret
+RABBIT_PASSWORD=secret
+SERVICE_PASSWORD=secret
+HOST_IP=192.0.2.1
+DEST=%(dest)s
+DATA_DIR=%(dest)s/data
+CELLSV2_SETUP=singleconductor
+ENABLED_SERVICES=key,n-api,n-sch,n-cond,placement-api,mysql,rabbit
+enable_plugin nova-aggregate-mirror https://example.org/nova-aggregate-mirror
+%(more)s
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """What became of one of DevStack's scripts."""
+
+    returncode: int
+    output: str
+    phases: dict[str, list[list[str]]]
+    """Phase of the plugin to the commands that it ran, with their arguments;
+    '' for those of DevStack itself."""
+
+    def programs(self, phase: str) -> list[str]:
+        return [command[0] for command in self.phases[phase]]
+
+
+class Sandbox(fixtures.Fixture):
+    """A copy of DevStack that takes a folder for the whole machine.
+
+    Nothing that DevStack defines is replaced. Its paths lead into the folder,
+    and the programs that would change a machine are recorders.
+    """
+
+    def __init__(self, devstack: str) -> None:
+        super().__init__()
+        self._devstack = pathlib.Path(devstack)
+
+    def _setUp(self) -> None:
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.dest = self.path / 'opt' / 'stack'
+        self.etc = self.path / 'etc'
+        self.drop_in = self.etc / 'nova/nova.conf.d/aggregate-mirror.conf'
+        self.unit = (self.etc / 'systemd/system'
+                     / 'devstack@aggregate-mirror.service')
+        self.plugin = self.dest / PLUGIN
+        self._copy_devstack()
+        self._copy_plugin()
+        self._make_sources()
+        self.record(self.path / 'bin', *PROGRAMS)
+        for tool in TOOLS:
+            (self.path / 'bin' / tool).symlink_to(shutil.which(tool))
+        for directory in ('usr/local/bin', 'opt/stack/data/venv/bin',
+                          'opt/stack/nova.venv/bin'):
+            self.record(self.path / directory, *INSTALLED)
+        shutil.copy(HERE / 'sudo', self.path / 'bin')
+        for program, script in ANSWERS.items():
+            self.answer(program, script)
+
+    def record(self, directory: pathlib.Path, *programs: str) -> None:
+        """Put recorders into a directory."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for program in programs:
+            (directory / program).unlink(missing_ok=True)
+            (directory / program).symlink_to(HERE / 'recorder')
+
+    def answer(self, program: str, script: str) -> None:
+        """Let a recorder do something."""
+        path = self.path / 'answers' / program
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'#!/bin/bash\n{script}\n')
+        path.chmod(0o755)
+
+    def play(self, script: str, localrc: str = '') -> Played:
+        """Run what stack.sh does of nova and the plugin, or another script.
+
+        :param script: ``stack``, ``unstack`` or ``clean``
+        :param localrc: more lines for it
+        """
+        top, commands = self.path / 'devstack', self.path / 'commands'
+        (top / 'localrc').write_text(
+            LOCALRC % {'dest': self.dest, 'more': localrc})
+        commands.write_text('')
+        done = subprocess.run(
+            ['bash', HERE / 'phases.sh', script], cwd=top,
+            env={'PATH': str(self.path / 'bin'), 'SANDBOX': str(self.path),
+                 'TOP_DIR': str(top), 'HOME': str(self.path / 'home')},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+        return Played(done.returncode, done.stdout,
+                      _phases(commands.read_text()))
+
+    def files(self) -> dict[str, str]:
+        """Every file under etc, and what is in it."""
+        return {str(path.relative_to(self.etc)): path.read_text()
+                for path in sorted(self.etc.rglob('*')) if path.is_file()}
+
+    def _copy_devstack(self) -> None:
+        top = self.path / 'devstack'
+        shutil.copytree(self._devstack, top,
+                        ignore=shutil.ignore_patterns('.git', 'doc', 'tests'))
+        for path in (top / 'stackrc', *top.glob('functions*'),
+                     *(top / 'inc').rglob('*'), *(top / 'lib').rglob('*')):
+            if path.is_file():
+                # Not those that go on from a variable.
+                path.write_text(re.sub(
+                    r'(?<![\w.}/])(?=/(etc|usr/local/bin|var/run|bin/systemctl)\b)',
+                    str(self.path), path.read_text()))
+
+    def _copy_plugin(self) -> None:
+        shutil.copytree(ROOT / 'devstack', self.plugin / 'devstack')
+        shutil.copy(ROOT / 'setup.cfg', self.plugin)
+        self.record(self.plugin / 'devstack', 'smoke')
+
+    def _make_sources(self) -> None:
+        etc = self.dest / 'nova/etc/nova'
+        (etc / 'rootwrap.d').mkdir(parents=True)
+        for name in ('api-paste.ini', 'rootwrap.conf',
+                     'rootwrap.d/compute.filters'):
+            (etc / name).touch()
+        self.record(self.dest / 'requirements/.venv/bin', 'edit-constraints')
+        for name in ('home', 'etc/iscsi', 'etc/sudoers.d',
+                     'etc/apache2/sites-available'):
+            (self.path / name).mkdir(parents=True)
+        (self.etc / 'os-release').write_text('ID=ubuntu\n')
+
+
+def _phases(text: str) -> dict[str, list[list[str]]]:
+    phases: dict[str, list[list[str]]] = {'': []}
+    current = ''
+    for line in text.splitlines():
+        command = shlex.split(line)
+        if command[0] == 'phase':
+            current = ' '.join(command[1:])
+            phases.setdefault(current, [])
+        else:
+            command[0] = command[0].removeprefix('bin/')
+            phases[current].append(command)
+    return phases

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plugin does in the phases of a real DevStack, played offline."""
+
+import configparser
+import os
+import stat
+
+import testtools
+
+from tests.devstack import sandbox
+
+DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
+COMPUTE = 'ENABLED_SERVICES+=,n-cpu\nVIRT_DRIVER=fake'
+VENV = 'opt/stack/data/venv'
+MANAGE = [f'{VENV}/bin/nova-aggregate-mirror-manage', 'db', 'sync']
+CHECK = [f'{VENV}/bin/nova-aggregate-mirror-status', 'upgrade', 'check']
+SMOKE = ['opt/stack/nova-aggregate-mirror/devstack/smoke']
+PHASES = ['stack pre-install', 'stack install', 'stack post-config',
+          'stack extra', 'stack test-config']
+UNIT = 'devstack@aggregate-mirror.service'
+
+
+@testtools.skipUnless(
+    DEVSTACK_DIR, 'DEVSTACK_DIR does not name a checkout of devstack')
+class PluginTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.sandbox = self.useFixture(sandbox.Sandbox(DEVSTACK_DIR))
+
+    def play(self, script='stack', localrc='', expected=0):
+        played = self.sandbox.play(script, localrc)
+        self.assertEqual(expected, played.returncode, played.output)
+        return played
+
+    def drop_in(self):
+        """What nova-api and the agent read."""
+        parser = configparser.RawConfigParser()
+        parser.read(self.sandbox.drop_in)
+        return {section: dict(parser[section])
+                for section in parser.sections()}
+
+    def databases(self, played, phase):
+        """The SQL of a phase."""
+        return [command[-1] for command in played.phases[phase]
+                if command[0] == 'mysql']
+
+
+class TestStack(PluginTest):
+
+    def test_it_is_installed_where_nova_is(self):
+        """Nova-api could not load it from anywhere else."""
+        constraints = self.sandbox.dest / 'requirements/upper-constraints.txt'
+        for localrc, pip in (
+                ('', [f'{VENV}/bin/pip']),
+                ('USE_VENV=True', ['opt/stack/nova.venv/bin/pip'])):
+            played = self.play(localrc=localrc)
+            self.assertEqual(
+                [*pip, 'install', '-c', str(constraints), '-e',
+                 f'{self.sandbox.plugin}[agent]'],
+                played.phases['stack install'][-1])
+
+    def test_its_constraint_is_lifted(self):
+        """Else pip would refuse the checkout once the package is released."""
+        played = self.play()
+        self.assertEqual(
+            ['--', 'nova-aggregate-mirror'],
+            played.phases['stack install'][0][-2:])
+
+    def test_the_drop_in_says_all_that_differs_from_nova(self):
+        self.play()
+        self.assertEqual(
+            {'aggregate_mirror': {'sync_interval': '10',
+                                  'metrics_port': '9184'},
+             'aggregate_mirror_database': {
+                 'connection': 'mysql+pymysql://root:secret@127.0.0.1/'
+                 'nova_aggregate_mirror?charset=utf8&plugin=dbcounter'}},
+            self.drop_in())
+
+    def test_the_password_is_for_nobody_else(self):
+        self.play()
+        mode = stat.S_IMODE(self.sandbox.drop_in.stat().st_mode)
+        self.assertEqual(0o600, mode)
+
+    def test_the_journal_is_made_before_nova_api_starts(self):
+        """Nova-api is started right after this phase."""
+        played = self.play()
+        self.assertEqual(
+            ['DROP DATABASE IF EXISTS nova_aggregate_mirror;',
+             'CREATE DATABASE nova_aggregate_mirror CHARACTER SET utf8;'],
+            self.databases(played, 'stack post-config'))
+        self.assertEqual(MANAGE, played.phases['stack post-config'][-1])
+
+    def test_the_agent_is_a_service(self):
+        played = self.play()
+        systemctl = [command[1:] for command in played.phases['stack extra']
+                     if command[0] == 'systemctl']
+        self.assertEqual(
+            [['daemon-reload'], ['enable', UNIT], ['start', UNIT]], systemctl)
+        unit = configparser.RawConfigParser()
+        unit.optionxform = str
+        unit.read(self.sandbox.unit)
+        self.assertEqual(
+            f'{self.sandbox.path}/{VENV}/bin/nova-aggregate-mirror-agent',
+            unit['Service']['ExecStart'])
+        self.assertEqual('http://127.0.0.1:9184/healthz',
+                         played.phases['stack extra'][-1][-1])
+
+    def test_it_is_checked_when_all_is_up(self):
+        played = self.play(localrc=COMPUTE)
+        self.assertEqual([CHECK, SMOKE], played.phases['stack test-config'])
+
+    def test_nothing_is_smoked_without_a_compute_host(self):
+        self.assertEqual([CHECK], self.play().phases['stack test-config'])
+
+    def test_a_warning_of_the_check_is_no_failure(self):
+        self.sandbox.answer('nova-aggregate-mirror-status', 'exit 1')
+        played = self.play(localrc=COMPUTE)
+        self.assertEqual([CHECK, SMOKE], played.phases['stack test-config'])
+
+    def test_a_second_stack_does_the_same(self):
+        """Nothing is left of the first one that the second would trip on."""
+        first = self.play(localrc=COMPUTE)
+        files = self.sandbox.files()
+        second = self.play(localrc=COMPUTE)
+        self.assertEqual({phase: first.phases[phase] for phase in PHASES},
+                         {phase: second.phases[phase] for phase in PHASES})
+        mine = [name for name in files if 'aggregate-mirror' in name]
+        self.assertEqual(2, len(mine))
+        for name in mine:
+            self.assertEqual(files[name], self.sandbox.files()[name])
+
+    def test_what_a_local_conf_says_is_done(self):
+        self.sandbox.answer('smoke', 'exit 1')
+        played = self.play(localrc='\n'.join((
+            COMPUTE, 'AGGREGATE_MIRROR_DB=journal',
+            'AGGREGATE_MIRROR_SYNC_INTERVAL=3',
+            'AGGREGATE_MIRROR_METRICS_PORT=9999',
+            'AGGREGATE_MIRROR_SMOKE=False')))
+        options = self.drop_in()
+        self.assertEqual({'sync_interval': '3', 'metrics_port': '9999'},
+                         options['aggregate_mirror'])
+        self.assertIn('/journal?',
+                      options['aggregate_mirror_database']['connection'])
+        self.assertIn('CREATE DATABASE journal CHARACTER SET utf8;',
+                      self.databases(played, 'stack post-config'))
+        self.assertEqual('http://127.0.0.1:9999/healthz',
+                         played.phases['stack extra'][-1][-1])
+
+    def test_the_smoke_test_asks_the_agent_that_was_started(self):
+        self.sandbox.answer(
+            'smoke', 'test $AGGREGATE_MIRROR_AGENT = http://127.0.0.1:9999')
+        self.play(localrc=COMPUTE + '\nAGGREGATE_MIRROR_METRICS_PORT=9999')
+
+    def test_another_controller_keeps_the_journal(self):
+        """Its database is where nova's are, and is made there."""
+        played = self.play(
+            localrc='disable_service mysql\nDATABASE_TYPE=mysql\n'
+            'DATABASE_HOST=192.0.2.2\nDATABASE_USER=root')
+        self.assertEqual([MANAGE], played.phases['stack post-config'])
+        self.assertIn('@192.0.2.2/', self.drop_in()[
+            'aggregate_mirror_database']['connection'])
+
+
+class TestFailure(PluginTest):
+    """What fails ends stack.sh, there and then, and says what it was."""
+
+    def fail(self, program, script, localrc=''):
+        self.sandbox.answer(program, script)
+        return self.play(localrc=localrc, expected=1)
+
+    def test_failing_db_sync(self):
+        played = self.fail('nova-aggregate-mirror-manage', 'exit 255')
+        self.assertIn('the journal\'s tables could not be made', played.output)
+        self.assertNotIn('stack extra', played.phases)
+
+    def test_agent_that_does_not_start(self):
+        played = self.fail(
+            'curl', 'if [[ ${!#} == */healthz ]]; then echo 503; exec '
+            '/bin/sleep 1; fi; echo 200', 'SERVICE_TIMEOUT=2')
+        self.assertIn('nova-aggregate-mirror-agent did not start',
+                      played.output)
+        self.assertNotIn('stack test-config', played.phases)
+
+    def test_failing_upgrade_check(self):
+        played = self.fail('nova-aggregate-mirror-status', 'exit 2', COMPUTE)
+        self.assertIn('upgrade check returned 2', played.output)
+        self.assertEqual([CHECK], played.phases['stack test-config'])
+
+    def test_failing_smoke_test(self):
+        played = self.fail('smoke', 'exit 1', COMPUTE)
+        self.assertIn('the smoke test of nova-aggregate-mirror failed',
+                      played.output)
+
+
+class TestAbsent(PluginTest):
+    """Where it is not wanted, nothing is run, written or installed."""
+
+    def check_absent(self, localrc):
+        for script in ('stack', 'unstack', 'clean'):
+            played = self.play(script, localrc)
+            self.assertEqual(
+                [], [phase for phase in played.phases
+                     if phase and played.phases[phase]])
+            self.assertFalse(self.sandbox.drop_in.exists())
+            self.assertFalse(self.sandbox.unit.exists())
+
+    def test_service_disabled(self):
+        self.check_absent('disable_service aggregate-mirror')
+
+    def test_host_without_nova_api(self):
+        self.check_absent('disable_service n-api')
+
+
+class TestUnstack(PluginTest):
+
+    def test_the_agent_is_stopped(self):
+        self.play()
+        for _twice in range(2):
+            played = self.play('unstack')
+            self.assertEqual(
+                [['systemctl', 'is-enabled', UNIT],
+                 ['systemctl', 'stop', UNIT],
+                 ['systemctl', 'disable', UNIT]], played.phases['unstack'])
+
+    def test_clean_leaves_nova_without_the_package(self):
+        """An entry point without its module would stop nova-api."""
+        for localrc, pip in (
+                ('', f'{VENV}/bin/pip'),
+                ('USE_VENV=True', 'opt/stack/nova.venv/bin/pip')):
+            self.play(localrc=localrc)
+            for _twice in range(2):
+                played = self.play('clean', localrc)
+                self.assertEqual(
+                    [[pip, 'uninstall', '-y', 'nova-aggregate-mirror']],
+                    played.phases['clean'])
+                self.assertFalse(self.sandbox.drop_in.exists())
