@@ -144,7 +144,8 @@ class Sandbox(fixtures.Fixture):
             if path.is_file():
                 # Not those that go on from a variable.
                 path.write_text(re.sub(
-                    r'(?<![\w.}/])(?=/(etc|usr/local/bin|var/run|bin/systemctl)\b)',
+                    r'(?<![\w.}/])'
+                    r'(?=/(etc|usr/local/bin|var/run|bin/systemctl)\b)',
                     str(self.path), path.read_text()))
 
     def _copy_plugin(self) -> None:

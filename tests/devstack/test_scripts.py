@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every shell script of this repository is well-formed."""
+
+import pathlib
+import subprocess
+import sys
+
+import testtools
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+FOLDERS = ('.ci', 'devstack', 'tests', 'tools')
+# As DevStack itself is checked: lines may be long there.
+BASHATE = ('-i', 'E006', '-e', 'E005,E042')
+# What a script sources, and the variables that it shares with it, are not
+# here but in DevStack.
+ELSEWHERE = 'SC1090,SC1091,SC2034,SC2153,SC2154'
+
+
+def scripts() -> list[str]:
+    """Paths of the files that bash reads."""
+    found = []
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob('*'):
+            if path.is_file() and path.suffix != '.pyc':
+                with path.open('rb') as file:
+                    first = file.readline()
+                if first.startswith(b'#!') and first.endswith(b'bash\n'):
+                    found.append(str(path))
+    return sorted(found)
+
+
+class TestScripts(testtools.TestCase):
+
+    def check(self, *command):
+        self.assertGreater(len(scripts()), 5)
+        done = subprocess.run(
+            [*command, *scripts()], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(0, done.returncode, done.stdout)
+
+    def tool(self, name):
+        """A program of this Python environment."""
+        return str(pathlib.Path(sys.executable).with_name(name))
+
+    def test_bash_can_read_them(self):
+        for script in scripts():
+            done = subprocess.run(['bash', '-n', script], text=True,
+                                  stderr=subprocess.PIPE)
+            self.assertEqual((0, ''), (done.returncode, done.stderr))
+
+    def test_bashate(self):
+        self.check(self.tool('bashate'), *BASHATE)
+
+    def test_shellcheck(self):
+        self.check(self.tool('shellcheck'), '--exclude', ELSEWHERE)
