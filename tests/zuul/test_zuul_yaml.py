@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zuul can read .zuul.yaml, and what that names is there."""
+
+import configparser
+import pathlib
+import re
+
+import testtools
+import voluptuous
+from zuul import configloader
+from zuul import model
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+PARSERS = {'job': configloader.JobParser,
+           'project': configloader.ProjectParser}
+OURS = 'nova-aggregate-mirror-'
+
+
+def read(text):
+    """The items of a configuration: each its kind and what is said of it."""
+    context = model.SourceContext(
+        'opendev.org/openstack/nova-aggregate-mirror',
+        'openstack/nova-aggregate-mirror', 'opendev', 'master', '.zuul.yaml')
+    return [next(iter(item.items()))
+            for item in configloader.safe_load_yaml(text, context)]
+
+
+def pipelines(project):
+    """Name of a pipeline to the names of its jobs."""
+    return {name: [job if isinstance(job, str) else next(iter(job))
+                   for job in pipeline['jobs']]
+            for name, pipeline in project.items() if name in ('check', 'gate')}
+
+
+class TestZuulYaml(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.items = read((ROOT / '.zuul.yaml').read_text())
+        self.jobs = {said['name']: said for kind, said in self.items
+                     if kind == 'job'}
+        self.project, = [said for kind, said in self.items
+                         if kind == 'project']
+
+    def test_every_item_fits_the_schema_of_zuul(self):
+        for kind, said in self.items:
+            PARSERS[kind](None).schema(said)
+
+    def test_the_schema_refuses_what_zuul_does_not_know(self):
+        (_kind, said), = read('- job: {name: x, required-project: [y]}')
+        self.assertRaises(voluptuous.MultipleInvalid,
+                          configloader.JobParser(None).schema, said)
+
+    def test_every_job_of_ours_runs_before_a_change_lands(self):
+        used = [job for job in pipelines(self.project)['check']
+                if job.startswith(OURS)]
+        self.assertEqual(sorted(self.jobs), sorted(used))
+
+    def test_what_gates_a_change_was_checked_before(self):
+        found = pipelines(self.project)
+        voting = [job for job in found['check']
+                  if self.jobs.get(job, {}).get('voting', True)]
+        self.assertEqual(voting, found['gate'])
+
+    def test_every_environment_of_tox_exists(self):
+        tox = configparser.RawConfigParser()
+        tox.read(ROOT / 'tox.ini')
+        for name, said in self.jobs.items():
+            if said['parent'] == 'openstack-tox':
+                self.assertIn('testenv:' + said['vars']['tox_envlist'], tox,
+                              name)
+
+    def test_jobs_with_devstack_enable_the_plugin(self):
+        settings = (ROOT / 'devstack' / 'settings').read_text()
+        name, = re.findall('^define_plugin (.*)$', settings, re.M)
+        found = [said['vars']['devstack_plugins']
+                 for said in self.jobs.values()
+                 if 'devstack_plugins' in said['vars']]
+        self.assertEqual(2, len(found))
+        for plugins in found:
+            self.assertEqual([name], list(plugins))
