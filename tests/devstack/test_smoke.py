@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smoke test itself, on a real cloud: does it notice what is wrong?
+
+It needs what tools/demo installs. See the contributor's page for the command.
+"""
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import unittest
+
+SMOKE = (pathlib.Path(__file__).parent.parent.parent / 'devstack' / 'smoke')
+MISSING = [name for name in (
+    'keystone', 'nova', 'nova_aggregate_mirror', 'openstackclient',
+    'osc_placement', 'placement', 'waitress')
+    if importlib.util.find_spec(name) is None]
+
+
+@unittest.skipIf(MISSING, 'no cloud without ' + ', '.join(MISSING))
+class TestSmoke(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        from tests.cloud import cloud
+        self.cloud = self.enterContext(cloud.Cloud(
+            nova_options={'aggregate_mirror': {'sync_interval': '1'}}))
+        # The first by name has three nodes.
+        self.cloud.seed_hosts(['cmp-2'])
+        self.cloud.seed_hosts(['cmp-1'], nodes_per_host=3)
+
+    def smoke(self, patience):
+        """Exit status and output."""
+        agent = 'http://127.0.0.1:%d' % self.cloud.config.metrics_port
+        programs = pathlib.Path(sys.executable).parent
+        done = subprocess.run(
+            [SMOKE], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={
+                **self.cloud.environment(), 'AGGREGATE_MIRROR_AGENT': agent,
+                'AGGREGATE_MIRROR_PATIENCE': str(patience),
+                'PATH': '%s:/usr/bin:/bin' % programs})
+        return done.returncode, done.stdout
+
+    def check_nothing_is_left(self):
+        found = self.cloud.nova().get('/os-aggregates').json()
+        self.assertEqual([], found['aggregates'])
+
+    def test_it_passes_where_all_is_well(self):
+        self.cloud.start_agent()
+        status, output = self.smoke(patience=60)
+        self.assertEqual(0, status, output)
+        self.assertTrue(output.endswith('\nPASSED\n'), output)
+        self.check_nothing_is_left()
+
+    def test_it_fails_where_no_agent_repairs(self):
+        """Nova itself mirrors what is asked of it when all goes well."""
+        status, output = self.smoke(patience=5)
+        self.assertEqual(1, status, output)
+        self.assertIn('FAILED: members are ', output)
+        self.check_nothing_is_left()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The alert rules, and whether Prometheus does with them what they are for."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+from prometheus_client import exposition
+import testtools
+import yaml
+
+from nova_aggregate_mirror import metrics
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
+CASES = pathlib.Path(__file__).with_name('alerts.yaml')
+PROMTOOL = shutil.which('promtool')
+
+
+def alerts():
+    """Every rule of the file."""
+    return [rule for group in yaml.safe_load(RULES.read_text())['groups']
+            for rule in group['rules']]
+
+
+class TestAlerts(testtools.TestCase):
+
+    def test_every_figure_is_one_that_the_agent_shows(self):
+        """A rule about a figure that does not exist would never fire."""
+        figures = metrics.Metrics()
+        # A figure with a label is there once something was counted.
+        figures.journal(0, 0.0)
+        figures.synced('success', 0.0)
+        shown = exposition.generate_latest(figures.registry).decode()
+        names = {name for rule in alerts() for name in re.findall(
+            metrics.PREFIX + r'\w+(?:{[^}]*})?', rule['expr'])}
+        self.assertGreater(len(names), 4)
+        for name in sorted(names):
+            self.assertIn('\n%s ' % name, shown)
+
+    def test_every_alert_says_what_to_do(self):
+        for rule in alerts():
+            self.assertIn(rule['labels']['severity'], ('critical', 'warning'))
+            self.assertEqual({'summary', 'description'},
+                             set(rule['annotations']), rule['alert'])
+
+    def test_every_alert_is_seen_to_fire(self):
+        fired = {expected['alertname']
+                 for case in yaml.safe_load(CASES.read_text())['tests']
+                 for expected in case['alert_rule_test']
+                 if expected.get('exp_alerts')}
+        self.assertEqual({rule['alert'] for rule in alerts()}, fired)
+
+
+@testtools.skipUnless(PROMTOOL, 'promtool is not installed')
+class TestPromtool(testtools.TestCase):
+
+    def check(self, *arguments):
+        done = subprocess.run(
+            [PROMTOOL, *arguments], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(0, done.returncode, done.stdout)
+
+    def test_prometheus_reads_the_rules(self):
+        self.check('check', 'rules', RULES)
+
+    def test_alerts_fire_when_they_should_and_not_otherwise(self):
+        self.check('test', 'rules', CASES)

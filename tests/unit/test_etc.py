@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that operators copy: the unit and the drop-in."""
+
+import configparser
+import pathlib
+import re
+import shutil
+import subprocess
+
+import fixtures
+from oslo_config import cfg
+import testtools
+
+from nova_aggregate_mirror import conf
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+UNIT = ROOT / 'etc' / 'systemd' / 'nova-aggregate-mirror-agent.service'
+DROP_IN = ROOT / 'etc' / 'nova' / 'nova.conf.d' / 'aggregate-mirror.conf'
+ANALYZE = shutil.which('systemd-analyze')
+
+
+def read(path):
+    """Section to option to value, of a file in systemd's or oslo's format."""
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str
+    parser.read(path)
+    return parser
+
+
+class TestUnit(testtools.TestCase):
+
+    def test_it_starts_a_program_of_this_package(self):
+        programs = read(ROOT / 'setup.cfg')['entry_points']['console_scripts']
+        program = pathlib.Path(read(UNIT)['Service']['ExecStart']).name
+        self.assertIn(program, [line.partition(' =')[0]
+                                for line in programs.splitlines()])
+
+    def test_the_configuration_is_found_as_nova_api_finds_it(self):
+        """With --config-file, nova.conf would win over the drop-ins."""
+        self.assertNotIn(' ', read(UNIT)['Service']['ExecStart'])
+
+    @testtools.skipUnless(ANALYZE, 'systemd-analyze is not installed')
+    def test_systemd_understands_it(self):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        unit = directory / UNIT.name
+        # The program may not be on this machine, nor the user.
+        unit.write_text(re.sub(
+            '(?m)^(User|Group)=.*\n', '', re.sub(
+                '(?m)^ExecStart=.*', 'ExecStart=/bin/true',
+                UNIT.read_text())))
+        done = subprocess.run(
+            [ANALYZE, 'verify', '--man=no', unit], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        mine = [line for line in done.stdout.splitlines()
+                if UNIT.name in line]
+        self.assertEqual([], mine)
+
+
+class TestDropIn(testtools.TestCase):
+
+    def test_it_changes_nothing_as_it_is(self):
+        self.assertEqual(
+            {'aggregate_mirror': {}, 'aggregate_mirror_database': {}},
+            {section: dict(read(DROP_IN)[section])
+             for section in read(DROP_IN).sections()})
+
+    def test_every_line_of_it_can_be_used(self):
+        """Somebody will remove the number sign before each of them."""
+        path = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
+        path.write_text(re.sub('(?m)^#(?=[a-z_]+ = )', '',
+                               DROP_IN.read_text()))
+        options = cfg.ConfigOpts()
+        conf.register_opts(options)
+        options(['--config-file', str(path)], project='nova')
+        conf.check(options)
+        used = read(path)
+        for section in used.sections():
+            self.assertTrue(used[section])
+            for name in used[section]:
+                self.assertIn(name, options[section])
+                where = options.get_location(name, section).location
+                self.assertEqual(cfg.Locations.user, where)
+
+    def test_defaults_are_told_as_they_are(self):
+        text = DROP_IN.read_text()
+        for option in conf.OPTS:
+            said = re.search('(?m)^#%s = (.*)$' % option.name, text)
+            if said and option.name != 'missing_credentials':
+                self.assertEqual(str(option.default), said[1])
