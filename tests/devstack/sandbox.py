@@ -18,13 +18,13 @@ PATIENCE = 120
 # What the functions of DevStack may run for real: it works on files.
 TOOLS = (
     'awk', 'basename', 'bash', 'cat', 'chmod', 'cp', 'cut', 'date', 'dirname',
-    'env', 'grep', 'head', 'hostname', 'id', 'install', 'kill', 'ls', 'mkdir',
+    'env', 'grep', 'head', 'hostname', 'install', 'kill', 'ls', 'mkdir',
     'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed', 'seq', 'sort',
     'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc', 'which', 'whoami',
     'xargs')
 # What would change a machine. Any other program is not found.
 PROGRAMS = (
-    'a2dissite', 'a2ensite', 'curl', 'ip', 'iptables', 'iscsi-iname',
+    'a2dissite', 'a2ensite', 'curl', 'id', 'ip', 'iptables', 'iscsi-iname',
     'iscsiadm', 'lsb_release', 'mount', 'mysql', 'nvme', 'sleep', 'sysctl',
     'systemctl', 'systemd-tmpfiles', 'uwsgi', 'virsh')
 # What pip puts where nova is.
@@ -33,6 +33,7 @@ INSTALLED = (
     'nova-aggregate-mirror-status', 'nova-manage', 'pip')
 ANSWERS = {
     'curl': 'echo 200',
+    'id': 'echo stack',
     'lsb_release': 'case $1 in -i) echo Ubuntu;; -r) echo 24.04;; '
                    '-c) echo noble;; esac',
 }
@@ -60,9 +61,6 @@ class Played:
     phases: dict[str, list[list[str]]]
     """Phase of the plugin to the commands that it ran, with their arguments;
     '' for those of DevStack itself."""
-
-    def programs(self, phase: str) -> list[str]:
-        return [command[0] for command in self.phases[phase]]
 
 
 class Sandbox(fixtures.Fixture):
@@ -117,14 +115,20 @@ class Sandbox(fixtures.Fixture):
         :param script: ``stack``, ``unstack`` or ``clean``
         :param localrc: more lines for it
         """
+        return self.run([HERE / 'phases.sh', script], localrc)
+
+    def run(self, command: list, localrc: str = '', **variables: str
+            ) -> Played:
+        """Run a script of bash in the sandbox."""
         top, commands = self.path / 'devstack', self.path / 'commands'
         (top / 'localrc').write_text(
             LOCALRC % {'dest': self.dest, 'more': localrc})
         commands.write_text('')
         done = subprocess.run(
-            ['bash', HERE / 'phases.sh', script], cwd=top,
-            env={'PATH': str(self.path / 'bin'), 'SANDBOX': str(self.path),
-                 'TOP_DIR': str(top), 'HOME': str(self.path / 'home')},
+            ['bash', *command], cwd=top, env={
+                'PATH': str(self.path / 'bin'), 'SANDBOX': str(self.path),
+                'TOP_DIR': str(top), 'HOME': str(self.path / 'home'),
+                **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
         return Played(done.returncode, done.stdout,
