@@ -51,9 +51,12 @@ class TestStack(PluginTest):
     def test_it_is_installed_where_nova_is(self):
         """Nova-api could not load it from anywhere else."""
         constraints = self.sandbox.dest / 'requirements/upper-constraints.txt'
+        self.sandbox.record(self.sandbox.path / 'bin', 'python3.99')
         for localrc, pip in (
                 ('', [f'{VENV}/bin/pip']),
-                ('USE_VENV=True', ['opt/stack/nova.venv/bin/pip'])):
+                ('USE_VENV=True', ['opt/stack/nova.venv/bin/pip']),
+                ('GLOBAL_VENV=False\nPYTHON3_VERSION=3.99',
+                 ['python3.99', '-m', 'pip'])):
             played = self.play(localrc=localrc)
             self.assertEqual(
                 [*pip, 'install', '-c', str(constraints), '-e',
