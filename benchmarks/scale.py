@@ -131,8 +131,8 @@ def run(options: argparse.Namespace) -> bool:
         HEADER, rows)]
     if options.real:
         real, _missed = sync.run(sync.parse([
-            '--hosts', str(options.real), '--ours-only', '--agent-pass',
-            '--memberships', str(options.memberships)]))
+            '--hosts', str(options.real), '--pairs', '1', '--ours-only',
+            '--agent-pass', '--memberships', str(options.memberships)]))
         tables.append(real)
     program.publish(options, *tables)
     return growing(costs)
