@@ -166,15 +166,28 @@ class Sync:
             result = self._reconciler.sync(
                 request=mirror_reconciler.Request(
                     options.max_removed_share if options.prune else None))
+            if result.not_compared:
+                raise result.not_compared
+        except exceptions.Stopped:
+            return None
         except exceptions.MirrorError as exc:
             # Told below: oslo.log would tell it twice while it is handled.
-            trouble = 'nothing could be compared: %s' % exc
+            result, trouble = None, 'nothing could be compared: %s' % exc
+        if self._left(result):
+            return None
         if result is None:
             self._say(trouble)
             self._figures.synced('failure', self._now() - start)
         else:
             self._tell(result, self._now() - start)
         return result
+
+    @staticmethod
+    def _left(result: mirror_reconciler.Sync | None) -> bool:
+        """Whether this process was told to end in the midst of it."""
+        return result is not None and any(
+            isinstance(exc, exceptions.Stopped)
+            for exc in result.outcome.unfinished.values())
 
     def _tell(self, result: mirror_reconciler.Sync, seconds: float) -> None:
         outcome = result.outcome
@@ -183,8 +196,7 @@ class Sync:
             LOG.info('Full sync: %d associations added, %d removed in %.1f '
                      'seconds', added, removed, seconds)
         troubles = ['%s: %s' % failed
-                    for failed in sorted(outcome.failed.items())
-                    if not isinstance(failed[1], exceptions.Stopped)]
+                    for failed in sorted(outcome.failed.items())]
         if result.refused:
             LOG.error('Full sync: nothing was removed: %s. If that is right, '
                       'raise [aggregate_mirror] max_removed_share for a '

@@ -59,6 +59,8 @@ class Mode:
     """Otherwise only say what would change."""
     only: frozenset[str] = frozenset()
     """Aggregates that may be touched; none of them means all."""
+    whole: bool = True
+    """All nodes of a host, and not only those that are given."""
 
 
 @dataclasses.dataclass
@@ -120,8 +122,8 @@ def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
             # What is an aggregate now can be mirrored without the ledger.
             unsure.append(exc)
         owned = known | frozenset(truth.aggregates)
-        return _plan(states, truth, owned, mode, outcome), truth.nodes_of(
-            names)
+        return (_plan(states, truth, owned, mode, outcome),
+                truth.nodes_of(names) if mode.whole else frozenset())
 
     error: exceptions.MirrorError | None = None
     try:
@@ -129,9 +131,12 @@ def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
     except exceptions.MirrorError as exc:
         error = exc
     for one in dirty:
-        _judge(one, truth, error, outcome)
+        _judge(one, truth, error, mode, outcome)
         for exc in unsure:
+            # Whether what was left is foreign, nobody could say.
             outcome.unfinished.setdefault(one, exc)
+            outcome.failed.setdefault(one.host, exc)
+            outcome.kept.clear()
     return outcome
 
 
@@ -260,14 +265,17 @@ def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
 
 
 def _judge(dirty: Dirty, truth: mirror_source.Nova | None,
-           error: exceptions.MirrorError | None, outcome: Outcome) -> None:
+           error: exceptions.MirrorError | None, mode: Mode,
+           outcome: Outcome) -> None:
     """Whether everything that was asked for one host is known to be right."""
     if truth is None:
         reason = error or exceptions.NovaUnavailable('nova was not read')
         outcome.failed[dirty.host] = reason
         outcome.unfinished[dirty] = reason
         return
-    nodes = dirty.nodes | truth.nodes_of({dirty.host})
+    nodes = dirty.nodes
+    if mode.whole:
+        nodes |= truth.nodes_of({dirty.host})
     outcome.pending.update(
         (node, truth.nodes[node]) for node in nodes & outcome.missing
         if truth.wanted(node))

@@ -146,7 +146,16 @@ class Adapter(session.TCPKeepAliveAdapter):
     Mount it for ``http://`` and ``https://``. A shorter timeout of the
     caller is kept. Raises what requests raises: ``Timeout``, or a
     ``ConnectionError`` around a timeout when the body is cut.
+
+    :param auth_url: keystone's, where one refusal would never end. When the
+        discovery that precedes a token is answered with 401, keystoneauth
+        asks again with a token, and waits for ever for the lock that it holds
+        to fetch one. With 403 it goes on without discovery.
     """
+
+    def __init__(self, *args: Any, auth_url: str = '', **kwargs: Any) -> None:
+        self._auth_url = auth_url.rstrip('/')
+        super().__init__(*args, **kwargs)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
@@ -183,22 +192,10 @@ class Adapter(session.TCPKeepAliveAdapter):
             raise requests.exceptions.ConnectTimeout(
                 exc, request=request) from exc
         with _noted(requests.exceptions.Timeout):
-            return super().send(
+            response = super().send(
                 request, stream=stream, timeout=bounds, **kwargs)
-
-
-class KeystoneAdapter(Adapter):
-    """The same for auth_url, where one refusal would never end.
-
-    When the discovery that precedes a token is answered with 401,
-    keystoneauth asks again with a token, and waits for ever for the lock
-    that it holds to fetch one. With 403 it goes on without discovery.
-    """
-
-    def send(self, request: requests.PreparedRequest, *args: Any,
-             **kwargs: Any) -> requests.Response:
-        response = super().send(request, *args, **kwargs)
-        if response.status_code == 401 and request.method == 'GET':
+        if (response.status_code == 401 and request.method == 'GET'
+                and request.url.rstrip('/') == self._auth_url):
             response.status_code = 403
         return response
 

@@ -61,7 +61,7 @@ class Lines:
     def advance(self) -> None:
         # Unlike an addition, this is one step for all threads.
         done = next(self._numbers)
-        if self._now() - self._said >= INTERVAL:
+        if self._count and self._now() - self._said >= INTERVAL:
             self._say('%d of %d providers are done' % (done, self._count))
 
     def _say(self, text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import dataclasses
 import math
 
-from nova_aggregate_mirror import converge
+from nova_aggregate_mirror import converge as mirror_converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import plan
@@ -41,14 +41,16 @@ class Request:
     """Only these, by name or UUID; none of them means all."""
 
     def covers(self, dirty: mirror_journal.Dirty,
-               aggregates: Collection[str]) -> bool:
+               aggregates: Collection[str], nodes: Mapping[str, str]) -> bool:
         """Whether the request is about all that a journal row is about.
 
         :param aggregates: the UUIDs of those of the request
+        :param nodes: compute nodes of the row, to the hosts they are on now
         """
         if dirty.host:
-            return not aggregates and (
-                not self.hosts or dirty.host in self.hosts)
+            return not aggregates and (not self.hosts or self.hosts.issuperset(
+                {dirty.host, *(nodes[node] for node in dirty.nodes
+                               if node in nodes)}))
         return not self.hosts and (
             not aggregates or dirty.aggregate_uuid in aggregates)
 
@@ -57,7 +59,7 @@ class Request:
 class Sync:
     """What a full sync saw and did, or would do."""
 
-    outcome: converge.Outcome
+    outcome: mirror_converge.Outcome
     nova: mirror_source.Nova
     """As it was compared, with the members that were asked for."""
     drift: int
@@ -70,6 +72,8 @@ class Sync:
     are ours; they are left as they are."""
     refused: str = ''
     """Why nothing was removed although it should have been."""
+    not_compared: exceptions.MirrorError | None = None
+    """Why only the journal's rows were worked on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,14 +99,36 @@ class _Comparison:
 
     def narrowed(self, hosts: Collection[str]) -> mirror_source.Nova:
         """Nova, with those members only that were asked for."""
+        sure = (frozenset(self.nova.members)
+                | frozenset(self.nova.nodes.values())) - self.nova.hosts_down
         members = {host: aggregates for host, aggregates
                    in self.nova.members.items()
                    if (not hosts or host in hosts)
                    and (not self.only or aggregates & self.only)}
         return dataclasses.replace(
             self.nova, members=members,
+            # A cell that has none of these hosts is not their trouble.
+            cells_down={} if hosts and sure.issuperset(hosts)
+            else self.nova.cells_down,
             unmapped=self.nova.unmapped & frozenset(members),
             hosts_down=self.nova.hosts_down & frozenset(members))
+
+    def after(self, changes: Iterable[plan.Change]) -> '_Comparison':
+        """As placement would be found when these had been made."""
+        current = dict(self.current)
+        for change in changes:
+            if change.provider in current:
+                current[change.provider] = change.apply(
+                    current[change.provider])
+        return dataclasses.replace(self, current=current)
+
+    def dirty(self, nodes: Iterable[str]) -> list[mirror_journal.Dirty]:
+        """These compute nodes, by their hosts."""
+        by_host: dict[str, set[str]] = {}
+        for node in nodes:
+            by_host.setdefault(self.nova.nodes[node], set()).add(node)
+        return [mirror_journal.Dirty(host=host, nodes=frozenset(nodes))
+                for host, nodes in by_host.items()]
 
     def strangers(self) -> Mapping[str, frozenset[str]]:
         return {provider: aggregates for provider, aggregates
@@ -137,18 +163,27 @@ class Reconciler:
         self._stopping = stopping
         self._progress = progress
         self._each = workers.Workers(count, stopping).each
-        self._ends = converge.Ends(
+        self._ends = mirror_converge.Ends(
             journal, source, report, self._each, progress)
 
-    def _left(self, dirty: Collection[mirror_journal.Dirty]
-              ) -> converge.Outcome | None:
-        """What becomes of a batch that is not begun any more, if so."""
+    def _left(self, dirty: Collection[mirror_journal.Dirty],
+              away: exceptions.MirrorError | None = None
+              ) -> mirror_converge.Outcome | None:
+        """What becomes of a batch that is not begun any more, if so.
+
+        :param away: why no other one would come further
+        """
+        if away:
+            return mirror_converge.Outcome(
+                failed={one.host: away for one in dirty},
+                unfinished=dict.fromkeys(dirty, away))
         if not self._stopping():
             return None
-        return converge.Outcome(unfinished=dict.fromkeys(
+        return mirror_converge.Outcome(unfinished=dict.fromkeys(
             dirty, exceptions.Stopped('this process was told to end')))
 
-    def close(self, rows: Iterable[mirror_journal.Row]) -> converge.Outcome:
+    def close(self, rows: Iterable[mirror_journal.Row]
+              ) -> mirror_converge.Outcome:
         """Converge what these rows are about, and close those that are right.
 
         :param rows: rows that were closable, or the caller's own, before
@@ -156,12 +191,19 @@ class Reconciler:
         """
         rows = list(rows)
         outcome = self.converge((row.dirty for row in rows),
-                                converge.Mode(always=True))
-        self._journal.complete(row.id for row in rows
-                               if row.dirty not in outcome.unfinished)
+                                mirror_converge.Mode(always=True))
+        try:
+            self._journal.complete(row.id for row in rows
+                                   if row.dirty not in outcome.unfinished)
+        except exceptions.JournalUnavailable as exc:
+            # What was written to placement is to be told nevertheless.
+            outcome.failed['journal'] = exc
+            for row in rows:
+                outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
 
-    def drain(self, rows: Collection[mirror_journal.Row]) -> converge.Outcome:
+    def drain(self, rows: Collection[mirror_journal.Row]
+              ) -> mirror_converge.Outcome:
         """Converge what these rows are about; close those that may be closed.
 
         A row whose operation may still run is converged and kept.
@@ -173,29 +215,39 @@ class Reconciler:
         return outcome
 
     def _begin(self, rows: Collection[mirror_journal.Row], request: Request
-               ) -> converge.Outcome:
+               ) -> mirror_converge.Outcome:
         """What the journal knows, or what it would change."""
         self._progress.step('Journal: %d operations to mirror' % len(rows))
+        if rows:
+            self._check_placement(
+                self._report.providers(), self._source.read_all())
         if request.write:
             return self.drain(rows)
         return self.converge((row.dirty for row in rows),
-                             converge.Mode(write=False))
+                             mirror_converge.Mode(write=False))
 
     def converge(self, dirty: Iterable[mirror_journal.Dirty],
-                 mode: converge.Mode = converge.Mode()) -> converge.Outcome:
+                 mode: mirror_converge.Mode = mirror_converge.Mode()
+                 ) -> mirror_converge.Outcome:
         """Make the providers of dirty hosts, and deleted aggregates, right."""
         # One host may have many rows, of which each names its own nodes.
         wanted = sorted(frozenset(dirty), key=lambda one: (
             one.host, one.aggregate_uuid, one.request_id, sorted(one.nodes)))
         hosts = [one for one in wanted if one.host]
-        outcome = converge.Outcome()
+        outcome = mirror_converge.Outcome()
+        away: exceptions.MirrorError | None = None
         for start in range(0, len(hosts), BATCH):
             batch = hosts[start:start + BATCH]
-            outcome.add(self._left(batch) or converge.hosts(
-                self._ends, batch, mode))
+            done = self._left(batch, away) or mirror_converge.hosts(
+                self._ends, batch, mode)
+            if not done.done:
+                away = away or next(
+                    (exc for exc in done.failed.values()
+                     if isinstance(exc, mirror_converge.AWAY)), None)
+            outcome.add(done)
         for one in wanted:
             if one.aggregate_uuid:
-                outcome.add(self._left([one]) or converge.deleted(
+                outcome.add(self._left([one]) or mirror_converge.deleted(
                     self._ends, one, mode))
         return outcome
 
@@ -211,15 +263,24 @@ class Reconciler:
         6. the ledger: which UUIDs placement is empty of
 
         :param rows: of the journal, to drain first
-        :raises MirrorError: when placement, nova or the journal cannot be
-            read at all; nothing was changed then except by step 1
+        :raises MirrorError: when it could not begin; nothing was changed
         """
         ledger = self._journal.ledger()
         aggregates = self._source.aggregates()
         only = _resolve(request.aggregates, aggregates, ledger)
-        outcome = self._begin([row for row in rows
-                               if request.covers(row.dirty, only)], request)
-        seen = self._compare(frozenset(aggregates), ledger, only, request)
+        outcome = self._begin(self._covered(rows, request, only), request)
+        try:
+            seen = self._compare(frozenset(aggregates), ledger, only, request)
+        except exceptions.MirrorError as exc:
+            return Sync(outcome, mirror_source.Nova({}, {}, {}), drift=0,
+                        not_compared=exc)
+        if not request.write:
+            seen = seen.after(outcome.changes)
+        return self._repair(seen, request, outcome)
+
+    def _repair(self, seen: _Comparison, request: Request,
+                outcome: mirror_converge.Outcome) -> Sync:
+        """Converge the providers that differ."""
         changes = seen.changes(request.hosts)
         refused, prune = '', request.max_removed_share is not None
         if request.max_removed_share not in (None, WHATEVER):
@@ -227,20 +288,26 @@ class Reconciler:
                 changes, seen.current, seen.nova.desired(), seen.owned,
                 request.max_removed_share)
             prune = not refused
-        hosts = {seen.nova.nodes[change.provider]
-                 for change in changes if change.add or prune}
+        nodes = [change.provider for change in changes if change.add or prune]
         self._progress.step('Nova has %d compute nodes in %d aggregates; %d '
-                            'hosts differ' % (len(seen.nova.nodes), len(
-                                seen.nova.aggregates), len(hosts)))
-        self._progress.expect(len(seen.nova.nodes_of(hosts)))
-        outcome.add(self.converge(
-            (mirror_journal.Dirty(host=host) for host in hosts),
-            converge.Mode(prune=prune, write=request.write, only=only)))
+                            'of them differ' % (len(seen.nova.nodes), len(
+                                seen.nova.aggregates), len(nodes)))
+        self._progress.expect(len(nodes))
+        repaired = self.converge(seen.dirty(nodes), mirror_converge.Mode(
+            prune=prune, write=request.write, only=seen.only, whole=False))
+        for provider in repaired.done:
+            # The journal's row failed there, and it is right now.
+            outcome.failed.pop(provider, None)
+        outcome.add(repaired)
         nova = seen.narrowed(request.hosts)
         outcome.pending |= {node: nova.nodes[node] for node
                             in plan.pending(nova.desired(), seen.current)}
         if request.write:
-            self._journal.emptied(*seen.emptied())
+            try:
+                self._journal.emptied(*seen.emptied())
+            except exceptions.JournalUnavailable as exc:
+                # The next sync sees it, too.
+                outcome.failed['journal'] = exc
         return Sync(
             outcome, nova, refused=refused,
             strangers={} if request.hosts else seen.strangers(),
@@ -249,6 +316,29 @@ class Reconciler:
             stale=() if prune else tuple(
                 dataclasses.replace(change, add=())
                 for change in changes if change.remove))
+
+    def _covered(self, rows: Iterable[mirror_journal.Row], request: Request,
+                 only: frozenset[str]) -> list[mirror_journal.Row]:
+        """Those rows that the request is wholly about."""
+        rows = list(rows)
+        nodes: Mapping[str, str] = {}
+        if rows and request.hosts:
+            nodes = self._source.read((), {
+                node for row in rows for node in row.dirty.nodes}).nodes
+        return [row for row in rows
+                if request.covers(row.dirty, only, nodes)]
+
+    def _check_placement(self, providers: Collection[str],
+                         nova: mirror_source.Nova) -> None:
+        """Nothing of it would be found there, and nothing be kept.
+
+        :raises WrongPlacement: placement has no compute node of nova's
+        """
+        if nova.nodes and not nova.nodes.keys() & providers:
+            raise exceptions.WrongPlacement(
+                'placement has %d resource providers, and none of them is one '
+                'of nova\'s %d compute nodes; is this the right placement? %s'
+                % (len(providers), len(nova.nodes), self._report.endpoint()))
 
     def _compare(self, aggregates: frozenset[str], ledger: frozenset[str],
                  only: frozenset[str], request: Request) -> _Comparison:
@@ -260,11 +350,7 @@ class Reconciler:
         self._progress.step(
             'Reading nova; placement has %d providers' % len(current))
         nova = self._source.read_all()
-        if nova.nodes and not nova.nodes.keys() & current.keys():
-            raise exceptions.WrongPlacement(
-                'placement has %d resource providers, and none of them is one '
-                'of nova\'s %d compute nodes; is this the right placement? %s'
-                % (len(current), len(nova.nodes), self._report.endpoint()))
+        self._check_placement(current.keys(), nova)
         known = frozenset(nova.members) | frozenset(nova.nodes.values())
         unknown = sorted(request.hosts - known)
         if unknown and not nova.cells_down:

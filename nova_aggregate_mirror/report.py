@@ -285,10 +285,8 @@ def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
     transport = _Transport()
     for scheme in list(transport.adapters):
         transport.mount(scheme, deadline.Adapter(
-            pool_maxsize=_KEPT_CONNECTIONS, **tls))
-    auth_url = getattr(auth, 'auth_url', None)
-    if auth_url:
-        transport.mount(auth_url, deadline.KeystoneAdapter(**tls))
+            pool_maxsize=_KEPT_CONNECTIONS,
+            auth_url=getattr(auth, 'auth_url', None) or '', **tls))
     session = loading.load_session_from_conf_options(
         conf, _GROUP, session=transport, auth=auth,
         # The list of timings would grow for as long as the process lives.

@@ -44,10 +44,18 @@ class Workers:
 
         :raises Stopped: when it was told to end before the last one
         """
+        failures: list[Exception] = []
+
         def one(item: Item) -> Result:
+            if failures:
+                raise failures[0]
             if self._stopping():
                 raise exceptions.Stopped('this process was told to end')
-            return call(item)
+            try:
+                return call(item)
+            except exceptions.MirrorError as exc:
+                failures.append(exc)
+                raise
 
         items = list(items)
         if min(self._count, len(items)) < 2:

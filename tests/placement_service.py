@@ -98,16 +98,18 @@ class PlacementService(fixtures.Fixture):
 
     def fail_with(self, status: int,
                   methods: tuple[str, ...] = EVERY_METHOD,
-                  provider: str = '') -> None:
+                  provider: str = '', query: str = '') -> None:
         """Answer with a status and a page of HTML.
 
         :param provider: UUID of the only provider that is concerned
+        :param query: what the query of every request concerned has in it
         """
         page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
 
         def app(environ: dict[str, Any], start: Callable[..., Any]
                 ) -> Iterable[bytes]:
-            broken = provider in environ['PATH_INFO']
+            broken = (provider in environ['PATH_INFO']
+                      and query in environ['QUERY_STRING'])
             return (page if broken else self._run)(environ, start)
 
         self._break(app, methods)

@@ -3,6 +3,8 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import io
+import os
 import sys
 import warnings
 
@@ -16,6 +18,8 @@ from nova_aggregate_mirror import exceptions
 
 COULD_NOT_RUN = 255
 INTERRUPTED = 130
+NOT_READ_TO_THE_END = 141
+"""What a shell says of a program that SIGPIPE has ended."""
 
 # Libraries of nova's may import eventlet, which says so on every terminal; an
 # operator who runs a command can do nothing about it.
@@ -42,8 +46,18 @@ def run(program: str, command: Callable[[], int]) -> int:
     :returns: the command's exit status, 255 when it could not run at all, 130
         when it was interrupted
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that the terminal cannot show is no reason to fail.
+            stream.reconfigure(errors='backslashreplace')
     try:
-        return command()
+        status = command()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read it has seen enough; nothing is to be said at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+        return NOT_READ_TO_THE_END
     except cfg.Error as exc:
         print('%s: the configuration cannot be used: %s' % (program, exc),
               file=sys.stderr)

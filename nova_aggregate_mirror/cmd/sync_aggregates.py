@@ -119,15 +119,20 @@ class Interruption:
 
     def _tell(self, number: int, _frame: object) -> None:
         if self._told.is_set():
-            print('Interrupted; what was done until then is complete, and of '
-                  'the requests on their way nobody knows: run the command '
-                  'again', file=sys.stderr, flush=True)
+            _shout('Interrupted; what was done until then is complete, and '
+                   'of the requests on their way nobody knows: run the '
+                   'command again')
             # Python would wait for the threads, and they for placement.
             os._exit(self.status)
         self.status = 128 + number
         self._told.set()
-        print('\nStopping when the requests in hand are answered; once more '
-              'to stop at once', file=sys.stderr, flush=True)
+        _shout('Stopping when the requests in hand are answered; once more '
+               'to stop at once')
+
+
+def _shout(text: str) -> None:
+    # A signal may come in the midst of a print, which bears no other one.
+    os.write(sys.__stderr__.fileno(), ('\n%s\n' % text).encode())
 
 
 def run(build: Build, journal: mirror_journal.Journal,
@@ -147,9 +152,7 @@ def run(build: Build, journal: mirror_journal.Journal,
             result = build(interruption.stopping, progress).sync(
                 journal.rows(), wanted)
     except exceptions.Stopped:
-        print('Interrupted before anything was compared; %s' % (
-            'what the journal knows may have been mirrored' if wanted.write
-            else 'nothing was written'), file=sys.stderr)
+        print('Interrupted before anything was done', file=sys.stderr)
         return interruption.status
     except (exceptions.NovaUnavailable, exceptions.JournalUnavailable,
             exceptions.UnknownName):

@@ -4,8 +4,10 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
+import itertools
 from typing import Any
 
+from oslo_utils import uuidutils
 import prettytable
 
 from nova_aggregate_mirror import exceptions
@@ -28,7 +30,12 @@ AGAIN = 'run this command again'
 
 COLUMNS = ('action', 'host', 'provider', 'aggregate', 'aggregate UUID')
 
+SAME = 10
+"""So many faults of one reason are told one by one."""
+
 Row = dict[str, str]
+Fault = tuple[int, str, str]
+"""Exit status, line, and the reason that others may share."""
 
 
 class Result:
@@ -42,7 +49,7 @@ class Result:
 
     def status(self) -> int:
         """The lowest exit status that applies."""
-        codes = [code for code, _line in self._faults]
+        codes = [code for code, _line, _reason in self._faults]
         if not self._asked.write and (self.added or self.removed or self.left):
             codes.append(DRIFT)
         return min(codes, default=OK)
@@ -66,6 +73,8 @@ class Result:
                        for subject, exc in sorted(outcome.failed.items())
                        if not isinstance(exc, exceptions.Stopped)],
             'refused': self._sync.refused or None,
+            'not_compared': str(self._sync.not_compared)
+            if self._sync.not_compared else None,
             'not_looked_at': self.remaining,
         }
 
@@ -94,6 +103,9 @@ class Result:
         if self.left and not self._sync.refused:
             lines.append('%d are left that nova does not have: --prune '
                          'removes them.' % len(self.left))
+        if isinstance(self._sync.not_compared, exceptions.Stopped):
+            lines.append('Interrupted before anything was compared: %s.'
+                         % AGAIN)
         if self.remaining:
             lines.append('%d hosts and deleted aggregates were not looked at '
                          'any more, and are as they were: %s.'
@@ -102,7 +114,16 @@ class Result:
 
     def faults(self) -> list[str]:
         """Everything that is not mirrored, and what to do about it."""
-        return [line for _code, line in self._faults]
+        lines: list[str] = []
+        for reason, faults in itertools.groupby(
+                self._faults, key=lambda fault: fault[2]):
+            same = [line for _code, line, _reason in faults]
+            lines += same
+            if reason and len(same) > SAME:
+                lines[-len(same) + SAME:] = [
+                    '... and %d more for the same reason; --format json lists '
+                    'all' % (len(same) - SAME)]
+        return lines
 
     @functools.cached_property
     def added(self) -> list[Row]:
@@ -138,16 +159,22 @@ class Result:
             if isinstance(exc, exceptions.Stopped)})
 
     @functools.cached_property
-    def _faults(self) -> list[tuple[int, str]]:
-        return sorted(self._find_faults())
-
-    def _find_faults(self) -> Iterator[tuple[int, str]]:
+    def _faults(self) -> list[Fault]:
+        faults = [(code, line, '') for code, line in self._find_faults()]
         outcome = self._sync.outcome
         for subject, exc in outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
-                yield (_status(exc, subject in outcome.unwritten),
-                       '%s is not mirrored: %s' % (self._subject(subject),
-                                                   exc))
+                faults.append((
+                    _status(exc, subject in outcome.unwritten),
+                    '%s is not mirrored: %s' % (self._subject(subject), exc),
+                    str(exc)))
+        return sorted(faults, key=lambda one: (one[0], one[2], one[1]))
+
+    def _find_faults(self) -> Iterator[tuple[int, str]]:
+        outcome, missed = self._sync.outcome, self._sync.not_compared
+        if missed and not isinstance(missed, exceptions.Stopped):
+            yield _status(missed, False), ('Nothing could be compared: %s'
+                                           % missed)
         for host in self._nova.unmapped:
             yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (
                 host, DISCOVER)
@@ -169,9 +196,11 @@ class Result:
         host = self._nova.nodes.get(subject)
         if host:
             return 'Host %s (provider %s)' % (host, subject)
-        if subject in self._nova.members:
-            return 'Host %s' % subject
-        return 'Provider %s' % subject
+        if subject == 'journal':
+            return 'The journal\'s own part'
+        if uuidutils.is_uuid_like(subject):
+            return 'Provider or aggregate %s' % subject
+        return 'Host %s' % subject
 
     def _rows(self, associations: Iterable[tuple[str, str]]) -> list[Row]:
         # One may be found by way of the journal and of the comparison.
@@ -187,7 +216,8 @@ def _status(exc: exceptions.MirrorError, unwritten: bool) -> int:
     if isinstance(exc, exceptions.CellUnavailable):
         return NO_NODE
     if isinstance(exc, (exceptions.NovaUnavailable,
-                        exceptions.JournalUnavailable)):
+                        exceptions.JournalUnavailable,
+                        exceptions.UnknownName)):
         return COULD_NOT_RUN
     return NOT_UPDATED if unwritten else NOT_READ
 

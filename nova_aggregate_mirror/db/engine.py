@@ -33,6 +33,7 @@ TIMEOUTS = {
     'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
     'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
     # Of a server that accepts bytes and does not answer libpq knows nothing.
+    'psycopg': {'connect_timeout': 1, 'tcp_user_timeout': 1000},
     'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
 
 
@@ -72,9 +73,12 @@ class Database:
         url = _parse(settings.connection)
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
-            self._engine = _sqlite_engine(url)
+            self._engine = self._patient = _sqlite_engine(url)
         else:
-            self._engine = _server_engine(url, settings)
+            self._engine = _server_engine(_bounded(
+                url, settings.connection_parameters), settings)
+            # An ALTER waits for whoever uses the table.
+            self._patient = _server_engine(url, settings)
 
     def transaction(self) -> contextlib.AbstractContextManager[Any]:
         """A connection in a new transaction, committed at the end."""
@@ -89,7 +93,7 @@ class Database:
     @translated()
     def migrate(self) -> None:
         """Bring the tables up to date; those of a newer release are."""
-        with self.transaction() as connection:
+        with self._patient.begin() as connection:
             if (migration.version(connection) or '') <= migration.HEAD:
                 migration.upgrade(connection)
 
@@ -129,8 +133,7 @@ def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
     # oslo.db would retry the first connection for 100 seconds, and the caller
     # is a user's request.
     given['max_retries'] = 0
-    engine = engines.create_engine(_bounded(
-        url, settings.connection_parameters), **given)
+    engine = engines.create_engine(url, **given)
 
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, kwargs: Any) -> Any:

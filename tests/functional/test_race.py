@@ -173,8 +173,8 @@ class TestRace(testtools.TestCase):
         kept = journal.Journal(fixtures.CONF, now=lambda: time.time() + 1000)
         source = database.DatabaseSource()
         client = report.ReportClient(fixtures.CONF)
-        return (agent.Drain(kept, source, client, metrics.Metrics()),
-                reconciler.Reconciler(kept, source, client), kept)
+        return (agent.Drain(kept, source, client, metrics.Metrics(), count=8),
+                reconciler.Reconciler(kept, source, client, count=8), kept)
 
     def drain(self, end):
         """An agent beside them, which drains and compares."""

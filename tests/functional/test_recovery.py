@@ -77,9 +77,11 @@ class RecoveryTest(servers.LoopbackTestCase):
         kept = journal.Journal(CONF, now=lambda: time.time() + self.clock)
         source, client = database.DatabaseSource(), report.ReportClient(
             CONF, request_timeout=1)
-        return (kept, agent.Drain(kept, source, client, Figures()),
-                agent.Sync(CONF, reconciler.Reconciler(kept, source, client),
-                           Figures()))
+        count = CONF.aggregate_mirror.sync_workers
+        return (kept, agent.Drain(kept, source, client, Figures(),
+                                  count=count),
+                agent.Sync(CONF, reconciler.Reconciler(
+                    kept, source, client, count=count), Figures()))
 
     def recover(self, end):
         """An agent is there all the time, and the outage ends."""

@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 
+import fixtures as base_fixtures
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova import objects
@@ -318,6 +319,41 @@ class TestErrors(SyncTest):
         self.assertIn(self.placement.url, done.stderr)
         self.assertIn('region not set', done.stderr)
 
+    def test_reader_that_has_seen_enough(self):
+        """A pipe that is closed is no traceback, and not status 1."""
+        self.host('h1')
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = subprocess.run(
+            [test_manage.COMMAND, '--config-file', str(self.conf),
+             'placement', 'sync_aggregates', '--quiet'], stdout=writer,
+            stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        os.close(writer)
+        self.assertEqual((141, ''), (process.returncode, process.stderr))
+        self.assertEqual([], self.cloud.drift())
+
+    def test_name_that_the_terminal_cannot_show(self):
+        """It is escaped."""
+        rack = self.cloud.create_aggregate('\u0437\u043e\u043d\u0430')
+        host = self.cloud.create_host('h1')
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), rack.uuid).add_host(host.name)
+        self.useFixture(base_fixtures.EnvironmentVariable(
+            'PYTHONIOENCODING', 'latin-1'))
+        done = self.sync()
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn('\\u0437', done.stdout)
+
+    def test_placement_that_goes_away_in_the_middle(self):
+        """What was done before is told, in JSON too."""
+        self.host('h1')
+        row = self.journal.record(journal.Dirty(host='h1'))
+        self.journal.hand_over(row.id, 'refused')
+        self.placement.fail_with(503, methods=('GET',), query='member_of')
+        plan = self.plan(status=2)
+        self.assertEqual({('', self.zone.uuid)}, self.pairs(plan, 'add'))
+        self.assertIn('503', plan['not_compared'])
+
 
 class TestProgress(SyncTest):
 
@@ -352,7 +388,7 @@ class TestProgress(SyncTest):
         self.assertEqual([
             'Journal: 0 operations to mirror', 'Reading placement',
             'Reading nova; placement has 1 providers',
-            'Nova has 1 compute nodes in 2 aggregates; 1 hosts differ',
+            'Nova has 1 compute nodes in 2 aggregates; 1 of them differ',
         ], self.sync().stderr.splitlines())
 
     def interrupted(self, number):

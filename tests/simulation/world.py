@@ -302,6 +302,10 @@ class Report:
         self._world.give_way('has %s' % sorted(found))
         return found
 
+    def providers(self) -> frozenset[str]:
+        self._ask('list')
+        return frozenset(self._world.aggregates)
+
     def memberships(self, aggregates: Iterable[str],
                     unlikely: Iterable[str] = (),
                     each: workers.Each | None = None) -> source.Memberships:

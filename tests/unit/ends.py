@@ -63,6 +63,10 @@ class Placement:
             provider for provider, found in self.aggregates.items()
             if found & set(aggregates))
 
+    def providers(self) -> frozenset[str]:
+        self._ask('ALL', '')
+        return frozenset(self.aggregates)
+
     def probe(self) -> None:
         self._ask('PROBE', '')
 

@@ -137,6 +137,26 @@ class TrickleTestCase(DeadlineTestCase):
         self.assertTrue(server.closed.wait(servers.PATIENCE))
 
 
+def _refuses(server: servers.Server, client: socket.socket) -> None:
+    while True:
+        server.request(client)
+        client.sendall(b'HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n')
+
+
+class KeystoneTestCase(DeadlineTestCase):
+
+    def test_refusal_at_auth_url_alone_is_final(self) -> None:
+        """Elsewhere on that server a 401 stays what it is."""
+        server = self.start(_refuses)
+        self.session.mount('http://', deadline.Adapter(
+            auth_url=server.url + 'identity'))
+        for path, status in (('identity', 403), ('identity/', 403),
+                             ('identity/v3/auth/tokens', 401),
+                             ('identity2', 401), ('placement', 401)):
+            self.assertEqual(status, self.session.get(
+                server.url + path).status_code, path)
+
+
 class BoundTestCase(DeadlineTestCase):
 
     def test_answer_in_time_is_whole(self) -> None:

@@ -95,8 +95,8 @@ class TestSync(ends.TestCase):
     def test_wrong_placement_is_named(self):
         """An empty placement is no cloud of pending providers."""
         self.placement.aggregates.clear()
-        raised = self.assertRaises(exceptions.WrongPlacement,
-                                   self.reconciler.sync)
+        raised = self.sync().not_compared
+        self.assertIsInstance(raised, exceptions.WrongPlacement)
         self.assertIn("none of them is one of nova's 3 compute nodes",
                       str(raised))
         self.assertIn('region RegionOne', str(raised))
@@ -117,4 +117,90 @@ class TestSync(ends.TestCase):
         self.sync()
         self.assertEqual({'a'}, self.placement.aggregates['m449'])
         self.assertEqual({'a'}, self.placement.aggregates['m0'])
-        self.assertGreater(self.log.count(('TRUTH', '')), 5)
+        # All of nova, and then each batch.
+        self.assertEqual(1 + 3, self.log.count(('TRUTH', '')))
+
+    def test_wrong_placement_leaves_the_journal(self):
+        """Nothing of it would be found there, and so nothing be closed."""
+        for row in (self.record('h1', ['n1']), self.record(aggregate='gone')):
+            self.journal.hand_over(row.id, 'refused')
+        self.placement.aggregates.clear()
+        self.placement.create('of-another-region')
+        self.assertRaises(exceptions.WrongPlacement, self.sync)
+        self.assertEqual(2, len(self.journal.rows()))
+
+    def test_preview_of_what_the_journal_holds(self):
+        """The brake looks at what is left after it, as in a run."""
+        hosts = ['s%d' % number for number in range(15)]
+        for host in hosts:
+            self.nova.nodes['of-' + host] = host
+            self.placement.create('of-' + host, 'a')
+        for host in hosts[:12]:
+            row = self.record(host, ['of-' + host])
+            self.journal.hand_over(row.id, 'refused')
+        rows = self.journal.rows()
+        before = dict(self.placement.generations)
+        plan = self.sync(max_removed_share=0.3, write=False)
+        self.assertEqual(before, self.placement.generations)
+        self.assertEqual(rows, self.journal.rows())
+        done = self.sync(max_removed_share=0.3)
+        self.assertEqual(('', sorted(plan.outcome.changes)),
+                         (plan.refused, sorted(done.outcome.changes)))
+
+    def test_what_was_written_is_told_whatever_follows(self):
+        """Also when placement or the journal goes away after it."""
+        row = self.record('h1', ['n1'])
+        self.journal.hand_over(row.id, 'refused')
+        self.placement.broken['LIST', ''] = exceptions.PlacementFailed('503')
+        result = self.sync()
+        self.assertEqual(['n1: +a'], [str(one) for one
+                                      in result.outcome.changes])
+        self.assertIs(self.placement.broken['LIST', ''], result.not_compared)
+        self.placement.broken.clear()
+        away = exceptions.JournalUnavailable('disk is full')
+
+        def full(*_args):
+            raise away
+
+        self.journal.emptied = full
+        result = self.sync()
+        self.assertEqual(['n2: +a +b'], [str(one) for one
+                                         in result.outcome.changes])
+        self.assertIs(away, result.outcome.failed['journal'])
+
+    def test_ledger_that_cannot_be_read_is_a_failure(self):
+        """What it knows is stale, or foreign: nobody can say."""
+        self.placement.create('n3', 'old')
+        self.journal.remember({'old'})
+
+        def away(_uuids):
+            raise exceptions.JournalUnavailable('away')
+
+        self.journal.known = away
+        result = self.sync(max_removed_share=0.9)
+        self.assertIn('h3', result.outcome.failed)
+        self.assertEqual({}, result.outcome.kept)
+
+    def test_row_of_a_node_that_moved_is_about_two_hosts(self):
+        """A request for one of them does not touch the other one's."""
+        row = self.record('h1', ['n2'])
+        self.journal.hand_over(row.id, 'refused')
+        self.sync(hosts=frozenset({'h1'}))
+        self.assertNotIn(('PUT', 'n2'), self.log)
+        self.assertEqual([row.id], [one.id for one in self.journal.rows()])
+        self.sync(hosts=frozenset({'h1', 'h2'}))
+        self.assertEqual([], self.journal.rows())
+
+    def test_placement_that_goes_away_is_asked_no_more(self):
+        """The rest fails for the same reason, host by host."""
+        for number in range(450):
+            self.nova.nodes['m%03d' % number] = 'many%03d' % number
+            self.placement.create('m%03d' % number)
+            self.nova.hosts_of['a'].add('many%03d' % number)
+        away = exceptions.PlacementUnreachable('refused')
+        for node in self.nova.nodes:
+            self.placement.broken['GET', node] = away
+        result = self.sync()
+        self.assertEqual(1, len([one for one in self.log
+                                 if one[0] == 'GET']))
+        self.assertGreaterEqual(len(result.outcome.failed), 452)
