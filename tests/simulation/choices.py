@@ -2,6 +2,36 @@
 """Who makes the choices of a schedule: chance, or one after the other."""
 
 import random
+from typing import Protocol
+
+from tests.simulation import world as simulated
+
+Actor = simulated.Actor
+Actors = list[simulated.Actor]
+Next = tuple[str, simulated.Actor | None]
+
+
+class Choices(Protocol):
+    """Who runs next, and what goes wrong."""
+
+    def next(self, world: simulated.World, ready: Actors,
+             last: Actor | None) -> Next:
+        """``go`` on with an actor, ``kill`` it, ``deliver`` or ``tick``."""
+
+    def fault(self, chance: float) -> bool:
+        """Whether something fails now."""
+
+    def among(self, count: int) -> int:
+        """One of so many."""
+
+    def likely(self) -> bool:
+        """Yes, more often than not."""
+
+    def failure(self) -> int:
+        """How a request fails, of ``FAILURES``."""
+
+    def fate(self) -> tuple[int, int]:
+        """How a write fails, and when it lands, of ``LANDINGS``."""
 
 
 class Random:
@@ -9,16 +39,33 @@ class Random:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
+        # Some die early and some in the midst of things, and some often wait.
+        self._deadly = self._random.choice((0.93, 0.98))
+        self._sleepy = self._random.choice((0.01, 0.05))
+        self._paused: Actor | None = None
+        self._until = 0
+        self._step = 0
 
-    def next(self, world, ready, last):
+    def next(self, world: simulated.World, ready: Actors,
+             last: Actor | None) -> Next:
+        self._step += 1
         chance = self._random.random()
-        if world.late and chance < 0.15:
+        if world.late and chance < 0.12:
             return 'deliver', last
+        if 0.12 <= chance < 0.12 + 0.02 * world.ticks:
+            return 'tick', last
+        if 0.3 <= chance < 0.3 + self._sleepy:
+            # A long pause in the midst of something.
+            self._paused = self._random.choice(ready)
+            self._until = self._step + self._random.choice((10, 40, 1000))
+        if self._step < self._until:
+            ready = [actor for actor in ready
+                     if actor is not self._paused] or ready
         # Half of the time whoever ran goes on: long runs of one actor are as
         # telling as short ones.
         if last not in ready or self._random.random() < 0.5:
             last = self._random.choice(ready)
-        if world.kills and last.mortal and chance > 0.93:
+        if world.kills and last.mortal and chance > self._deadly:
             return 'kill', last
         return 'go', last
 
@@ -30,6 +77,12 @@ class Random:
 
     def likely(self) -> bool:
         return self._random.random() < 0.6
+
+    def failure(self) -> int:
+        return self.among(len(simulated.FAILURES))
+
+    def fate(self) -> tuple[int, int]:
+        return self.failure(), self.among(len(simulated.LANDINGS))
 
 
 class Exhaustive:
@@ -60,9 +113,10 @@ class Exhaustive:
         self._left = self._preemptions
         return True
 
-    def next(self, world, ready, last):
+    def next(self, world: simulated.World, ready: Actors,
+             last: Actor | None) -> Next:
         free = last not in ready
-        options = [('go', last)] if not free else []
+        options: list[Next] = [('go', last)] if not free else []
         if free or self._left:
             options += [('go', actor) for actor in ready if actor is not last]
         if world.late:
@@ -88,3 +142,11 @@ class Exhaustive:
 
     def likely(self) -> bool:
         return not self.among(2)
+
+    def failure(self) -> int:
+        # Placement is away; only this request failed.
+        return (0, 2)[self.among(2)]
+
+    def fate(self) -> tuple[int, int]:
+        # Refused; timed out and landing late or at once; 500 and landed.
+        return ((0, 0), (1, 1), (1, 2), (2, 2))[self.among(4)]

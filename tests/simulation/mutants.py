@@ -6,10 +6,13 @@ import dataclasses
 from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
-from tests.simulation import schedule
+from tests.simulation import events
+from tests.simulation import processes
+
+Parts = processes.Parts
 
 
-class RecordsAfter(schedule.Mirror):
+class RecordsAfter(processes.Mirror):
     """Without rule 1: the row is written when nova has committed."""
 
     def before(self, operation):
@@ -20,31 +23,58 @@ class RecordsAfter(schedule.Mirror):
         super().after(operation, kept())
 
 
-def closes_rows_of_the_living(parts: schedule.Parts) -> None:
+def has_one_row_per_host(parts: Parts) -> None:
+    """Without rule 1: a host that is in the journal is not written again."""
+    kept = parts.journal
+    record = kept.record
+
+    def once(dirty, aggregates=()):
+        same = [row for row in kept.rows()
+                if dirty.host and row.dirty.host == dirty.host]
+        return same[0] if same else record(dirty, aggregates)
+
+    kept.record = once
+
+
+def closes_rows_of_the_living(parts: Parts) -> None:
     """Without rule 2: nobody looks whether the operation still runs."""
     parts.journal._owner.is_dead = lambda token: bool(token)
 
 
-class StopsAtAnError(schedule.Mirror):
-    """Without rule 3: when nova's method fails, nothing follows."""
+def closes_overdue_rows(parts: Parts) -> None:
+    """Without rule 2: whoever cannot be tested is dead when it is overdue."""
+    kept = parts.journal
+    closable = kept.closable
 
-    failed = False
+    def sooner(rows):
+        rows = list(rows)
+        found = closable(rows)
+        return found + [row for row in rows if row not in found
+                        and not kept._owner.can_tell(row.owner)]
+
+    kept.closable = sooner
+
+
+class StopsAtAnError(processes.Mirror):
+    """Without rule 3: when nova's method fails, nothing follows."""
 
     def after(self, operation, kept):
         if not self.failed:
             super().after(operation, kept)
-        self.failed = False
 
 
-def reads_nova_first(parts: schedule.Parts) -> None:
+def leaves_what_failed(parts: Parts) -> None:
+    """Without rule 3: a row is not handed over when converge fails."""
+    parts.journal.hand_over = lambda row, error: None
+
+
+def reads_nova_first(parts: Parts) -> None:
     """Without rule 4: the truth is older than the generation."""
     truth = {}
-    get, read = parts.report.get, parts.source.read
+    get, read, nova = parts.report.get, parts.source.read, parts.source.nova
 
     def early(provider):
-        nodes = parts.source._world.nodes
-        truth['now'] = read(nodes.values(), nodes,
-                            parts.source._world.ids.values())
+        truth['now'] = read(nova.nodes.values(), nova.nodes, nova.ids.values())
         return get(provider)
 
     def late(hosts, nodes=(), aggregates=()):
@@ -56,7 +86,7 @@ def reads_nova_first(parts: schedule.Parts) -> None:
     parts.report.get, parts.source.read = early, late
 
 
-def writes_only_differences(parts: schedule.Parts) -> None:
+def writes_only_differences(parts: Parts) -> None:
     """Without rule 5: a write that is still on its way stays good."""
     made = parts.reconciler
     real = made.converge
@@ -64,7 +94,7 @@ def writes_only_differences(parts: schedule.Parts) -> None:
         dirty, dataclasses.replace(mode, always=False))
 
 
-def takes_silence_for_success(parts: schedule.Parts) -> None:
+def takes_silence_for_success(parts: Parts) -> None:
     """Without rule 6: a PUT that got no answer closes the row."""
     put = parts.report.put
 
@@ -77,7 +107,7 @@ def takes_silence_for_success(parts: schedule.Parts) -> None:
     parts.report.put = hopeful
 
 
-def closes_what_became_closable_meanwhile(parts: schedule.Parts) -> None:
+def closes_what_became_closable_meanwhile(parts: Parts) -> None:
     """Without rule 6: rows that ended after the first GET are closed too."""
     made, kept = parts.reconciler, parts.journal
     close = made.close
@@ -94,9 +124,9 @@ def closes_what_became_closable_meanwhile(parts: schedule.Parts) -> None:
     made.close = greedy
 
 
-def applies_the_planned_lists(parts: schedule.Parts) -> None:
+def applies_the_planned_lists(parts: Parts) -> None:
     """Without rule 7: a full sync writes what its comparison said."""
-    made = parts.reconciler
+    made, ids = parts.reconciler, parts.source.nova.ids
     planned: list = []
     real, read_all = made.converge, parts.source.read_all
 
@@ -114,7 +144,7 @@ def applies_the_planned_lists(parts: schedule.Parts) -> None:
                     state = parts.report.get(node)
                     parts.report.put(
                         state, nova.wanted(node) | state.aggregates
-                        - set(parts.report._world.ids.values()))
+                        - set(ids.values()))
                 except exceptions.MirrorError as exc:
                     outcome.failed[node] = exc
         return outcome
@@ -122,12 +152,22 @@ def applies_the_planned_lists(parts: schedule.Parts) -> None:
     parts.source.read_all, made.converge = read_and_keep, apply
 
 
-def forgets_what_was_ours(parts: schedule.Parts) -> None:
+def forgets_what_was_ours(parts: Parts) -> None:
     """Without rule 8: the ledger is empty."""
     parts.journal.known = lambda aggregates: frozenset()
 
 
-def believes_the_deletion(parts: schedule.Parts) -> None:
+def adds_what_is_in_no_ledger(parts: Parts) -> None:
+    """Without rule 8: a UUID enters the ledger at record only."""
+    parts.journal.remember = lambda aggregates: None
+
+
+def touches_what_is_not_ours(parts: Parts) -> None:
+    """Without rule 8: whatever nova does not have is removed."""
+    parts.journal.known = frozenset
+
+
+def believes_the_deletion(parts: Parts) -> None:
     """Without rule 9: nova is not asked whether the aggregate is gone."""
     read = parts.source.read
 
@@ -140,28 +180,31 @@ def believes_the_deletion(parts: schedule.Parts) -> None:
     parts.source.read = gone
 
 
-def writes_without_generation(parts: schedule.Parts) -> None:
+def deletes_from_compute_nodes_only(parts: Parts) -> None:
+    """Without rule 9: a deletion leaves out whatever is no compute node."""
+    members = parts.report.members
+    parts.report.members = lambda *aggregates: (
+        members(*aggregates) - {events.SHARED})
+
+
+def writes_without_generation(parts: Parts) -> None:
     """Without rule 10: a PUT overwrites whatever came between."""
     put = parts.report.put
-    world = parts.report._world
-
-    def forced(provider, aggregates):
-        world.give_way('a PUT without generation')
-        return put(dataclasses.replace(
-            provider, generation=world.generations.get(provider.uuid, 0)),
-            aggregates)
-
-    parts.report.put = forced
+    parts.report.put = lambda provider, aggregates: put(
+        dataclasses.replace(provider, generation=None), aggregates)
 
 
-def only_adds(parts: schedule.Parts) -> None:
+def only_adds(parts: Parts) -> None:
     """Without rule 12: the periodic sync removes nothing."""
     sync = parts.reconciler.sync
     parts.reconciler.sync = lambda rows=(), request=None: sync(rows)
 
 
-PARTS = (closes_rows_of_the_living, reads_nova_first, writes_only_differences,
+PARTS = (has_one_row_per_host, closes_rows_of_the_living, closes_overdue_rows,
+         leaves_what_failed, reads_nova_first, writes_only_differences,
          takes_silence_for_success, closes_what_became_closable_meanwhile,
          applies_the_planned_lists, forgets_what_was_ours,
-         believes_the_deletion, writes_without_generation, only_adds)
+         adds_what_is_in_no_ledger, touches_what_is_not_ours,
+         believes_the_deletion, deletes_from_compute_nodes_only,
+         writes_without_generation, only_adds)
 HOOKS = (RecordsAfter, StopsAtAnError)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova, placement, the clock and who runs next: everything but our code.
+"""The scheduler and the clock: who runs next, dies, or arrives too late.
 
 An actor is a greenlet. It gives way before and after whatever reaches out of
 its process, and the scheduler goes on with any of them. An actor that is
@@ -7,119 +7,108 @@ killed is never gone on with, as after SIGKILL: not even its ``finally`` runs.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
-import functools
-from typing import Protocol
+import math
+from typing import TYPE_CHECKING
 
 import greenlet
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
-from nova_aggregate_mirror import source
-from nova_aggregate_mirror import workers
 
-FOREIGN = 'foreign'
-FATES = ('refused', 'late', 'unanswered')
+if TYPE_CHECKING:
+    from tests.simulation import choices as simulated_choices
+
+FAILURES = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
+            exceptions.PlacementFailed)
+LANDINGS = ('never', 'late', 'at once')
+# Seconds. All ticks of a schedule are less than a request may last.
+TICKS = (3.0, 20.0, 65.0)
 
 
 class NovaError(Exception):
     """Nova's method failed, before or after it did something."""
 
 
-@dataclasses.dataclass
-class Write:
-    """A PUT on its way; ``generation`` None is a client below 1.19."""
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """Something on its way from a process to where it happens."""
 
-    provider: str
-    aggregates: frozenset[str]
-    generation: int | None
-
-
-class Choices(Protocol):
-    """Who runs next, and what goes wrong."""
-
-    def next(self, world: 'World', ready: list['Actor'],
-             last: 'Actor | None') -> tuple[str, 'Actor | None']:
-        """``go`` on with an actor, ``kill`` it, or ``deliver`` first."""
-
-    def fault(self, chance: float) -> bool:
-        """Whether something fails now."""
-
-    def among(self, count: int) -> int:
-        """One of so many."""
-
-    def likely(self) -> bool:
-        """Yes, more often than not."""
+    arrive: Callable[[], object]
+    what: str
+    about: tuple = ()
 
 
 class Actor:
-    """A process, or a thread of one."""
+    """A thread of a process."""
 
     def __init__(self, world: 'World', process: str,
                  run: Callable[[], object], mortal: bool) -> None:
         self.process = process
         self.mortal = mortal
-        self.on_its_way: Callable[[], object] | None = None
+        self.on_its_way: Sent | None = None
         """What may still arrive when the process is killed now."""
+        self.deadline = math.inf
+        self.may_go_on: Callable[[], bool] | None = None
+        """What it waits for."""
         self.greenlet = greenlet.greenlet(run, parent=world.hub)
-
-    @property
-    def done(self) -> bool:
-        return self.greenlet.dead
 
 
 class World:
-    """One schedule.
+    """What runs in one schedule.
 
     :param choices: who makes every choice
-    :param faults: how many requests may fail
-    :param kills: how many processes may be killed
     """
 
-    def __init__(self, choices: 'Choices', faults: int = 0,
-                 kills: int = 0) -> None:
+    def __init__(self, choices: 'simulated_choices.Choices') -> None:
         self.choices = choices
-        self.faults = faults
-        self.kills = kills
+        self.faults = 0
+        """How many requests may still fail."""
+        self.kills = 0
+        """How many processes may still be killed."""
+        self.ticks = 0
+        """How often the clock may still go on while something runs."""
         self.unrest = 1.0
         """How much more often than else a request fails."""
+        self.down = ''
+        """What is away now: placement, nova, a cell or the journal."""
         self.now = 1000.0
         self.hub = greenlet.getcurrent()
-        self.actors: list[Actor] = []
         self.dead: set[str] = set()
-        self.late: list[Callable[[], object]] = []
+        self.late: list[Sent] = []
         """What arrives although nobody waits for it any more."""
-        self.disturbed = ''
-        """What only a full sync puts right."""
-        # Nova.
-        self.ids: dict[int, str] = {}
-        self.hosts_of: dict[str, set[str]] = {}
-        self.nodes: dict[str, str] = {}
-        # Placement.
-        self.aggregates: dict[str, frozenset[str]] = {}
-        self.generations: dict[str, int] = {}
-        self.trace: list[str] = []
-
-    # The scheduler.
+        self.disturbed: set[str] = set()
+        """Compute nodes that only a full sync puts right."""
+        self.wrong: list[str] = []
+        """What was seen to break the promise before the end."""
+        self._actors: dict[greenlet.greenlet, Actor] = {}
+        self._trace: list[tuple] = []
 
     def start(self, process: str, run: Callable[[], object],
               mortal: bool = True) -> None:
-        self.actors.append(Actor(self, process, run, mortal))
+        actor = Actor(self, process, run, mortal)
+        self._actors[actor.greenlet] = actor
 
     def run(self) -> None:
         """Go on until every actor is done or dead."""
         last = None
         while True:
-            ready = [actor for actor in self.actors
-                     if not actor.done and actor.process not in self.dead]
-            if not ready:
+            alive = [actor for actor in self._actors.values()
+                     if not actor.greenlet.dead
+                     and actor.process not in self.dead]
+            if not alive:
                 return
+            # Who waits for something that nobody does any more goes on too.
+            ready = [actor for actor in alive
+                     if not actor.may_go_on or actor.may_go_on()] or alive
             what, last = self.choices.next(self, ready, last)
             if what == 'deliver':
                 self.deliver()
+            elif what == 'tick':
+                self.ticks -= 1
+                self.now += TICKS[self.choices.among(len(TICKS))]
+                self.say('it is %s', self.now)
             elif what == 'kill':
                 self.kill(last)
             else:
@@ -128,8 +117,8 @@ class World:
     def kill(self, actor: Actor) -> None:
         self.kills -= 1
         self.dead.add(actor.process)
-        self.say('killed %s' % actor.process)
-        for other in self.actors:
+        self.say('killed %s', actor.process)
+        for other in self._actors.values():
             if other.process == actor.process and other.on_its_way:
                 if self.choices.likely():
                     self.late.append(other.on_its_way)
@@ -137,229 +126,92 @@ class World:
 
     def deliver(self) -> None:
         """Let something arrive that its sender no longer waits for."""
-        arrive = self.late.pop(self.choices.among(len(self.late)))
-        with contextlib.suppress(exceptions.MirrorError, NovaError):
-            arrive()
-            self.say('arrived late')
+        sent = self.late.pop(self.choices.among(len(self.late)))
+        self.say('late: ' + sent.what, *sent.about)
+        try:
+            sent.arrive()
+        except (exceptions.MirrorError, NovaError) as exc:
+            self.say('%s', exc)
 
     def close(self) -> None:
         """Unwind what is left; whatever it tries is refused."""
-        for actor in self.actors:
-            if not actor.done:
+        for actor in self._actors.values():
+            if not actor.greenlet.dead:
                 self.dead.add(actor.process)
                 actor.greenlet.throw()
 
-    def give_way(self, what: str) -> None:
+    def give_way(self, what: str, *about: object) -> None:
         """Let the scheduler choose who runs next."""
-        current = greenlet.getcurrent()
-        if current is self.hub:
-            return
-        self._refuse_the_dead()
-        self.hub.switch()
-        self._refuse_the_dead()
-        self.say(what)
-
-    def _refuse_the_dead(self) -> None:
         actor = self.current()
-        if actor is not None and actor.process in self.dead:
-            raise greenlet.GreenletExit
+        if actor is not None:
+            if actor.process not in self.dead:
+                self.hub.switch()
+            if actor.process in self.dead:
+                raise greenlet.GreenletExit
+        self.say(what, *about)
+
+    def wait(self, until: Callable[[], bool]) -> None:
+        """Let others run until something is so, or nothing else happens."""
+        actor = self.current()
+        actor.may_go_on = until
+        self.give_way('wakes up')
+        actor.may_go_on = None
+
+    def send(self, arrive: Callable[[], object], what: str,
+             *about: object) -> None:
+        """Give way while something is on its way to where it happens."""
+        actor = self.current()
+        if actor is not None:
+            actor.on_its_way = Sent(arrive, what, about)
+        self.give_way(what, *about)
+        if actor is not None:
+            actor.on_its_way = None
 
     def current(self) -> Actor | None:
-        here = greenlet.getcurrent()
-        return next((actor for actor in self.actors
-                     if actor.greenlet is here), None)
+        """Who runs; None at rest."""
+        return self._actors.get(greenlet.getcurrent())
 
-    def say(self, what: str) -> None:
+    def say(self, what: str, *about: object) -> None:
+        """Add to the trace what happened, in words or frozen values."""
         actor = self.current()
-        self.trace.append('%s: %s' % (actor.process if actor else '-', what))
+        self._trace.append((actor.process if actor else '-', what, about))
+
+    def trace(self) -> str:
+        """What happened, a line for each step."""
+        return '\n'.join('%s: %s' % (process, what % tuple(map(_told, about)))
+                         for process, what, about in self._trace)
 
     def fault(self, chance: float = 0.12) -> bool:
+        """Whether this request fails."""
         if not self.faults or not self.choices.fault(chance * self.unrest):
             return False
         self.faults -= 1
         return True
 
-    # Placement.
+    def patience(self) -> None:
+        """Give up if the caller's deadline is over.
 
-    def create(self, provider: str, aggregates: Iterable[str] = ()) -> None:
-        self.aggregates[provider] = frozenset(aggregates)
-        self.generations[provider] = 0
-
-    def apply(self, write: Write) -> report.Provider:
-        provider = write.provider
-        if provider not in self.aggregates:
-            raise exceptions.ProviderNotFound(provider)
-        if write.generation is not None:
-            if write.generation != self.generations[provider]:
-                raise exceptions.GenerationConflict(provider)
-            self.generations[provider] += 1
-        self.aggregates[provider] = write.aggregates
-        return self.state(provider)
-
-    def state(self, provider: str) -> report.Provider:
-        if provider not in self.aggregates:
-            raise exceptions.ProviderNotFound(provider)
-        return report.Provider(provider, self.aggregates[provider],
-                               self.generations[provider])
-
-    # Nova.
-
-    def commit(self, method: str, number: int, host: str) -> None:
-        """What nova's method does; it may fail before or after that."""
-        def late() -> None:
-            # The row was judged before: rule 12.
-            self.disturbed = 'late commit'
-            self._commit(method, self.ids.get(number, ''), host)
-
+        :raises DeadlineExceeded: it is
+        """
         actor = self.current()
-        actor.on_its_way = late
-        self.give_way('%s of %d, host %s' % (method, number, host or '-'))
-        actor.on_its_way = None
-        self._commit(method, self.ids.get(number, ''), host)
-        if self.fault(0.05):
-            raise NovaError('committed, and failed then')
-
-    def _commit(self, method: str, uuid: str, host: str) -> None:
-        hosts = self.hosts_of.get(uuid)
-        if (hosts is None or (method == 'add' and host in hosts)
-                or (method == 'remove' and host not in hosts)
-                or (method == 'delete' and hosts)):
-            raise NovaError('refused')
-        if method == 'add':
-            hosts.add(host)
-        elif method == 'remove':
-            hosts.discard(host)
-        else:
-            del self.hosts_of[uuid]
-
-    def wanted(self, node: str) -> frozenset[str]:
-        host = self.nodes.get(node)
-        return frozenset(uuid for uuid, hosts in self.hosts_of.items()
-                         if host in hosts)
-
-
-class Report:
-    """Placement, as one process of ours reaches it."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
+        if actor is not None and self.now > actor.deadline:
+            raise exceptions.DeadlineExceeded('it is late')
 
     @contextlib.contextmanager
-    def deadline(self, _seconds: float) -> Iterator[None]:
-        yield
-
-    @contextlib.contextmanager
-    def request_id(self, _request: str) -> Iterator[None]:
-        yield
-
-    def endpoint(self) -> str:
-        return 'the simulation'
-
-    def probe(self) -> None:
-        self._ask('probe')
-
-    def get(self, provider: str) -> report.Provider:
-        self._ask('GET %s' % provider)
-        state = self._world.state(provider)
-        self._world.give_way('got %s' % state)
-        return state
-
-    def put(self, provider: report.Provider,
-            aggregates: frozenset[str]) -> report.Provider:
-        world, actor = self._world, self._world.current()
-        write = Write(provider.uuid, aggregates, provider.generation)
+    def within(self, seconds: float) -> Iterator[None]:
+        """Let everything inside share so many seconds."""
+        actor = self.current()
         if actor is not None:
-            actor.on_its_way = functools.partial(world.apply, write)
-        world.give_way('PUT %s' % write)
-        if actor is not None:
-            actor.on_its_way = None
-        if world.fault():
-            return self._fail(write)
-        written = world.apply(write)
-        world.give_way('PUT answered')
-        return written
-
-    def _fail(self, write: Write) -> report.Provider:
-        """Refused, delayed beyond our patience, or only the answer lost."""
-        world = self._world
-        fate = FATES[world.choices.among(len(FATES))]
-        world.say(fate)
-        if fate == 'refused':
-            raise exceptions.PlacementUnreachable(fate)
-        if fate == 'late':
-            world.late.append(functools.partial(world.apply, write))
-        else:
-            with contextlib.suppress(exceptions.MirrorError):
-                world.apply(write)
-        world.give_way('timed out')
-        raise exceptions.DeadlineExceeded(fate)
-
-    def members(self, *aggregates: str) -> frozenset[str]:
-        self._ask('member_of %s' % (aggregates,))
-        found = frozenset(
-            provider for provider, has in self._world.aggregates.items()
-            if has & set(aggregates))
-        self._world.give_way('has %s' % sorted(found))
-        return found
-
-    def providers(self) -> frozenset[str]:
-        self._ask('list')
-        return frozenset(self._world.aggregates)
-
-    def memberships(self, aggregates: Iterable[str],
-                    unlikely: Iterable[str] = (),
-                    each: workers.Each | None = None) -> source.Memberships:
-        self._ask('list')
-        found = {provider: set() for provider in self._world.aggregates}
-        for aggregate in sorted({*aggregates, *unlikely}):
-            for provider in self.members(aggregate):
-                found.setdefault(provider, set()).add(aggregate)
-        return {provider: frozenset(has) for provider, has in found.items()}
-
-    def _ask(self, what: str) -> None:
-        self._world.give_way(what)
-        if self._world.fault(0.06):
-            raise exceptions.PlacementUnreachable('refused')
+            actor.deadline = self.now + seconds
+        try:
+            yield
+        finally:
+            if actor is not None:
+                actor.deadline = math.inf
 
 
-class Source:
-    """Nova's databases, as one process of ours reads them."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def place(self, aggregate_id: int, host: str = '') -> source.Place:
-        self._world.give_way('place')
-        uuid = self._world.ids.get(aggregate_id, '')
-        return source.Place(
-            uuid if uuid in self._world.hosts_of else '',
-            frozenset(node for node, on in self._world.nodes.items()
-                      if host and on == host))
-
-    def aggregates(self) -> dict[str, str]:
-        self._world.give_way('aggregates')
-        return {uuid: uuid for uuid in self._world.hosts_of}
-
-    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = ()) -> source.Nova:
-        self._world.give_way('truth')
-        wanted, asked = set(hosts), set(nodes)
-        return self.truth({node: host for node, host
-                           in self._world.nodes.items()
-                           if host in wanted or node in asked},
-                          set(aggregates))
-
-    def read_all(self) -> source.Nova:
-        self._world.give_way('all truth')
-        return self.truth(dict(self._world.nodes), set(self._world.hosts_of))
-
-    def truth(self, nodes: dict[str, str],
-              aggregates: set[str]) -> source.Nova:
-        hosts_of = self._world.hosts_of
-        hosts = {host for hosts in hosts_of.values() for host in hosts}
-        return source.Nova(
-            aggregates={uuid: uuid for uuid in hosts_of
-                        if uuid in aggregates},
-            members={host: frozenset(uuid for uuid, has in hosts_of.items()
-                                     if host in has) for host in hosts},
-            nodes=nodes)
+def _told(value: object) -> object:
+    """The same text for the same value, whatever the order of its parts."""
+    if isinstance(value, frozenset):
+        return '{%s}' % ', '.join(sorted(value))
+    return value

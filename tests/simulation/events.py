@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What else happens in a cloud: outages, ironic nodes, and other tools."""
+
+from collections.abc import Callable
+import contextlib
+import random
+
+from nova_aggregate_mirror import exceptions
+from tests.simulation import processes
+from tests.simulation import world as simulated
+
+OUTAGES = ('placement', 'nova', 'cell', 'journal')
+SHARED = 'shared'
+"""A provider that is no compute node."""
+
+Event = Callable[[processes.Cloud], None]
+
+
+def outage(what: str, steps: int) -> Event:
+    """Something does not answer for a while."""
+    def run(cloud: processes.Cloud) -> None:
+        cloud.world.give_way('%s does not answer', what)
+        cloud.world.down = what
+        for _ in range(steps):
+            cloud.world.give_way('%s is still away', what)
+        cloud.world.down = ''
+
+    return run
+
+
+def node_moves(cloud: processes.Cloud) -> None:
+    """An ironic node comes up on another host."""
+    cloud.world.give_way('n1 moves to h2')
+    cloud.world.disturbed.add('n1')
+    cloud.nova.boot('n1', 'h2')
+
+
+def node_comes(cloud: processes.Cloud) -> None:
+    """A host has one more ironic node, and then that a provider."""
+    cloud.world.give_way('n4 comes up on h1')
+    cloud.world.disturbed.add('n4')
+    cloud.nova.boot('n4', 'h1')
+    cloud.world.give_way('provider n4 is made')
+    cloud.placement.create('n4')
+
+
+def node_goes(cloud: processes.Cloud) -> None:
+    """A compute node is deleted, and then its provider."""
+    cloud.world.give_way('n2 is deleted')
+    del cloud.nova.nodes['n2']
+    cloud.world.give_way('provider n2 is deleted')
+    cloud.placement.delete('n2')
+
+
+def provider_recreated(cloud: processes.Cloud) -> None:
+    """A provider is deleted; nova-compute makes it anew, unless it is down."""
+    cloud.world.give_way('provider n1 is deleted')
+    cloud.world.disturbed.add('n1')
+    cloud.placement.delete('n1')
+    cloud.world.give_way('nova-compute wakes up')
+    if cloud.world.choices.likely():
+        cloud.world.say('provider n1 is made anew')
+        cloud.placement.create('n1')
+
+
+def _write(cloud: processes.Cloud, provider: str,
+           change: Callable[[frozenset[str]], frozenset[str]]) -> None:
+    """Another tool changes a provider as placement wants it."""
+    while True:
+        cloud.world.give_way('tool: GET %s', provider)
+        state = cloud.placement.state(provider)
+        wanted = change(state.aggregates)
+        cloud.world.give_way('tool: PUT %s of %s', wanted, provider)
+        with contextlib.suppress(exceptions.GenerationConflict):
+            cloud.placement.replace(state, wanted)
+            return
+
+
+def tool_writes(cloud: processes.Cloud) -> None:
+    """A tool has aggregates of its own, on compute nodes and elsewhere."""
+    _write(cloud, 'n1', lambda has: has - {'x'} | {'y'})
+    _write(cloud, SHARED, lambda has: has | {'y'})
+
+
+def tool_meddles(cloud: processes.Cloud) -> None:
+    """A tool writes aggregates of ours."""
+    _write(cloud, 'n2', lambda has: has | {'a'})
+    _write(cloud, SHARED, lambda has: has | {'b'})
+    _write(cloud, 'n1', lambda has: has - {'a'})
+
+
+def neutron_writes(cloud: processes.Cloud) -> None:
+    """As neutron-lib does: without a generation, whatever came between."""
+    for provider, change in (('n1', {'segment'}), ('n1', {'other'})):
+        cloud.world.give_way('neutron: GET %s', provider)
+        has = cloud.placement.state(provider).aggregates
+        cloud.world.give_way('neutron: PUT %s of %s', has | change, provider)
+        cloud.placement.overwrite(provider, has | change)
+
+
+def without_hook(cloud: processes.Cloud) -> None:
+    """A nova-api in which we are not installed.
+
+    What it adds may be mirrored by a full sync before it goes on.
+    """
+    def mirrored() -> bool:
+        return 'b' in cloud.placement.state('n1').aggregates
+
+    for method, number, host in (
+            ('add', 2, 'h1'), ('remove', 2, 'h1'), ('delete', 2, '')):
+        cloud.world.give_way('without us: %s of %s, host %s', method, number,
+                             host or '-')
+        with contextlib.suppress(simulated.NovaError):
+            cloud.nova.commit(method, number, host)
+            cloud.nova.unexpected(number, host)
+        if method == 'add' and cloud.world.choices.likely():
+            cloud.world.wait(mirrored)
+
+
+DISTURBANCES: tuple[Event, ...] = (
+    node_moves, node_comes, node_goes, provider_recreated, tool_writes,
+    tool_writes, tool_meddles, neutron_writes, neutron_writes)
+
+
+def some(chance: random.Random) -> list[tuple[str, Event]]:
+    """What happens in one schedule, and what to call it; often nothing."""
+    found: list[tuple[str, Event]] = []
+    if chance.random() < 0.3:
+        what = chance.choice(OUTAGES)
+        found.append(('outage', outage(what, chance.choice((3, 10, 40)))))
+    if chance.random() < 0.35:
+        event = chance.choice(DISTURBANCES)
+        found.append(('event', event))
+    return found

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova in memory: aggregates, hosts and compute nodes, and how it is read."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import source
+from tests.simulation import world as simulated
+
+CELL = 'cell of h2'
+# The hosts in it.
+IN_CELL = frozenset({'h2'})
+
+
+class Nova:
+    """Its databases, and what its methods do with them."""
+
+    def __init__(self, world: simulated.World) -> None:
+        self._world = world
+        self.ids: dict[int, str] = {}
+        """Every aggregate that ever was."""
+        self.hosts_of: dict[str, set[str]] = {}
+        self.nodes: dict[str, str] = {}
+        self.nodes_ever: set[str] = set()
+        self.unseen: set[str] = set()
+        """Aggregates whose deletion nobody was told of."""
+
+    def boot(self, node: str, host: str) -> None:
+        """A compute node comes up, on a new host maybe."""
+        self.nodes[node] = host
+        self.nodes_ever.add(node)
+
+    def call(self, method: str, number: int, host: str,
+             judged: Callable[[], bool]) -> None:
+        """What nova's method does; it may fail before or after that.
+
+        :param judged: whether somebody may have read the truth already of
+            whom nobody can say that another one follows
+        """
+        def commit_late() -> None:
+            before = judged()
+            self.commit(method, number, host)
+            if before:
+                self.unexpected(number, host)
+
+        self._world.send(commit_late, 'nova: %s of %s, host %s', method,
+                         number, host or '-')
+        if self._world.down == 'nova':
+            raise simulated.NovaError('away')
+        self.commit(method, number, host)
+        if self._world.fault(0.05):
+            raise simulated.NovaError('committed, and failed then')
+
+    def commit(self, method: str, number: int, host: str) -> None:
+        uuid = self.ids[number]
+        hosts = self.hosts_of.get(uuid)
+        if (hosts is None or (method == 'add' and host in hosts)
+                or (method == 'remove' and host not in hosts)
+                or (method == 'delete' and hosts)):
+            raise simulated.NovaError('refused')
+        if method == 'add':
+            hosts.add(host)
+        elif method == 'remove':
+            hosts.discard(host)
+        else:
+            del self.hosts_of[uuid]
+
+    def unexpected(self, number: int, host: str) -> None:
+        """Nobody knows of an operation, until a full sync compares."""
+        if not host:
+            self.unseen.add(self.ids[number])
+        self._world.disturbed |= self.nodes_on({host})
+        self._world.say('only a full sync finds aggregate %s, host %s',
+                        number, host or '-')
+
+    def nodes_on(self, hosts: Iterable[str]) -> set[str]:
+        return {node for node, host in self.nodes.items() if host in hosts}
+
+    def members(self, hosts: Iterable[str]) -> dict[str, frozenset[str]]:
+        found = {host: frozenset(uuid for uuid, has in self.hosts_of.items()
+                                 if host in has) for host in hosts}
+        return {host: uuids for host, uuids in found.items() if uuids}
+
+    def wanted(self, node: str) -> frozenset[str]:
+        """The promise, for one node."""
+        host = self.nodes.get(node)
+        return frozenset(uuid for uuid, hosts in self.hosts_of.items()
+                         if host in hosts)
+
+
+class Source:
+    """Nova's databases, as one process of ours reads them.
+
+    As in the real one, the API's database is read in one transaction and the
+    nodes of the cells in another one after that.
+    """
+
+    def __init__(self, world: simulated.World, nova: Nova) -> None:
+        self._world = world
+        self.nova = nova
+
+    def place(self, aggregate_id: int, host: str = '') -> source.Place:
+        self._read('place of %s, host %s', aggregate_id, host or '-')
+        uuid = self.nova.ids.get(aggregate_id, '')
+        nodes, down = self._nodes({host} - {''}, set())
+        return source.Place(uuid if uuid in self.nova.hosts_of else '',
+                            frozenset(nodes), down if host in IN_CELL else {})
+
+    def aggregates(self) -> dict[str, str]:
+        self._read('aggregates')
+        return {uuid: uuid for uuid in self.nova.hosts_of}
+
+    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
+             aggregates: Iterable[str] = ()) -> source.Nova:
+        wanted, asked = frozenset(hosts), frozenset(nodes)
+        self._read('truth of %s', wanted)
+        members = self.nova.members(wanted)
+        existing = {uuid: uuid for uuid in aggregates
+                    if uuid in self.nova.hosts_of}
+        found: Mapping[str, str] = {}
+        down: Mapping[str, str] = {}
+        if wanted or asked:
+            self._world.give_way('nodes')
+            found, down = self._nodes(wanted, asked)
+            if not (wanted & IN_CELL or asked - found.keys()):
+                # That cell had not to be asked.
+                down = {}
+        moved = frozenset(found.values()) - wanted
+        if moved:
+            self._read('truth of %s too', moved)
+            members.update(self.nova.members(moved))
+        return source.Nova(
+            aggregates=existing, members=members, nodes=found,
+            cells_down=down, hosts_down=wanted & IN_CELL if down
+            else frozenset())
+
+    def read_all(self) -> source.Nova:
+        self._read('all truth')
+        hosts = frozenset().union(*self.nova.hosts_of.values())
+        members = self.nova.members(hosts)
+        existing = {uuid: uuid for uuid in self.nova.hosts_of}
+        self._world.give_way('all nodes')
+        found, down = self._nodes(
+            frozenset(self.nova.nodes.values()), frozenset())
+        return source.Nova(
+            aggregates=existing, members=members, nodes=found,
+            cells_down=down, hosts_down=hosts & IN_CELL if down
+            else frozenset())
+
+    def _nodes(self, hosts: Iterable[str], asked: Iterable[str]
+               ) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        silent = IN_CELL if self._world.down == 'cell' else frozenset()
+        return ({node: host for node, host in self.nova.nodes.items()
+                 if (host in hosts or node in asked) and host not in silent},
+                {CELL: 'silent'} if silent else {})
+
+    def _read(self, what: str, *about: object) -> None:
+        self._world.give_way(what, *about)
+        if self._world.down == 'nova' or self._world.fault(0.02):
+            raise exceptions.NovaUnavailable('nova is away')

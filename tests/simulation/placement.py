@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement in memory: generations, conflicts, and answers that get lost."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import functools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from tests.simulation import nova as simulated_nova
+from tests.simulation import world as simulated
+
+
+@dataclasses.dataclass(frozen=True)
+class Write:
+    """A PUT."""
+
+    provider: str
+    aggregates: frozenset[str]
+    generation: int | None
+    """None is a client below 1.19, which placement does not check."""
+    ours: bool = False
+
+    def __str__(self) -> str:
+        return '%s of %s, generation %s' % (
+            sorted(self.aggregates), self.provider, self.generation)
+
+
+class Placement:
+    """Providers; whatever we may not do to them is noted when we do it."""
+
+    def __init__(self, world: simulated.World,
+                 nova: simulated_nova.Nova) -> None:
+        self._world = world
+        self._nova = nova
+        self.providers: dict[str, report.Provider] = {}
+        self.foreign: dict[str, frozenset[str]] = {}
+        """What other tools wrote with a generation: it has to stay."""
+        self.added: set[str] = set()
+        """Aggregates that we have put a provider into."""
+        self._unchecked: set[str] = set()
+        """Providers that were written without a generation since the last
+        write that had one."""
+        self._recreated: set[str] = set()
+        """Providers whose generation was counted anew from 0: a write that
+        was for the one before may be taken."""
+
+    def create(self, provider: str, *aggregates: str,
+               foreign: Iterable[str] = ()) -> None:
+        """A provider is made, or made anew."""
+        if provider in self.foreign:
+            self._recreated.add(provider)
+        self.foreign[provider] = frozenset(foreign)
+        self.providers[provider] = report.Provider(
+            provider, self.foreign[provider].union(aggregates), 0)
+
+    def delete(self, provider: str) -> None:
+        del self.providers[provider]
+        self.foreign[provider] = frozenset()
+
+    def state(self, provider: str) -> report.Provider:
+        if provider not in self.providers:
+            raise exceptions.ProviderNotFound(provider)
+        return self.providers[provider]
+
+    def apply(self, write: Write) -> report.Provider:
+        """What placement does when a PUT arrives."""
+        now = self.state(write.provider)
+        generation = now.generation
+        if write.generation not in (None, generation):
+            raise exceptions.GenerationConflict(write.provider)
+        if write.ours:
+            self._check(now, write)
+        if write.generation is None:
+            self._unchecked.add(write.provider)
+        else:
+            generation += 1
+            self._unchecked.discard(write.provider)
+        written = report.Provider(write.provider, write.aggregates, generation)
+        self.providers[write.provider] = written
+        return written
+
+    def overwrite(self, provider: str, aggregates: frozenset[str]) -> None:
+        """Another tool writes without a generation, whatever is there now."""
+        before = self.state(provider).aggregates
+        self.apply(Write(provider, aggregates, None))
+        self.foreign[provider] &= aggregates
+        self._meddle(provider, before ^ aggregates)
+
+    def replace(self, state: report.Provider,
+                aggregates: frozenset[str]) -> None:
+        """Another tool writes with the generation that it has read.
+
+        :raises GenerationConflict: it is another one now
+        """
+        self.apply(Write(state.uuid, aggregates, state.generation))
+        self.foreign[state.uuid] = aggregates - set(self._nova.ids.values())
+        self._meddle(state.uuid, state.aggregates ^ aggregates)
+
+    def _meddle(self, provider: str, changed: frozenset[str]) -> None:
+        """What another tool does to aggregates of ours, only a sync finds."""
+        ours = changed & set(self._nova.ids.values())
+        if ours:
+            self._world.disturbed.add(provider)
+            if provider not in self._nova.nodes_ever:
+                self._nova.unseen |= ours
+
+    def _check(self, now: report.Provider, write: Write) -> None:
+        ever = set(self._nova.ids.values())
+        removed = now.aggregates - write.aggregates
+        added = write.aggregates - now.aggregates
+        self.added |= added
+        if write.provider in self._unchecked | self._recreated:
+            # Losses that nobody can prevent.
+            self.foreign[write.provider] &= write.aggregates
+        elif removed - ever or added - ever:
+            self._world.wrong.append('a foreign aggregate was touched by %s'
+                                     % write)
+        if write.provider not in self._nova.nodes_ever and (
+                added or removed & self._nova.hosts_of.keys()):
+            self._world.wrong.append('a foreign provider was touched by %s'
+                                     % write)
+
+
+class Report:
+    """Placement, as one process of ours reaches it."""
+
+    def __init__(self, world: simulated.World, placement: Placement) -> None:
+        self._world = world
+        self._placement = placement
+        self.deadline = world.within
+
+    @contextlib.contextmanager
+    def request_id(self, _request: str) -> Iterator[None]:
+        yield
+
+    # The real one: the order of its requests matters.
+    memberships = report.ReportClient.memberships
+
+    def endpoint(self) -> str:
+        return 'the simulation'
+
+    def probe(self) -> None:
+        self._ask('probe')
+
+    def get(self, provider: str) -> report.Provider:
+        self._ask('GET %s', provider)
+        state = self._placement.state(provider)
+        self._answered('got %s, generation %d', state.aggregates,
+                       state.generation)
+        return state
+
+    def put(self, provider: report.Provider,
+            aggregates: frozenset[str]) -> report.Provider:
+        write = Write(provider.uuid, aggregates, provider.generation, True)
+        arrive = functools.partial(self._placement.apply, write)
+        self._world.patience()
+        self._world.send(arrive, 'PUT %s', write)
+        if self._fails():
+            self._fail(simulated.Sent(arrive, 'PUT %s', (write,)))
+        written = arrive()
+        self._answered('written')
+        return written
+
+    def members(self, *aggregates: str) -> frozenset[str]:
+        self._ask('member_of %s', frozenset(aggregates))
+        found = frozenset(
+            provider for provider, state in self._placement.providers.items()
+            if state.aggregates & set(aggregates))
+        self._answered('has %s', found)
+        return found
+
+    def providers(self) -> frozenset[str]:
+        self._ask('list')
+        found = frozenset(self._placement.providers)
+        self._answered('there are %s', found)
+        return found
+
+    def _fails(self, chance: float = 0.12) -> bool:
+        return self._world.down == 'placement' or self._world.fault(chance)
+
+    def _fail(self, sent: simulated.Sent) -> None:
+        """The write is lost or late, or only its answer is lost."""
+        failure, landing = self._world.choices.fate()
+        landing = simulated.LANDINGS[landing]
+        self._world.say('lands %s, and fails', landing)
+        if landing == 'late':
+            self._world.late.append(sent)
+        elif landing == 'at once':
+            with contextlib.suppress(exceptions.MirrorError):
+                sent.arrive()
+        self._world.give_way('failed')
+        raise simulated.FAILURES[failure]('PUT failed')
+
+    def _ask(self, what: str, *about: object) -> None:
+        self._world.patience()
+        self._world.give_way(what, *about)
+        if self._fails(0.06):
+            raise simulated.FAILURES[self._world.choices.failure()]('away')
+
+    def _answered(self, what: str, *about: object) -> None:
+        self._world.give_way(what, *about)
+        self._world.patience()

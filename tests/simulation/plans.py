@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to happen in a schedule, before anybody says in which order."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import dataclasses
+import random
+
+from tests.simulation import events
+
+Operation = tuple[str, int, str]
+"""Nova's method, the number of an aggregate, and a host if it is about one."""
+
+# Of an aggregate, with one host that was in no other.
+WHOLE_LIFE: list[Operation] = [
+    ('add', 1, 'h1'), ('remove', 1, 'h1'), ('delete', 1, '')]
+
+
+@dataclasses.dataclass
+class Plan:
+    """One schedule's cloud as it begins, and who does what in it."""
+
+    hosts_of: dict[str, set[str]]
+    nodes: dict[str, str]
+    workers: dict[str, list[Operation]]
+    """Process of nova-api to the requests that it gets."""
+    agents: dict[str, tuple[int, bool]]
+    """Process to the steps of its drain, and whether it syncs."""
+    elsewhere: frozenset[str] = frozenset()
+    """Processes on a host where no agent is."""
+    others: list[tuple[str, events.Event]] = dataclasses.field(
+        default_factory=list, repr=False)
+    command: bool = False
+    """Whether an operator runs sync_aggregates."""
+    shared: frozenset[str] = frozenset({'x'})
+    """Aggregates of the provider that is no compute node."""
+    faults: int = 0
+    kills: int = 0
+    ticks: int = 0
+    unrest: float = 1.0
+    """How much more often than else a request fails."""
+
+
+def small(operations: Iterable[Operation], members: Iterable[str],
+          agents: int = 0, faults: int = 0, kills: int = 0) -> Plan:
+    """One host with one node, and one operation for each API worker."""
+    return Plan(
+        hosts_of={'a': set(members)}, nodes={'n1': 'h1'},
+        workers={'api-%d' % number: [operation]
+                 for number, operation in enumerate(operations)},
+        agents={'agent-%d' % number: (2, False) for number in range(agents)},
+        faults=faults, kills=kills)
+
+
+def by_chance(chance: random.Random) -> Plan:
+    """A plan of any kind."""
+    nodes = {'n1': 'h1', 'n2': 'h2'}
+    if chance.random() < 0.3:
+        nodes['n3'] = 'h1'
+    plan = Plan(
+        hosts_of={uuid: {host for host in ('h1', 'h2')
+                         if chance.random() < 0.4} for uuid in ('a', 'b')},
+        nodes=nodes,
+        workers={worker: [_operation(chance)
+                          for _ in range(chance.choice((1, 1, 2)))]
+                 for worker in ('api-1', 'api-2')},
+        agents={agent: (chance.choice((1, 2, 3)), chance.random() < 0.3)
+                for agent in ('agent-1', 'agent-2')
+                if chance.random() < 0.6},
+        others=events.some(chance), command=chance.random() < 0.05,
+        shared=frozenset(['x'] + ['a'] * (chance.random() < 0.3)),
+        faults=chance.choice((0, 1, 2, 4)), kills=chance.choice((0, 0, 1, 2)),
+        ticks=chance.choice((0, 0, 1, 3)))
+    chance.choice(KINDS)(plan, chance)
+    return plan
+
+
+def _of_any_kind(plan: Plan, chance: random.Random) -> None:
+    """As it comes."""
+
+
+def _whole_life(plan: Plan, chance: random.Random) -> None:
+    """An aggregate gets its first host, loses it and is deleted."""
+    plan.hosts_of = {'a': set(), 'b': set()}
+    plan.workers['api-1'] = WHOLE_LIFE
+    plan.unrest = 3.0
+
+
+def _few(plan: Plan, chance: random.Random) -> None:
+    """One of each kind, and trouble: each meets the other one often."""
+    plan.workers = {'api-1': plan.workers['api-1']}
+    plan.agents = {'agent-1': (3, chance.random() < 0.3)}
+    plan.kills, plan.faults, plan.unrest = 1, 4, 2.0
+
+
+def _on_another_host(plan: Plan, chance: random.Random) -> None:
+    """No agent can tell whether the API worker lives, and it takes long."""
+    _few(plan, chance)
+    plan.elsewhere = frozenset(plan.workers)
+    plan.agents = {'agent-1': (8, False)}
+    plan.ticks = 4
+
+
+def _beside_a_sync(plan: Plan, chance: random.Random) -> None:
+    """One host comes and goes while everything is compared."""
+    plan.workers = {
+        worker: [(method, 1, 'h1') for method in methods]
+        for worker, methods in (('api-1', ('add', 'remove')),
+                                ('api-2', ('remove', 'add')))}
+    plan.agents = {'agent-1': (1, True)}
+
+
+def _without_hooks(plan: Plan, chance: random.Random) -> None:
+    """Another nova-api has not installed us."""
+    plan.hosts_of['b'] = set()
+    plan.agents = {'agent-1': (1, True)}
+    plan.others = [('elsewhere', events.without_hook)]
+
+
+Kind = Callable[[Plan, random.Random], None]
+KINDS: tuple[Kind, ...] = (
+    *[_of_any_kind] * 8, *[_whole_life] * 3, *[_few] * 2,
+    *[_on_another_host] * 3, *[_beside_a_sync] * 3, *[_without_hooks] * 2)
+
+
+def _operation(chance: random.Random) -> Operation:
+    method = chance.choice(('add', 'add', 'remove', 'remove', 'delete'))
+    return (method, chance.choice((1, 1, 2)),
+            '' if method == 'delete' else chance.choice(('h1', 'h1', 'h2')))
