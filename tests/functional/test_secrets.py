@@ -387,6 +387,9 @@ class TestCommands(SecretsTest):
                 ('agent', '--once')):
             self.assertNotEqual(0, self.run_command(
                 name, *argv, api=REFUSED))
+        for url in URLS:
+            self.assertEqual((url, 255), (url, self.run_command(
+                'manage', 'placement', 'sync_aggregates', api=url)))
 
     def test_journal_that_cannot_be_used(self):
         """Neither a server that refuses nor a URL that is none."""
