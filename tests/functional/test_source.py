@@ -72,6 +72,9 @@ class TestRead(SourceTest):
         """Of the aggregates that are one, and by their UUID."""
         self.cloud.create_aggregate('rack', 'az1')
         rack = self.cloud.create_aggregate('more', 'az 2')
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.other.uuid
+        ).update_metadata({'ssd': 'true'})
         zones = self.source.zones()
         self.assertEqual(3, len(zones))
         self.assertEqual(('az1', 'az 2', None), tuple(
