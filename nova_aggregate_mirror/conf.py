@@ -156,23 +156,34 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
 
 
-def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option once; one that cannot be used gets its default.
+def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
+    """Read every option once, and replace a wrong value by the default.
 
-    :raises InvalidConfiguration: names each that has a value it cannot have
+    :returns: group and option to what is wrong with the value
     """
-    wrong = []
+    found = {}
     for group, options in list_opts():
         for option in options:
             try:
                 conf[group.name][option.dest]
             except cfg.Error as exc:
-                wrong.append('[%s] %s: %s' % (group.name, option.dest, exc))
+                found[group.name, option.dest] = str(exc)
                 # Nova-api reads every option once more to log it, and would
                 # not start.
                 conf.set_override(option.dest, option.default, group.name)
+    return found
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Read every option once; one that cannot be used gets its default.
+
+    :raises InvalidConfiguration: names each that has a value it cannot have
+    """
+    wrong = mistakes(conf)
     if wrong:
-        raise exceptions.InvalidConfiguration('; '.join(wrong))
+        raise exceptions.InvalidConfiguration('; '.join(
+            '[%s] %s: %s' % (group, name, reason)
+            for (group, name), reason in wrong.items()))
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:

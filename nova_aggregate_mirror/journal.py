@@ -5,7 +5,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-import pathlib
 import random
 import threading
 import time
@@ -92,8 +91,7 @@ class Journal:
         for as long as nova has them."""
         self._to_hand_over: dict[int, str] = {}
         """Rows whose hand-over the database refused, to the reason."""
-        self._owner = owner or row_owner.Owner(
-            pathlib.Path(conf.state_path) / 'aggregate_mirror' / 'owners')
+        self._owner = owner or row_owner.Owner(row_owner.directory(conf))
 
     def record(self, dirty: Dirty, aggregates: Iterable[str] = ()) -> Row:
         """Write that something is about to become dirty; durable on return.

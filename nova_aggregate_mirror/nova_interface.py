@@ -33,6 +33,7 @@ MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
 COLUMNS = {
     api_models.Aggregate: ('id', 'uuid', 'name'),
     api_models.AggregateHost: ('host', 'aggregate_id'),
+    api_models.AggregateMetadata: ('aggregate_id', 'key', 'value'),
     api_models.CellMapping: ('id', 'uuid', 'name', 'database_connection'),
     api_models.HostMapping: ('host', 'cell_id'),
     main_models.ComputeNode: ('uuid', 'host', 'deleted'),

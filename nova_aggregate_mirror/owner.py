@@ -14,9 +14,16 @@ import socket
 import threading
 import uuid
 
+from oslo_config import cfg
+
 # Names the lock directory, so that a process with another directory (another
 # host, another container) does not take a missing file for a dead owner.
 DIRECTORY_ID = 'directory-id'
+
+
+def directory(conf: cfg.ConfigOpts) -> pathlib.Path:
+    """Where the lock files of this host are."""
+    return pathlib.Path(conf.state_path) / 'aggregate_mirror' / 'owners'
 
 
 class Owner:

@@ -12,15 +12,13 @@ import threading
 from typing import Any
 import urllib.parse
 
-from keystoneauth1 import exceptions as ks_exceptions
-from keystoneauth1 import loading
-from keystoneauth1 import plugin
 from openstack import connection
 from openstack import proxy
 from oslo_config import cfg
 import requests
 
 from nova_aggregate_mirror import answers
+from nova_aggregate_mirror import credentials
 from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import translation
@@ -30,20 +28,9 @@ MICROVERSION = '1.36'
 # UUIDs in one query: 2 KB, where servers' limits begin at 4.
 MANY = 50
 _GROUP = 'placement'
-# More threads than this at once connect anew for each request.
-_KEPT_CONNECTIONS = 64
 
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
-
-# Keystoneauth calls these optional because any of a row will do.
-_NEEDED = (
-    ('auth_url',),
-    ('username', 'user_id'),
-    ('password',),
-    ('user_domain_name', 'user_domain_id', 'default_domain_name',
-     'default_domain_id', 'user_id'),
-)
 
 # After these the endpoint, the catalog or the token may be out of date.
 _STALE = (exceptions.NotAuthorized, exceptions.PlacementUnreachable,
@@ -105,8 +92,7 @@ class ReportClient:
 
     def check_credentials(self) -> None:
         """Raise MissingCredentials if [placement] lacks some; no network."""
-        with translation.translated('Reading [placement]'):
-            _load_auth(self._conf)
+        credentials.load(self._conf, _GROUP)
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
@@ -119,6 +105,11 @@ class ReportClient:
         """
         answers.providers(*self._call('GET', '/resource_providers?uuid='
                                       '00000000-0000-0000-0000-000000000000'))
+
+    def sharing(self) -> frozenset[str]:
+        """Read the UUIDs of the providers that share what they have."""
+        return answers.providers(*self._call(
+            'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers that are in any of these.
@@ -251,69 +242,11 @@ class ReportClient:
             slot.lock.release()
 
 
-def _load_auth(conf: cfg.ConfigOpts) -> plugin.BaseAuthPlugin:
-    # Nova registered this before its files were read, when the section that
-    # auth_section names was not known yet.
-    loading.register_auth_conf_options(conf, _GROUP)
-    section = conf[_GROUP].auth_section or _GROUP
-    values = conf[section]
-    missing, known = ['auth_type'], set()
-    if values.auth_type:
-        known = {option.dest
-                 for option in loading.get_plugin_options(values.auth_type)}
-        missing = []
-    try:
-        auth = loading.load_auth_from_conf_options(conf, _GROUP)
-    except ks_exceptions.MissingRequiredOptions as exc:
-        missing = [option.dest for option in exc.options]
-    if 'password' in known:
-        missing += [row[0] for row in _NEEDED
-                    if row[0] in known and row[0] not in missing
-                    and not any(values[name] for name in known & {*row})]
-    if missing:
-        raise translation.error(
-            exceptions.MissingCredentials, 'Reading [%s]' % _GROUP,
-            'no %s in [%s]' % (', '.join(missing), section))
-    return auth
-
-
 def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
-    auth = _load_auth(conf)
-    tls = {name: conf[_GROUP][name]
-           for name in ('tls_ciphers', 'tls_min_version')
-           if name in conf[_GROUP]}
-    transport = _Transport()
-    for scheme in list(transport.adapters):
-        transport.mount(scheme, deadline.Adapter(
-            pool_maxsize=_KEPT_CONNECTIONS,
-            auth_url=getattr(auth, 'auth_url', None) or '', **tls))
-    session = loading.load_session_from_conf_options(
-        conf, _GROUP, session=transport, auth=auth,
-        # The list of timings would grow for as long as the process lives.
-        collect_timing=False, app_name='nova-aggregate-mirror')
     sdk = connection.Connection(
-        session=session, oslo_conf=conf, service_types={'placement'})
+        session=credentials.session(conf, _GROUP), oslo_conf=conf,
+        service_types={'placement'})
     return sdk.placement
-
-
-class _Transport(requests.Session):
-    """Asks the environment for proxies once for each server.
-
-    To ask before each request takes a sixth of our time for it. Nobody gives
-    proxies with a single request.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._settings: dict[Any, Any] = {}
-
-    def merge_environment_settings(self, url: str, proxies: Any, stream: Any,
-                                   verify: Any, cert: Any) -> dict[str, Any]:
-        key = (*url.split('/', 3)[:3], stream, verify, cert)
-        if key not in self._settings:
-            self._settings[key] = super().merge_environment_settings(
-                url, proxies, stream, verify, cert)
-        return dict(self._settings[key])
 
 
 def _send(client: proxy.Proxy, endpoint: str, method: str, path: str,

@@ -57,6 +57,17 @@ def is_conflict(exc: db_exc.DBError) -> bool:
             or 'Record has changed since last read' in str(exc))
 
 
+def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
+    """Where the journal is that is an SQLite file; None for a server.
+
+    :raises InvalidConfiguration: when the connection is no database URL
+    """
+    url = _parse(conf.aggregate_mirror_database.connection)
+    if url.get_backend_name() != 'sqlite' or not url.database:
+        return None
+    return pathlib.Path(url.database)
+
+
 class Database:
     """The journal's database.
 
@@ -216,11 +227,13 @@ def _in_turn(statement: Callable[[], object]) -> None:
 
 def _make_private(path: pathlib.Path) -> None:
     """Make the file and its directory, for nova's user alone."""
+    new = [one for one in (path.parent, path) if not one.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    if os.geteuid() == 0:
-        # A command that root runs must not shut nova-api's user out.
-        above = path.parent.parent.stat()
-        for made in (path.parent, path):
+    if new and os.geteuid() == 0:
+        # A command that root runs must not shut nova-api's user out; and
+        # what was there already is whose it is.
+        above = new[0].parent.stat()
+        for made in new:
             os.chown(made, above.st_uid, above.st_gid)

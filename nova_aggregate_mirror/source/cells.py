@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import queue
+import re
 import threading
 import time
 from typing import Any
@@ -34,15 +35,19 @@ COLUMNS = (*tables.cell_mappings.c,)
 _ALL = sa.select(*COLUMNS).order_by(tables.cell_mappings.c.id)
 
 # Everything that a database which is away, misconfigured or half migrated
-# raises; ImportError is a driver that is not installed.
+# raises; ImportError is a driver that is not installed, ValueError a port
+# that is no number.
 DATABASE_ERRORS = (db_exc.DBError, db_exc.CantStartEngineError,
-                   sa_exc.SQLAlchemyError, ImportError, OSError)
+                   sa_exc.SQLAlchemyError, ImportError, OSError, ValueError)
 
 
 def reason(exc: BaseException) -> str:
     """The one line of a database error that says what happened."""
     lines = str(exc).strip().splitlines()
-    return '%s: %s' % (type(exc).__name__, lines[0] if lines else 'no details')
+    # After an @ in a password a URL's host begins with the rest of that.
+    return '%s: %s' % (type(exc).__name__, re.sub(
+        r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
+        lines[0] if lines else 'no details'))
 
 
 def in_turn(reads: Reads) -> Answers:

@@ -19,11 +19,13 @@ from nova_aggregate_mirror.source import tables
 # Every database that nova supports takes so many values in one IN list.
 CHUNK = 500
 
+Zones = Mapping[str, str]
 Cells = Mapping[str, nova_cells.Cell]
 
 # Statements are made once: making one takes longer than running it.
 _SOME = sa.bindparam('some', expanding=True)
 _AGGREGATE, _MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
+_METADATA = tables.aggregate_metadata.c
 _HOST, _NODE = tables.host_mappings.c, tables.compute_nodes.c
 _IN_CELL = tables.cell_mappings.c.id == _HOST.cell_id
 _PLACE = sa.select(
@@ -38,6 +40,10 @@ _EXISTING = _AGGREGATES.where(_AGGREGATE.uuid.in_(_SOME))
 _MEMBERS = sa.select(_MEMBER.host, _AGGREGATE.uuid, _AGGREGATE.name).join_from(
     tables.aggregate_hosts, tables.aggregates,
     _AGGREGATE.id == _MEMBER.aggregate_id)
+_ZONES = sa.select(_AGGREGATE.uuid, _METADATA.value).join_from(
+    tables.aggregates, tables.aggregate_metadata,
+    _AGGREGATE.id == _METADATA.aggregate_id,
+).where(_METADATA.key == 'availability_zone')
 _MEMBERS_OF = _MEMBERS.where(_MEMBER.host.in_(_SOME))
 _MAPPED = sa.select(_HOST.host, _HOST.cell_id)
 # One query in place of two: a row for each membership of each mapped host.
@@ -91,6 +97,14 @@ class DatabaseSource:
     def aggregates(self) -> Mapping[str, str]:
         with _api() as api:
             return _aggregates(api)
+
+    def zones(self) -> Zones:
+        """UUID to availability zone, for the aggregates that have one.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        with _api() as api:
+            return dict(map(tuple, api.execute(_ZONES)))
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> source.Nova:

@@ -384,17 +384,32 @@ class TestCommands(SecretsTest):
         """The URL of its database has a password."""
         for name, *argv in (
                 ('manage', 'placement', 'sync_aggregates', '--verbose'),
-                ('agent', '--once')):
+                ('agent', '--once'), ('status', 'upgrade', 'check')):
             self.assertNotEqual(0, self.run_command(
                 name, *argv, api=REFUSED))
+        for url in URLS:
+            self.assertEqual((url, 2), (url, self.run_command(
+                'status', 'upgrade', 'check', '--json', api=url)))
+            self.assertEqual((url, 255), (url, self.run_command(
+                'manage', 'placement', 'sync_aggregates', api=url)))
 
     def test_journal_that_cannot_be_used(self):
         """Neither a server that refuses nor a URL that is none."""
         for url in URLS:
             self.assertEqual((url, 255), (url, self.run_command(
                 'manage', 'journal', 'list', journal=url)))
+            self.assertEqual((url, 2), (url, self.run_command(
+                'status', 'upgrade', 'check', journal=url)))
         for argv in (('db', 'sync'), ('db', 'version'),
                      ('journal', 'retry'), ('journal', 'forget', '1'),
                      ('placement', 'sync_aggregates')):
             self.assertEqual(255, self.run_command(
                 'manage', *argv, journal=REFUSED))
+
+    def test_keystone_that_says_again_what_it_was_told(self):
+        """What the status command shows of it is no secret."""
+        self.wrong.keystone = (401, 'errors')
+        self.assertEqual(2, self.run_command('status', 'upgrade', 'check'))
+        self.wrong.keystone = (201, 'token')
+        self.wrong.placement = (500, 'errors')
+        self.assertEqual(2, self.run_command('status', 'upgrade', 'check'))

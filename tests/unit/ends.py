@@ -105,6 +105,8 @@ class Nova:
                                 if host in hosts) for host in hosts}
 
     def aggregates(self) -> dict[str, str]:
+        if self.broken:
+            raise self.broken
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:

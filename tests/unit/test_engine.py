@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's connection to a server, and what is wrong with it."""
+"""The journal's file, its connection to a server, and what is wrong there."""
 
+import os
+import pathlib
 import socket
 
 import fixtures
@@ -11,6 +13,8 @@ from nova_aggregate_mirror import exceptions
 from tests.unit import ends
 from tests.unit import servers
 
+# Any user that is not root.
+NOVA = 4711
 DRIVERS = ('mysql+pymysql', 'postgresql+psycopg2')
 
 
@@ -63,3 +67,38 @@ class TestServer(testtools.TestCase):
         self.assertEqual(
             {'read_timeout': '60', 'write_timeout': '70', 'charset': 'utf8',
              'connect_timeout': '5'}, dict(database._engine.url.query))
+
+
+class TestFile(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = ends.make_conf(self)
+        self.path = pathlib.Path(
+            self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
+
+    def test_where_it_is(self):
+        """A server has no file, nor has a database in memory."""
+        self.assertEqual(self.path, engine.sqlite_file(self.conf))
+        for url in ('mysql+pymysql://user@host/journal', 'sqlite://'):
+            self.conf.set_override('connection', url,
+                                   'aggregate_mirror_database')
+            self.assertIsNone(engine.sqlite_file(self.conf))
+
+    @testtools.skipIf(os.geteuid(), 'only root can give files away')
+    def test_what_root_makes_belongs_to_nova(self):
+        """A command that root runs does not shut nova-api's user out."""
+        os.chown(self.conf.state_path, NOVA, NOVA)
+        engine.Database(self.conf)
+        self.assertEqual([NOVA, NOVA], [
+            path.stat().st_uid for path in (self.path.parent, self.path)])
+
+    @testtools.skipIf(os.geteuid(), 'only root can give files away')
+    def test_what_is_there_stays_whose_it_is(self):
+        """Root may look at a journal whose directory lies in one of root's."""
+        self.path.parent.mkdir()
+        os.chown(self.path.parent, NOVA, NOVA)
+        for _ in range(2):
+            engine.Database(self.conf)
+            self.assertEqual([NOVA, NOVA], [
+                path.stat().st_uid for path in (self.path.parent, self.path)])

@@ -395,6 +395,22 @@ class CredentialsTestCase(servers.LoopbackTestCase):
             'no auth_url in [placement]',
             self.missing(auth_type='password', user_id='u', password='p'))
 
+    def test_application_credential(self) -> None:
+        """What it needs is named as well."""
+        account = {'auth_type': 'v3applicationcredential',
+                   'auth_url': 'http://127.0.0.1:1'}
+        self.assertIn('no application_credential_id, '
+                      'application_credential_secret in [placement]',
+                      self.missing(**account))
+        self.assertIn('no application_credential_secret in [placement]',
+                      self.missing(**account, application_credential_id='i'))
+
+    def test_what_a_plugin_itself_misses(self) -> None:
+        """It is told in the plugin's words."""
+        self.assertIn('domain', self.missing(
+            auth_type='v3totp', auth_url='http://127.0.0.1:1', username='u',
+            passcode='p'))
+
     def test_client_says_it_too(self) -> None:
         """A call without credentials tells the same, and is permanent."""
         client = report.ReportClient(servers.make_conf())

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which availability zones are wrong in placement now, and why."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import journal as checked_journal
+from nova_aggregate_mirror.checks import nova as checked_nova
+from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import database
+
+DISCOVER = 'nova-manage cell_v2 discover_hosts'
+RESTART = 'systemctl restart nova-compute'
+
+
+def find(conf: cfg.ConfigOpts, kept: checked_journal.Readable,
+         source: database.DatabaseSource,
+         client: report.ReportClient) -> checks.Findings:
+    """Compare all of nova with all of placement."""
+    options = conf.aggregate_mirror
+    try:
+        zones = source.zones()
+        seen = reconciler.Reconciler(
+            kept, source, client, count=options.sync_workers
+        ).sync(request=reconciler.Request(
+            max_removed_share=options.max_removed_share, write=False))
+        if seen.not_compared:
+            raise seen.not_compared
+    except exceptions.WrongPlacement as exc:
+        return [checks.warning(
+            '%s. If it is a new one, nova-compute has yet to report to it; if '
+            'not, correct [placement] in nova.conf. On each compute host, '
+            'run:' % exc, RESTART)]
+    except exceptions.NovaUnavailable as exc:
+        return [checked_nova.unavailable(exc)]
+    except exceptions.DeadlineExceeded as exc:
+        return [checks.failure(
+            '%s If placement is only slow, allow it more than now:' % exc,
+            '[aggregate_mirror]',
+            'request_timeout = %g' % (2 * options.request_timeout))]
+    except exceptions.MirrorError as exc:
+        return [checks.failure(str(exc), placement.RESTART)]
+    found = [*_wrong(seen, zones), *_hosts(seen), *_unknown(seen)]
+    if found:
+        return found
+    if not seen.nova.nodes:
+        return [checks.good('Nova has no compute node yet.')]
+    return [checks.good(
+        'Placement shows each of the %d host aggregates as nova has it.'
+        % len(seen.nova.aggregates))]
+
+
+def _wrong(seen: reconciler.Sync,
+           zones: database.Zones) -> Iterator[checks.Finding]:
+    """What differs, by availability zone; then what repairs it."""
+    changes = [*seen.outcome.changes, *seen.stale]
+    lacking = _by_place(seen, zones, changes, 'add')
+    stale = _by_place(seen, zones, changes, 'remove')
+    for place in sorted({*lacking, *stale}):
+        parts = ['%s %s' % (verb, checks.some(hosts)) for verb, hosts in (
+            ('lacks', lacking.get(place)), ('still has', stale.get(place)))
+            if hosts]
+        yield checks.warning('In placement, %s %s.' % (
+            place, ' and '.join(parts)))
+    if seen.refused:
+        yield checks.failure(
+            'Nothing of it will be removed by itself: %s. If nova\'s database '
+            'is right, look at it all, and then do it:' % seen.refused,
+            checks.SYNC + ' --prune --dry-run',
+            checks.SYNC + ' --prune --force')
+    elif stale:
+        yield checks.warning('To repair it now, run:', checks.SYNC
+                             + ' --prune')
+    elif lacking:
+        yield checks.warning('To repair it now, run:', checks.SYNC)
+
+
+def _by_place(seen: reconciler.Sync, zones: database.Zones,
+              changes: Iterable[plan.Change],
+              what: str) -> dict[str, set[str]]:
+    """Availability zone, or aggregate that is none, to hosts."""
+    found: dict[str, set[str]] = {}
+    for change in changes:
+        for uuid in getattr(change, what):
+            if uuid in zones:
+                place = 'availability zone %s' % zones[uuid]
+            elif uuid in seen.nova.aggregates:
+                place = 'aggregate %s' % seen.nova.aggregates[uuid]
+            else:
+                place = 'deleted aggregate %s' % uuid
+            found.setdefault(place, set()).add(
+                'host %s' % seen.nova.nodes[change.provider])
+    return found
+
+
+def _hosts(seen: reconciler.Sync) -> Iterator[checks.Finding]:
+    """Member hosts that nobody can mirror now."""
+    for text, hosts, cure in (
+            ('No resource provider yet for %s. There, run:',
+             set(seen.outcome.pending.values()), RESTART),
+            ('No compute node for %s. There, run:', seen.nova.nodeless(),
+             RESTART),
+            ('No host mapping for %s. Run:', seen.nova.unmapped, DISCOVER)):
+        if hosts:
+            yield checks.warning(text % checks.some(hosts), cure)
+
+
+def _unknown(seen: reconciler.Sync) -> Iterator[checks.Finding]:
+    """What could not be compared."""
+    for name, reason in sorted(seen.nova.cells_down.items()):
+        yield checks.warning(
+            'Cell %s did not answer, and its hosts could not be compared: %s. '
+            'Start its database, or correct its connection:' % (name, reason),
+            'nova-manage cell_v2 list_cells --verbose')
+    failed = {subject: exc for subject, exc in seen.outcome.failed.items()
+              if not isinstance(exc, exceptions.CellUnavailable)}
+    if failed:
+        subject = min(failed)
+        yield checks.failure(
+            'Could not be compared: %s. Of %s: %s To see all, run:'
+            % (checks.some(failed), subject, failed[subject]),
+            checks.SYNC + ' --dry-run')

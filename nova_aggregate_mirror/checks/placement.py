@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way to placement, step by step, and what is allowed at its end."""
+
+from oslo_config import cfg
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror import credentials
+from nova_aggregate_mirror import discovery
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror import translation
+
+RESTART = 'systemctl restart placement-api'
+EXAMPLE = {
+    'auth_type': 'password',
+    'auth_url': 'https://keystone.example.org/v3',
+    'username': '%(group)s',
+    'password': 'secret',
+    'project_name': 'service',
+    'user_domain_name': 'Default',
+    'project_domain_name': 'Default',
+}
+# Of a section without credentials: what happens now, and what is said of the
+# next major release. That of neutron is nova-scheduler's.
+CONSEQUENCES = {
+    'placement': (
+        'what users do stays in the journal', 'nova-api does not start'),
+    'neutron': (
+        'nova-scheduler cannot ask neutron which hosts a routed network '
+        'reaches', 'this check fails'),
+}
+
+
+def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
+    """Whether a section of nova.conf has what it takes to authenticate."""
+    section = credentials.section(conf, group)
+    try:
+        names = credentials.missing(conf, group)
+        reason = 'There is no %s in [%s]' % (', '.join(names), section)
+    except exceptions.MissingCredentials as exc:
+        reason, names = str(exc).rstrip('.'), ['auth_type']
+    except exceptions.MirrorError as exc:
+        return [checks.failure(str(exc), '[%s]' % section)]
+    if not names:
+        return []
+    lines = ['[%s]' % section]
+    # Without auth_type nobody knows which of the others are read.
+    for name in EXAMPLE if 'auth_type' in names else names:
+        value = EXAMPLE.get(name, name.upper())
+        lines.append('%s = %s' % (name, value % {'group': group}))
+    now, next_release = CONSEQUENCES[group]
+    if conf.aggregate_mirror.missing_credentials == 'fail':
+        return [checks.failure(
+            '%s: %s. Add what is not there of:' % (reason, next_release),
+            *lines)]
+    return [checks.warning(
+        '%s: %s, and from the next major release on %s. Add what is not '
+        'there of:' % (reason, now, next_release), *lines)]
+
+
+def authentication(way: discovery.Discovery) -> checks.Findings:
+    """Whether keystone gives a token for the credentials."""
+    section = credentials.section(way.conf, way.group)
+    try:
+        way.authenticate()
+    except exceptions.NotAuthorized as exc:
+        user, project, domain = _account(way)
+        return [checks.failure(
+            '%s Make that account, or give it the password that [%s] has:'
+            % (exc, section),
+            'openstack user create --domain %s --password-prompt %s'
+            % (domain, user),
+            'openstack role add --project %s --user %s admin'
+            % (project, user),
+            'openstack user set --password-prompt %s' % user)]
+    except exceptions.MirrorError as exc:
+        return [checks.failure(
+            '%s Start keystone, or correct:' % exc,
+            '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url'])]
+    return []
+
+
+def endpoint(way: discovery.Discovery) -> checks.Findings:
+    """Whether there is an endpoint, and placement answers at it."""
+    found = catalog(way)
+    if found:
+        return found
+    try:
+        url = way.endpoint()
+        way.microversions(url)
+    except exceptions.MirrorError as exc:
+        return [checks.failure(
+            '%s Start what serves placement, which may also be called '
+            'apache2, httpd or devstack@placement-api:' % exc, RESTART)]
+    return [checks.good('Placement answers at %s.'
+                        % translation.without_secrets(url))]
+
+
+def catalog(way: discovery.Discovery) -> checks.Findings:
+    """Whether the catalog has the endpoint that nova.conf asks for."""
+    try:
+        if way.endpoint():
+            return []
+        if not way.has_catalog():
+            return [checks.failure(
+                'The token is good for no project, and so has no catalog. '
+                'Add:', '[%s]' % credentials.section(way.conf, way.group),
+                *('%s = %s' % (name, EXAMPLE[name])
+                  for name in ('project_name', 'project_domain_name')))]
+        return [_not_in_catalog(way, way.offered())]
+    except exceptions.MirrorError as exc:
+        return [checks.failure(
+            '%s Look at these lines:' % exc, '[%s]' % way.group,
+            'endpoint_override', 'region_name', 'valid_interfaces')]
+
+
+def _not_in_catalog(way: discovery.Discovery,
+                    offered: list[tuple[str, str]]) -> checks.Finding:
+    wanted = way.conf[way.group]
+    interfaces = wanted.valid_interfaces or ['public']
+    text = 'The catalog has no %s endpoint for region %s, interface %s' % (
+        wanted.service_type, wanted.region_name or 'any',
+        ' or '.join(interfaces))
+    if offered:
+        return checks.failure(
+            '%s. It has %s. Name one of these, as in:' % (text, '; '.join(
+                'region %s, interface %s' % one for one in offered)),
+            '[%s]' % way.group, 'region_name = %s' % offered[0][0],
+            'valid_interfaces = %s' % offered[0][1])
+    return checks.failure(
+        '%s, nor for any other. Once the service runs, make it known:' % text,
+        'openstack service create --name %s %s'
+        % (way.group, wanted.service_type),
+        'openstack endpoint create --region %s %s %s URL' % (
+            wanted.region_name or 'RegionOne', wanted.service_type,
+            interfaces[0]))
+
+
+def microversions(way: discovery.Discovery) -> checks.Findings:
+    """Whether placement has the microversion that every request names."""
+    try:
+        oldest, newest = way.microversions(way.endpoint())
+    except exceptions.MirrorError as exc:
+        return [checks.failure(str(exc), RESTART)]
+    text = 'Placement has microversions %s to %s' % (oldest, newest)
+    needed = _number(report.MICROVERSION)
+    if _number(newest) < needed:
+        return [checks.failure(
+            '%s, and %s is needed. Upgrade placement to 2.0.0 (Train) or '
+            'later first:' % (text, report.MICROVERSION),
+            'pip install --upgrade openstack-placement',
+            'placement-manage db sync', RESTART)]
+    if needed < _number(oldest):
+        return [checks.failure(
+            '%s, and not %s any more. In nova-api\'s environment, run:'
+            % (text, report.MICROVERSION),
+            'pip install --upgrade nova-aggregate-mirror')]
+    return [checks.good('%s; %s is used.' % (text, report.MICROVERSION))]
+
+
+def rights(way: discovery.Discovery,
+           client: report.ReportClient) -> checks.Findings:
+    """Whether the account may read and write the aggregates of providers.
+
+    It is tried on a provider that does not exist: placement looks at the
+    rights first.
+    """
+    nobody = report.Provider(uuidutils.generate_uuid(), frozenset(), 0)
+    for what, attempt in (
+            ('list providers', client.probe),
+            ('read their aggregates', lambda: client.get(nobody.uuid)),
+            ('write their aggregates',
+             lambda: client.put(nobody, frozenset()))):
+        try:
+            with client.deadline(way.conf.aggregate_mirror.inline_timeout):
+                attempt()
+        except exceptions.ProviderNotFound:
+            continue
+        except exceptions.NotAuthorized as exc:
+            user, project, _domain = _account(way)
+            return [checks.failure(
+                'The account may not %s: %s If placement answered 401, the '
+                'token itself is not accepted: see [keystone_authtoken] in '
+                'placement.conf. Otherwise run:' % (what, exc),
+                'openstack role add --project %s --user %s admin'
+                % (project, user))]
+        except exceptions.MirrorError as exc:
+            return [checks.failure(
+                'It was not possible to %s: %s Placement\'s log says more. If '
+                'its database is not up to date, run:' % (what, exc),
+                'placement-manage db sync', RESTART)]
+    return [checks.good('The account may list providers, and read and write '
+                        'their aggregates.')]
+
+
+def neutron(way: discovery.Discovery) -> checks.Findings:
+    """Whether nova-scheduler can ask neutron which hosts a network reaches."""
+    return (credentials_of(way.conf, way.group) or authentication(way)
+            or catalog(way))
+
+
+def _account(way: discovery.Discovery) -> tuple[str, str, str]:
+    """User, project and domain, for a command."""
+    values = way.conf[credentials.section(way.conf, way.group)]
+
+    def first(*names: str) -> str:
+        return next((values[name] for name in names
+                     if name in values and values[name]), '')
+
+    return (first('username', 'user_id') or way.group,
+            first('project_name', 'project_id') or EXAMPLE['project_name'],
+            first('user_domain_name', 'user_domain_id')
+            or EXAMPLE['user_domain_name'])
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split('.')))

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``nova-aggregate-mirror-status``: whether a deployment is fit for it."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+import functools
+import logging
+import sys
+import textwrap
+from typing import Any
+
+from nova.conf import CONF
+from nova.db.api import api as api_db
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import drift
+from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror.checks import nova
+from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror.checks import scheduler
+from nova_aggregate_mirror import cmd
+from nova_aggregate_mirror import conf as mirror_conf
+from nova_aggregate_mirror import discovery
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
+
+PROGRAM = 'nova-aggregate-mirror-status'
+COMMAND = 'upgrade'
+WIDTH = 60
+
+
+class Deployment:
+    """What the checks look at; each part is made when it is first needed.
+
+    :param conf: nova's configuration, with this package's options
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self.conf = conf
+        self.placement = discovery.Discovery(conf, 'placement')
+        self.neutron = discovery.Discovery(conf, 'neutron')
+        self.report = report.ReportClient(conf)
+
+    @functools.cached_property
+    def source(self) -> database.DatabaseSource:
+        return database.DatabaseSource(
+            cells.bounded(self.conf.aggregate_mirror.cell_timeout))
+
+    @functools.cached_property
+    def journal(self) -> journal.Readable:
+        return journal.read(self.conf)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One row of the table."""
+
+    name: str
+    find: Callable[[Deployment], checks.Findings]
+    needs: tuple[str, ...] = ()
+    """Checks that must have found nothing wrong before this can be done."""
+    applies: Callable[[Deployment], Any] = lambda on: True
+
+
+CHECKS = (
+    Check('Options', lambda on: nova.options(on.conf)),
+    Check('Nova\'s API database', lambda on: nova.database(on.source)),
+    Check('Hook', lambda on: nova.hook(on.conf)),
+    Check('Journal', lambda on: journal.tables(on.conf)),
+    Check('Journal sharing',
+          lambda on: journal.sharing(on.conf, on.journal), ('Journal',)),
+    Check('Placement credentials',
+          lambda on: placement.credentials_of(on.conf, 'placement')),
+    Check('Placement authentication',
+          lambda on: placement.authentication(on.placement),
+          ('Placement credentials',)),
+    Check('Placement endpoint',
+          lambda on: placement.endpoint(on.placement),
+          ('Placement authentication',)),
+    Check('Placement microversions',
+          lambda on: placement.microversions(on.placement),
+          ('Placement endpoint',)),
+    Check('Placement rights',
+          lambda on: placement.rights(on.placement, on.report),
+          ('Placement microversions',)),
+    Check('Neutron credentials', lambda on: placement.neutron(on.neutron),
+          applies=lambda on: on.conf.scheduler
+          .query_placement_for_routed_network_aggregates),
+    Check('Backlog', lambda on: journal.backlog(on.journal), ('Journal',)),
+    Check('Drift',
+          lambda on: drift.find(on.conf, on.journal, on.source, on.report),
+          ('Nova\'s API database', 'Journal', 'Placement rights')),
+    Check('Request filters', lambda on: scheduler.filters(on.conf)),
+    Check('Sharing providers',
+          lambda on: scheduler.sharing(on.source, on.report),
+          ('Nova\'s API database', 'Placement rights'),
+          applies=lambda on: scheduler.chosen(on.conf)),
+)
+
+
+class Checks(upgradecheck.UpgradeCommands):
+    """The checks, as oslo.upgradecheck wants them."""
+
+    display_title = 'Host aggregates in placement'
+
+    def __init__(self, deployment: Deployment,
+                 rows: Iterable[Check] = CHECKS) -> None:
+        self._deployment = deployment
+        self._bad: dict[str, str] = {}
+        """Checks that were not good, to the first one that was to blame."""
+        self._upgrade_checks = tuple(
+            (check.name, (Checks._run, {'check': check})) for check in rows)
+
+    def _run(self, check: Check) -> upgradecheck.Result:
+        found: checks.Findings = []
+        if check.applies(self._deployment):
+            blamed = [self._bad[name] for name in check.needs
+                      if name in self._bad]
+            if blamed:
+                self._bad[check.name] = blamed[0]
+                found = [checks.warning('Not checked: see to "%s" first.'
+                                        % blamed[0])]
+            else:
+                found = self._find(check)
+        code = max((finding.code for finding in found),
+                   default=checks.Code.SUCCESS)
+        if code != checks.Code.SUCCESS:
+            self._bad.setdefault(check.name, check.name)
+        return upgradecheck.Result(code, '\n'.join(
+            line for finding in found for line in (
+                finding.text, *('  ' + line for line in finding.cure)))
+            or None)
+
+    def _find(self, check: Check) -> checks.Findings:
+        try:
+            return check.find(self._deployment)
+        except exceptions.MirrorError as exc:
+            # It was good a moment ago, when another check looked at it.
+            return [checks.failure('%s Try it again:' % exc,
+                                   '%s upgrade check' % PROGRAM)]
+
+    def _get_details(self, result: upgradecheck.Result) -> str | None:
+        # As it is, a command would be broken at its hyphens.
+        if result.details is None:
+            return None
+        title = 'Details: '
+        return '\n'.join(
+            line if line.startswith('  ') else textwrap.fill(
+                line, WIDTH, break_on_hyphens=False, break_long_words=False)
+            for line in (title + result.details).splitlines())[len(title):]
+
+
+def _configure(argv: Sequence[str]) -> None:
+    """Read nova's configuration in nova's own way.
+
+    :param argv: the options before the command
+    """
+    mirror_conf.register_opts(CONF)
+    cmd.configure(argv)
+    if not CONF.api_database.connection:
+        raise exceptions.InvalidConfiguration(
+            'there is no [api_database] connection in the configuration that '
+            'was read; name nova-api\'s nova.conf with --config-file')
+    # Nova would try for 100 seconds.
+    api_db.context_manager.configure(max_retries=0)
+
+
+def _check(argv: list[str]) -> int:
+    conf = cfg.ConfigOpts()
+    upgradecheck.register_cli_options(conf, Checks(Deployment(CONF)))
+    try:
+        # The files are nova's, and nova reads them.
+        conf(argv, prog=PROGRAM, default_config_files=[],
+             default_config_dirs=[])
+    except SystemExit as exc:
+        # Argparse leaves with 2, which here means that something is wrong.
+        return cmd.COULD_NOT_RUN if exc.code else 0
+    # What is wrong is said by the checks, not by the log of a library.
+    logging.getLogger().addHandler(logging.NullHandler())
+    _configure(argv[:len(argv) - 1 - argv[::-1].index(COMMAND)])
+    # Where ``check`` looks for --json.
+    upgradecheck.CONF = conf
+    return int(conf.command.action_fn())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run every check; returns the worst result, see ``cmd.run``."""
+    return cmd.run(PROGRAM, lambda: _check(
+        [*(sys.argv[1:] if argv is None else argv)]))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How to authenticate to a service, as its section of nova.conf says."""
+
+from typing import Any
+
+from keystoneauth1 import exceptions as ks_exceptions
+from keystoneauth1 import loading
+from keystoneauth1 import plugin
+from keystoneauth1 import session as ks_session
+from oslo_config import cfg
+import requests
+
+from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import translation
+
+# More threads than this at once connect anew for each request.
+_KEPT_CONNECTIONS = 64
+
+# Keystoneauth calls these optional because any of a row will do; they are
+# needed by the plugins that know the option before them.
+_NEEDED = {
+    'password': (
+        ('auth_url',),
+        ('username', 'user_id'),
+        ('password',),
+        ('user_domain_name', 'user_domain_id', 'default_domain_name',
+         'default_domain_id', 'user_id')),
+    'application_credential_secret': (
+        ('auth_url',),
+        ('application_credential_id', 'application_credential_name'),
+        ('application_credential_secret',)),
+}
+
+
+def section(conf: cfg.ConfigOpts, group: str) -> str:
+    """The section that has the options: the one of auth_section, if set."""
+    # Nova registered this before its files were read, when the section that
+    # auth_section names was not known yet.
+    loading.register_auth_conf_options(conf, group)
+    return conf[group].auth_section or group
+
+
+def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
+    """Name the options without which nobody can authenticate.
+
+    Of those of which any will do, the first one is named. Without an auth_type
+    nobody can say what else it needs.
+
+    :param group: a section of nova.conf, such as ``placement``
+    :raises MissingCredentials: there is no such auth_type
+    :raises InvalidConfiguration: an option has a value that it cannot have
+    """
+    with translation.translated('Reading [%s]' % group):
+        values = conf[section(conf, group)]
+        if not values.auth_type:
+            return ['auth_type']
+        known = {option.dest
+                 for option in loading.get_plugin_options(values.auth_type)}
+        absent: list[str] = []
+        refusal = None
+        try:
+            loading.load_auth_from_conf_options(conf, group)
+        except ks_exceptions.MissingRequiredOptions as exc:
+            absent = [option.dest for option in exc.options]
+        except ks_exceptions.OptionError as exc:
+            refusal = exc
+        absent += [row[0] for kind, rows in _NEEDED.items() if kind in known
+                   for row in rows if row[0] in known and row[0] not in absent
+                   and not any(values[name] for name in known & {*row})]
+        if refusal and not absent:
+            raise refusal
+        return absent
+
+
+def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
+    """Make the plugin that authenticates; no network.
+
+    :raises MissingCredentials: which options are not there
+    :raises InvalidConfiguration: an option has a value that it cannot have
+    """
+    absent = missing(conf, group)
+    if absent:
+        raise translation.error(
+            exceptions.MissingCredentials, 'Reading [%s]' % group,
+            'no %s in [%s]' % (', '.join(absent), section(conf, group)))
+    return loading.load_auth_from_conf_options(conf, group)
+
+
+def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
+    """Make a session whose every answer ends by the deadline; no network.
+
+    :raises MirrorError: as ``load`` does
+    """
+    auth = load(conf, group)
+    tls = {name: conf[group][name]
+           for name in ('tls_ciphers', 'tls_min_version')
+           if name in conf[group]}
+    transport = _Transport()
+    for scheme in list(transport.adapters):
+        transport.mount(scheme, deadline.Adapter(
+            pool_maxsize=_KEPT_CONNECTIONS,
+            auth_url=getattr(auth, 'auth_url', None) or '', **tls))
+    with translation.translated('Reading [%s]' % group):
+        return loading.load_session_from_conf_options(
+            conf, group, session=transport, auth=auth,
+            # The list of timings would grow as long as the process lives.
+            collect_timing=False, app_name='nova-aggregate-mirror')
+
+
+class _Transport(requests.Session):
+    """Asks the environment for proxies once for each server.
+
+    To ask before each request takes a sixth of our time for it. Nobody gives
+    proxies with a single request.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._settings: dict[Any, Any] = {}
+
+    def merge_environment_settings(self, url: str, proxies: Any, stream: Any,
+                                   verify: Any, cert: Any) -> dict[str, Any]:
+        key = (*url.split('/', 3)[:3], stream, verify, cert)
+        if key not in self._settings:
+            self._settings[key] = super().merge_environment_settings(
+                url, proxies, stream, verify, cert)
+        return dict(self._settings[key])

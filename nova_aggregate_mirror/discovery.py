@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks step by step what a client asks at once: token, endpoint, versions."""
+
+from collections.abc import Iterator
+import contextlib
+import re
+from typing import Any
+
+from keystoneauth1 import adapter as ks_adapter
+from keystoneauth1 import exceptions as ks_exceptions
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+from nova_aggregate_mirror import answers
+from nova_aggregate_mirror import credentials
+from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import translation
+
+
+class Discovery:
+    """The way to one service, for whoever wants to know where it ends.
+
+    Every step may take ``[aggregate_mirror] inline_timeout``, and raises a
+    ``Retriable`` or ``Permanent`` error of this package and nothing else.
+
+    :param group: the service's section of nova.conf, such as ``placement``
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
+        self.conf = conf
+        self.group = group
+        self._made: ks_adapter.Adapter | None = None
+
+    def authenticate(self) -> None:
+        """Get a token.
+
+        :raises MissingCredentials: which options are not there
+        :raises NotAuthorized: keystone refused them
+        """
+        with self._asking('Getting a token') as adapter:
+            adapter.session.get_auth_headers()
+
+    def endpoint(self) -> str:
+        """Find the endpoint; empty when the catalog has none that fits."""
+        with self._asking('Looking for the endpoint') as adapter:
+            try:
+                return adapter.get_endpoint() or ''
+            except ks_exceptions.EndpointNotFound:
+                return ''
+
+    def has_catalog(self) -> bool:
+        """Whether keystone sent a catalog; it does for a project only."""
+        with self._asking('Reading the catalog') as adapter:
+            auth = adapter.session.auth
+            return not hasattr(auth, 'get_access') or bool(
+                auth.get_access(adapter.session).service_catalog.catalog)
+
+    def offered(self) -> list[tuple[str, str]]:
+        """Region and interface of each endpoint that the catalog has."""
+        with self._asking('Reading the catalog') as adapter:
+            auth = adapter.session.auth
+            if not hasattr(auth, 'get_access'):
+                return []
+            catalog = auth.get_access(adapter.session).service_catalog
+            found = catalog.get_endpoints_data(adapter.service_type)
+            return sorted((one.region_name or '', one.interface)
+                          for many in found.values() for one in many)
+
+    def microversions(self, endpoint: str) -> tuple[str, str]:
+        """Ask a service itself for its oldest and newest microversion.
+
+        This needs no token.
+
+        :param endpoint: what ``endpoint`` returned
+        """
+        url = endpoint.rstrip('/') + '/'
+        doing = 'GET %s' % translation.without_secrets(url)
+        with self._asking(doing) as adapter:
+            response = adapter.session.get(
+                url, authenticated=False, raise_exc=False,
+                headers={'Accept': 'application/json'})
+        answer = answers.document(doing, response, None)
+        found = answer.get('versions')
+        first = found[0] if isinstance(found, list) and found else None
+        if isinstance(first, dict):
+            oldest, newest = first.get('min_version'), first.get('max_version')
+            if _is_version(oldest) and _is_version(newest):
+                return oldest, newest
+        raise translation.error(exceptions.MalformedAnswer, doing,
+                                'the answer has no microversions')
+
+    @contextlib.contextmanager
+    def _asking(self, doing: str) -> Iterator[ks_adapter.Adapter]:
+        with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
+                translation.translated(doing):
+            if self._made is None:
+                self._made = self._adapter()
+            yield self._made
+
+    def _adapter(self) -> ks_adapter.Adapter:
+        session = credentials.session(self.conf, self.group)
+        try:
+            return loading.load_adapter_from_conf_options(
+                self.conf, self.group, session=session)
+        except TypeError as exc:
+            # Two options that exclude each other, or an unknown interface.
+            raise translation.error(
+                exceptions.InvalidConfiguration,
+                'Reading [%s]' % self.group, str(exc)) from exc
+
+
+def _is_version(value: Any) -> bool:
+    return isinstance(value, str) and bool(re.fullmatch(r'\d+\.\d+', value))

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status command: what it prints, and what it says of nova."""
+
+import pathlib
+import re
+
+from nova_aggregate_mirror.cmd import status
+from tests import fixtures
+from tests.functional import status_command
+from tests.functional.status_command import COULD_NOT_RUN
+from tests.functional.status_command import FAILURE
+from tests.functional.status_command import SUCCESS
+from tests.functional.status_command import WARNING
+
+
+class TestOutput(status_command.StatusTest):
+
+    def test_everything_is_good(self):
+        """Exit 0; every check has a row, and nothing was left behind."""
+        zone = self.cloud.create_aggregate('zone', 'az1')
+        self.member(zone, 'h1', nodes=2)
+        rows = self.rows(SUCCESS)
+        self.assertEqual([check.name for check in status.CHECKS], list(rows))
+        self.assert_others_good(rows)
+        self.assertIn(str(self.conf), rows['Options'].details)
+        self.assertIn('1 host aggregates', rows['Drift'].details)
+        self.assertEqual('', rows['Neutron credentials'].details)
+        self.assertFalse(pathlib.Path(
+            fixtures.CONF.state_path, 'aggregate_mirror').exists())
+
+    def test_table_has_lines_to_copy(self):
+        """A command is never broken, however long it is; prose is."""
+        self.write_conf(more='[aggregate_mirror_database]\n'
+                             'connection = nonsense\n')
+        done = self.run_command('upgrade', 'check')
+        self.assertEqual(FAILURE, done.returncode)
+        self.assertIn(
+            '|   connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
+            'nova_aggregate_mirror |', re.sub(' +\\|', ' |', done.stdout))
+        self.assertIn('| Check: Journal', done.stdout)
+        self.assertIn('| Result: Failure', done.stdout)
+        self.assertIn('Details: Not checked: see to "Journal" first.',
+                      done.stdout)
+        prose = [line for line in done.stdout.splitlines()
+                 if re.match(r'\| \S', line)]
+        self.assertGreater(65, max(
+            len(line.rstrip('| ')) for line in prose))
+
+    def test_configuration_without_nova(self):
+        """Exit 255, and one line that says what to name."""
+        self.conf.write_text('')
+        done = self.run_command('upgrade', 'check')
+        self.assertEqual((COULD_NOT_RUN, ''), (done.returncode, done.stdout))
+        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+        self.assertIn('--config-file', done.stderr)
+
+    def test_configuration_that_cannot_be_read(self):
+        """Exit 255, with the file's name."""
+        self.conf.unlink()
+        done = self.run_command('upgrade', 'check')
+        self.assertEqual(COULD_NOT_RUN, done.returncode)
+        self.assertIn('nova.conf', done.stderr)
+
+    def test_usage_error_is_no_failed_check(self):
+        """Exit 255, because 2 means that something is wrong; help is 0."""
+        for argv in ((), ('upgrade',), ('upgrade', 'check', '--jason')):
+            done = self.run_command(*argv)
+            self.assertEqual(COULD_NOT_RUN, done.returncode)
+            self.assertIn('usage:', done.stderr)
+        self.assertEqual(0, self.run_command('--help').returncode)
+
+    def test_later_file_holds(self):
+        """Files and directories are read as nova reads them."""
+        folder = self.conf.with_name('nova.conf.d')
+        folder.mkdir()
+        folder.joinpath('mirror.conf').write_text(
+            '[aggregate_mirror]\ninline_timeout = soon\n')
+        done = self.run_command('--config-dir', str(folder), 'upgrade',
+                                'check')
+        self.assertEqual(FAILURE, done.returncode)
+        self.assertIn('inline_timeout', done.stdout)
+
+
+class TestNova(status_command.StatusTest):
+
+    def test_options_that_cannot_be(self):
+        """Each is named with its default, and all else is checked."""
+        self.write_conf(more='[aggregate_mirror]\ninline_timeout = soon\n'
+                             'cell_timeout = -1\n')
+        rows = self.rows(FAILURE)
+        self.assert_row(
+            FAILURE, rows['Options'],
+            '  [aggregate_mirror]\n  inline_timeout = 5.0',
+            '  [aggregate_mirror]\n  cell_timeout = 60.0')
+        self.assert_others_good(rows, 'Options')
+
+    def test_api_database_without_tables(self):
+        """Before "nova-manage api_db sync" it says to run it."""
+        self.write_conf(api='sqlite:///%s' % self.conf.with_name('api.sqlite'))
+        rows = self.rows(FAILURE)
+        self.assert_row(FAILURE, rows['Nova\'s API database'],
+                        '  nova-manage api_db sync')
+        self.assert_row(WARNING, rows['Drift'],
+                        'see to "Nova\'s API database" first')
+        self.assert_others_good(rows, 'Nova\'s API database', 'Drift')
+
+    def test_api_database_that_is_away(self):
+        """The reason, at once and without the password."""
+        self.write_conf(api='mysql+pymysql://nova:%s@127.0.0.1:1/nova_api'
+                            % status_command.PASSWORD)
+        row = self.rows(FAILURE)['Nova\'s API database']
+        self.assert_row(FAILURE, row, 'refused', '  [api_database]\n')
+
+    def test_hook_that_is_unknown(self):
+        """Nova-api would stay without it: which line to have."""
+        self.write_conf(more='[aggregate_mirror]\nhooks = mirrow\n')
+        rows = self.rows(FAILURE)
+        self.assert_row(FAILURE, rows['Hook'], 'mirrow',
+                        '  [aggregate_mirror]\n  hooks = mirror')
+        self.assert_others_good(rows, 'Hook')
+
+    def test_hook_that_is_switched_off(self):
+        """It may be meant: a warning."""
+        self.write_conf(more='[aggregate_mirror]\nhooks =\n')
+        rows = self.rows(WARNING)
+        self.assert_row(WARNING, rows['Hook'], 'switched off',
+                        '  hooks = mirror')
+        self.assert_others_good(rows, 'Hook')
+
+
+class TestRequestFilters(status_command.StatusTest):
+
+    def test_without_any_nothing_is_said(self):
+        """No request filter is asked for, whatever release this is."""
+        rows = self.rows(SUCCESS)
+        for name in ('Request filters', 'Sharing providers'):
+            self.assertEqual('', rows[name].details)

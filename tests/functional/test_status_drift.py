@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status command on what placement shows otherwise than nova."""
+
+import pathlib
+import subprocess
+import sys
+
+from tests import fixtures
+from tests.functional import status_command
+from tests.functional.status_command import FAILURE
+from tests.functional.status_command import SUCCESS
+from tests.functional.status_command import WARNING
+
+SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
+
+
+class DriftTest(status_command.StatusTest):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.zone = self.cloud.create_aggregate('zone', 'az1')
+        self.rack = self.cloud.create_aggregate('rack')
+
+    def assert_drift(self, result: int, *texts: str) -> None:
+        rows = self.rows(result)
+        self.assert_row(result, rows['Drift'], *texts)
+        self.assert_others_good(rows, 'Drift')
+
+    def type(self, command: str) -> None:
+        """Type what the check said, with the configuration of the test."""
+        program, *argv = command.split()
+        path = pathlib.Path(sys.executable).with_name(program)
+        subprocess.run([path, '--config-file', self.conf, *argv], check=True,
+                       capture_output=True, timeout=120)
+
+
+class TestZones(DriftTest):
+
+    def test_missing_association(self):
+        """The zone, its host, and the command; that cures it."""
+        self.member(self.zone, 'h1', mirrored=False)
+        self.member(self.rack, 'h2', mirrored=False)
+        command = SYNC
+        self.assert_drift(
+            WARNING, 'In placement, availability zone az1 lacks host h1.\n',
+            'In placement, aggregate rack lacks host h2.\n', '  ' + command)
+        self.type(command)
+        self.assert_others_good(self.rows(SUCCESS))
+
+    def test_stale_association(self):
+        """Only what prunes removes it."""
+        host = self.cloud.create_host('h1')
+        self.member(self.zone, 'h2')
+        self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
+        command = SYNC + ' --prune'
+        self.assert_drift(
+            WARNING,
+            'In placement, availability zone az1 still has host h1.\n',
+            '  ' + command)
+        self.type(command)
+        self.assert_others_good(self.rows(SUCCESS))
+
+    def test_more_than_is_removed_by_itself(self):
+        """A failure: a damaged database looks like this."""
+        host = self.cloud.create_host('h1')
+        self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
+        self.assert_drift(FAILURE, 'no host is in any aggregate',
+                          'availability zone az1 still has host h1.\n',
+                          '  %s --prune --dry-run\n  %s --prune --force'
+                          % (SYNC, SYNC))
+
+    def test_deleted_aggregate(self):
+        """It is ours, because the journal remembers it."""
+        host = self.member(self.zone, 'h1')
+        gone = self.cloud.create_aggregate('gone', 'az2')
+        self.journal().remember([gone.uuid])
+        self.assertEqual(200, self.cloud.delete_aggregate(gone))
+        self.cloud.placement.set_aggregates(
+            host.nodes[0], {self.zone.uuid, gone.uuid})
+        self.assert_drift(WARNING, 'deleted aggregate %s still has host h1'
+                          % gone.uuid)
+
+    def test_aggregates_of_others(self):
+        """They are not ours to judge."""
+        host = self.member(self.zone, 'h1')
+        self.cloud.placement.set_aggregates(host.nodes[0], {
+            self.zone.uuid, '11111111-2222-3333-4444-555555555555'})
+        self.assert_others_good(self.rows(SUCCESS))
+
+
+class TestHosts(DriftTest):
+
+    def test_provider_that_is_not_there_yet(self):
+        """Before nova-compute reports to placement."""
+        self.member(self.zone, 'h1')
+        self.member(self.zone, 'h2', providers=False, mirrored=False)
+        self.assert_drift(WARNING, 'No resource provider yet for h2.',
+                          '  systemctl restart nova-compute')
+
+    def test_no_provider_at_all(self):
+        """A new placement, or a wrong one."""
+        self.member(self.zone, 'h1', providers=False, mirrored=False)
+        self.assert_drift(WARNING, 'none of them is one of nova\'s 1 compute',
+                          '  systemctl restart nova-compute')
+
+    def test_host_that_is_not_mapped(self):
+        """It is mirrored, and nova cannot use it."""
+        self.member(self.zone, 'h1', mapped=False)
+        self.assert_drift(WARNING, 'No host mapping for h1.',
+                          '  nova-manage cell_v2 discover_hosts')
+
+    def test_host_without_compute_node(self):
+        """Nova-compute never found one."""
+        self.member(self.zone, 'h1', nodes=0)
+        self.assert_drift(WARNING, 'No compute node for h1.',
+                          '  systemctl restart nova-compute')
+
+    def test_cell_that_is_down(self):
+        """Its hosts are not judged; those of the others are."""
+        self.member(self.zone, 'near', mirrored=False)
+        self.member(self.zone, 'far', cell='cell2', mirrored=False)
+        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
+            b'no database any more' * 999)
+        self.assert_drift(
+            WARNING, 'Cell cell2 (', 'lacks host near.\n',
+            '  nova-manage cell_v2 list_cells --verbose')

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status command on its way to placement: each step, good and bad."""
+
+import socket
+import time
+from typing import Any
+
+from tests.functional import status_command
+from tests.functional.status_command import FAILURE
+from tests.functional.status_command import SUCCESS
+from tests.functional.status_command import WARNING
+from tests import placement_service
+
+ROUTED = ('[scheduler]\nquery_placement_for_routed_network_aggregates = true\n'
+          '%s')
+
+
+class TestBeforePlacementRuns(status_command.StatusTest):
+    """In the order of a deployment, from nothing to a placement."""
+
+    def test_no_credentials(self):
+        """A warning in this major release; the lines are all there."""
+        self.write_conf('')
+        self.assert_ends_at(
+            'Placement credentials', WARNING, 'from the next major release '
+            'on nova-api does not start', '  [placement]\n'
+            '  auth_type = password\n'
+            '  auth_url = https://keystone.example.org/v3\n'
+            '  username = placement\n  password = secret\n'
+            '  project_name = service\n  user_domain_name = Default\n'
+            '  project_domain_name = Default')
+
+    def test_some_credentials_are_missing(self):
+        """Only those that are missing are to be added."""
+        self.write_conf('[placement]\nauth_type = password\n'
+                        'username = nova\npassword = geheim\n')
+        rows = self.assert_ends_at('Placement credentials', WARNING)
+        self.assertEqual([
+            '  [placement]', '  auth_url = https://keystone.example.org/v3',
+            '  user_domain_name = Default',
+        ], rows['Placement credentials'].details.splitlines()[1:])
+
+    def test_credentials_of_another_section(self):
+        """The section that auth_section names is the one to complete."""
+        self.write_conf('[placement]\nauth_section = shared\n'
+                        '[shared]\nauth_type = v3applicationcredential\n'
+                        'auth_url = http://keystone\n')
+        self.assert_ends_at(
+            'Placement credentials', WARNING, '  [shared]\n'
+            '  application_credential_id = APPLICATION_CREDENTIAL_ID\n'
+            '  application_credential_secret = APPLICATION_CREDENTIAL_SECRET')
+
+    def test_missing_credentials_that_fail(self):
+        """An operator asked for nova-api not to start then."""
+        self.write_conf('', '[aggregate_mirror]\nmissing_credentials = fail\n')
+        self.assertIn('nova-api does not start',
+                      self.rows(FAILURE)['Placement credentials'].details)
+
+    def test_unknown_auth_type(self):
+        """It is as good as none."""
+        self.write_conf('[placement]\nauth_type = pasword\n')
+        self.assert_ends_at('Placement credentials', WARNING, 'pasword',
+                            '  auth_type = password')
+
+    def test_no_account(self):
+        """Keystone does not know it: how to make it."""
+        keystone = self.keystone(self.cloud.placement.url)
+        keystone.answers['/v3/auth/tokens'] = (401, {'error': {
+            'code': 401, 'title': 'Unauthorized', 'message': 'Who are you?'}})
+        self.assert_ends_at(
+            'Placement authentication', FAILURE,
+            '  openstack user create --domain Default --password-prompt '
+            'mirror\n'
+            '  openstack role add --project service --user mirror admin\n'
+            '  openstack user set --password-prompt mirror')
+
+    def test_keystone_that_is_away(self):
+        """The line to look at."""
+        with socket.create_server(('127.0.0.1', 0)) as probe:
+            port = probe.getsockname()[1]
+        self.keystone()
+        self.conf.write_text(self.conf.read_text().replace(
+            'auth_url = http://', 'auth_url = http://127.0.0.1:%d/' % port))
+        self.assert_ends_at('Placement authentication', FAILURE,
+                            '  [placement]\n  auth_url = ')
+
+    def test_no_project(self):
+        """A token without a project has no catalog."""
+        self.keystone()
+        keystone = self.keystone()
+        answer = keystone.token()
+        del answer['token']['catalog']
+        keystone.answers['/v3/auth/tokens'] = (201, answer)
+        self.assert_ends_at('Placement endpoint', FAILURE, 'no project',
+                            '  [placement]\n  project_name = service\n')
+
+    def test_no_endpoint(self):
+        """The service is not in the catalog yet: how to enter it."""
+        self.keystone_without_placement()
+        self.assert_ends_at(
+            'Placement endpoint', FAILURE,
+            '  openstack service create --name placement placement\n'
+            '  openstack endpoint create --region RegionOne placement '
+            'internal URL')
+
+    def keystone_without_placement(self) -> None:
+        keystone = self.keystone()
+        answer = keystone.token()
+        answer['token']['catalog'] = [service('identity', keystone.url)]
+        keystone.answers['/v3/auth/tokens'] = (201, answer)
+
+    def test_endpoint_of_another_region(self):
+        """What the catalog has is the line to write."""
+        self.keystone(self.cloud.placement.url)
+        self.conf.write_text(self.conf.read_text().replace(
+            '[placement]', '[placement]\nregion_name = RegionTwo'))
+        self.assert_ends_at(
+            'Placement endpoint', FAILURE, 'RegionTwo',
+            '  [placement]\n  region_name = R\n  valid_interfaces = internal')
+
+    def test_endpoint_that_does_not_answer(self):
+        """Placement is in the catalog and does not run."""
+        self.keystone(self.cloud.placement.url)
+        self.cloud.placement.refuse()
+        self.assert_ends_at('Placement endpoint', FAILURE,
+                            '  systemctl restart placement-api')
+
+    def test_endpoint_of_something_else(self):
+        """What answers there is not placement."""
+        keystone = self.keystone()
+        keystone.answers['/v3/auth/tokens'] = (
+            201, keystone.token(keystone.url))
+        keystone.answers['/'] = (200, {'versions': [{'id': 'v3.14'}]})
+        self.assert_ends_at('Placement endpoint', FAILURE, 'microversions',
+                            '  systemctl restart placement-api')
+
+    def test_whole_way(self):
+        """Keystone, the catalog and placement are there; nova has no host."""
+        self.keystone(self.cloud.placement.url)
+        rows = self.rows(SUCCESS)
+        self.assert_others_good(rows)
+        self.assertIn(self.cloud.placement.url,
+                      rows['Placement endpoint'].details)
+        self.assertIn('1.36 is used', rows['Placement microversions'].details)
+        self.assertIn('no compute node yet', rows['Drift'].details)
+
+
+class TestRights(status_command.StatusTest):
+
+    def test_nothing_is_allowed(self):
+        """Placement's own policy refuses: which role to give."""
+        self.conf.write_text(self.conf.read_text().replace(
+            'token = admin', 'token = somebody:else'))
+        self.assert_ends_at(
+            'Placement rights', FAILURE, 'may not list providers', '403',
+            '  openstack role add --project service --user placement admin')
+
+    def test_writing_is_not_allowed(self):
+        """Reading is, so that nothing else would have told."""
+        self.cloud.placement.fail_with(403, methods=('PUT',))
+        self.assert_ends_at('Placement rights', FAILURE,
+                            'may not write their aggregates')
+
+    def test_nothing_is_written(self):
+        """What is tried is refused for want of such a provider."""
+        host = self.cloud.create_host('h1')
+        before = self.cloud.placement.generation(host.nodes[0])
+        self.cloud.placement.requests.clear()
+        self.rows(SUCCESS)
+        self.assertEqual(before,
+                         self.cloud.placement.generation(host.nodes[0]))
+        put, = (request for request in self.cloud.placement.requests
+                if request.method not in ('GET',))
+        self.assertEqual('PUT', put.method)
+        self.assertNotIn(host.nodes[0], put.path)
+
+    def test_placement_that_fails(self):
+        """Its root answers and the rest does not: its own database."""
+        self.cloud.placement.fail_with(500, provider='resource_providers')
+        self.assert_ends_at('Placement rights', FAILURE, '500',
+                            '  placement-manage db sync\n')
+
+    def test_placement_that_hangs(self):
+        """It is not waited for longer than a user's request would."""
+        self.conf.write_text(self.conf.read_text()
+                             + '[aggregate_mirror]\ninline_timeout = 0.5\n')
+        self.cloud.placement.hang(methods=('PUT',))
+        began = time.monotonic()
+        self.assert_ends_at('Placement rights', FAILURE,
+                            'write their aggregates')
+        self.assertGreater(placement_service.FOR_EVER,
+                           time.monotonic() - began)
+
+
+class TestNeutron(status_command.StatusTest):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.server = self.keystone(self.cloud.placement.url)
+        answer = self.server.token(self.cloud.placement.url)
+        answer['token']['catalog'].append(
+            service('network', 'http://neutron'))
+        self.server.answers['/v3/auth/tokens'] = (201, answer)
+
+    def configure(self, neutron: str) -> None:
+        self.write_conf(self.account(self.server, 'placement'),
+                        ROUTED % neutron)
+
+    def test_routed_networks_need_credentials(self):
+        """The same cycle of a warning as for placement."""
+        self.configure('')
+        rows = self.rows(WARNING)
+        self.assert_row(
+            WARNING, rows['Neutron credentials'], 'routed network',
+            'from the next major release on this check fails',
+            '  [neutron]\n  auth_type = password\n', '  username = neutron\n')
+        self.assert_others_good(rows, 'Neutron credentials')
+
+    def test_credentials_that_work(self):
+        """They get a token and the catalog has neutron."""
+        self.configure(self.account(self.server, 'neutron'))
+        self.assert_others_good(self.rows(SUCCESS))
+
+    def test_neutron_not_in_the_catalog(self):
+        """Which line to correct."""
+        self.configure(self.account(self.server, 'neutron')
+                       + 'region_name = RegionTwo\n')
+        rows = self.rows(FAILURE)
+        self.assert_row(FAILURE, rows['Neutron credentials'],
+                        '  [neutron]\n  region_name = R\n')
+        self.assert_others_good(rows, 'Neutron credentials')
+
+
+def service(kind: str, url: str) -> dict[str, Any]:
+    """A service of a catalog."""
+    return {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
+        {'id': kind, 'interface': 'internal', 'region': 'R', 'region_id': 'R',
+         'url': url}]}

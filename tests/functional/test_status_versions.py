@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status command on a placement of another release than nova's."""
+
+from typing import Any
+
+import fixtures
+from placement import microversion
+
+from nova_aggregate_mirror import report
+from tests.functional import status_command
+from tests.functional.status_command import FAILURE
+from tests.functional.status_command import SUCCESS
+
+
+class OtherPlacementTest(status_command.StatusTest):
+    """During a rolling upgrade placement may be another release."""
+
+    versions: Any = microversion.VERSIONS
+
+    def setUp(self) -> None:
+        self.useFixture(fixtures.MonkeyPatch(
+            'placement.microversion.VERSIONS', self.versions))
+        super().setUp()
+
+
+class TestOlderPlacement(OtherPlacementTest):
+
+    versions = microversion.VERSIONS[:microversion.VERSIONS.index('1.30') + 1]
+
+    def test_too_old(self):
+        """Which release to have first."""
+        self.assert_ends_at(
+            'Placement microversions', FAILURE, '1.0 to 1.30',
+            '2.0.0 (Train)', '  pip install --upgrade openstack-placement\n'
+            '  placement-manage db sync\n')
+
+
+class TestOldestPlacement(OtherPlacementTest):
+
+    versions = microversion.VERSIONS[
+        :microversion.VERSIONS.index(report.MICROVERSION) + 1]
+
+    def test_just_right(self):
+        """What nova 29 needs is enough."""
+        self.assert_others_good(self.rows(SUCCESS))
+
+
+class TestNewerPlacement(OtherPlacementTest):
+
+    versions = microversion.VERSIONS[microversion.VERSIONS.index('1.37'):]
+
+    def test_too_new(self):
+        """A placement that dropped what we use wants another mirror."""
+        self.assert_ends_at(
+            'Placement microversions', FAILURE, 'not 1.36 any more',
+            '  pip install --upgrade nova-aggregate-mirror')

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of request filters, host filters and sharing providers."""
+
+from importlib import metadata
+
+import fixtures
+from nova.conf import scheduler as nova_options
+from oslo_config import cfg
+from oslo_utils import uuidutils
+import testtools
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import scheduler
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from tests import placement_service
+from tests.unit import ends
+from tests.unit import servers
+
+NOVAS = 'nova.scheduler.filters.all_filters'
+OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
+GUARD = 'AggregateMembershipFilter'
+EXTRA_SPECS = 'AggregateInstanceExtraSpecsFilter'
+NAMES = ('flavor_extra_specs', 'tenant_isolation', 'image_properties',
+         'type_affinity', 'default_availability_zone')
+PROVIDER = uuidutils.generate_uuid()
+AGGREGATE = uuidutils.generate_uuid()
+OTHER = uuidutils.generate_uuid()
+
+
+def house_filters():
+    """What an operator wrote himself."""
+    return [HouseFilter]
+
+
+class HouseFilter:
+    """A host filter of an operator's own."""
+
+
+class FiltersTest(testtools.TestCase):
+    """Nova's own options, and a release that has request filters."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.conf = ends.make_conf(self)
+        self.conf.register_opts(nova_options.filter_scheduler_opts,
+                                group='filter_scheduler')
+        if 'request_filters' not in self.conf.aggregate_mirror:
+            self.conf.register_opt(
+                cfg.ListOpt('request_filters', default=[]),
+                group='aggregate_mirror')
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.checks.scheduler.metadata.entry_points',
+            lambda group: [metadata.EntryPoint(name, 'module:f', group)
+                           for name in NAMES]))
+        self.enabled = self.conf.filter_scheduler.enabled_filters
+
+    def find(self, *names: str, available: tuple[str, ...] = (NOVAS, OURS),
+             enabled: tuple[str, ...] = (GUARD,)) -> checks.Findings:
+        self.conf.set_override('request_filters', list(names),
+                               'aggregate_mirror')
+        for option, value in (('available_filters', [*available]),
+                              ('enabled_filters',
+                               [*self.enabled, *enabled])):
+            self.conf.set_override(option, value, 'filter_scheduler')
+        return scheduler.filters(self.conf)
+
+    def assert_failure(self, found: checks.Findings, text: str,
+                       *cure: str) -> None:
+        one, = found
+        self.assertEqual((checks.Code.FAILURE, cure), (one.code, one.cure))
+        self.assertIn(text, one.text)
+
+
+class TestFilters(FiltersTest):
+
+    def test_nothing_is_asked_for(self):
+        """Nova's defaults, and a scheduler that has our list already."""
+        self.assertEqual([], self.find(available=(NOVAS,), enabled=()))
+        self.assertEqual([], self.find(enabled=()))
+        self.assertEqual([], self.find())
+
+    def test_release_without_request_filters(self):
+        """It says nothing, whatever nova.conf has."""
+        conf = ends.make_conf(self)
+        if 'request_filters' in conf.aggregate_mirror:
+            self.skipTest('this release has request filters')
+        self.assertEqual([], scheduler.filters(conf))
+        self.assertEqual([], scheduler.chosen(conf))
+
+    def test_all_of_them(self):
+        """Each is known, loaded and judged by the guard."""
+        one, = self.find(*NAMES)
+        self.assertEqual(checks.Code.SUCCESS, one.code)
+        self.assertEqual([*NAMES], scheduler.chosen(self.conf))
+
+    def test_unknown_name(self):
+        """Nova-scheduler would not start: the line without it."""
+        self.assert_failure(
+            self.find('flavor_extra_specs', 'flavour'),
+            'no request filter flavour,',
+            '[aggregate_mirror]', 'request_filters = flavor_extra_specs')
+
+    def test_list_that_is_not_named(self):
+        """Our line is to be added to what there is."""
+        for names, enabled in ((('type_affinity',), (GUARD,)),
+                               ((), (GUARD,))):
+            self.assert_failure(
+                self.find(*names, available=(NOVAS,), enabled=enabled),
+                'neither the request filters nor', '[filter_scheduler]',
+                'available_filters = ' + NOVAS, 'available_filters = ' + OURS)
+
+    def test_our_list_alone(self):
+        """It has nova's filters too."""
+        self.assertEqual([], self.find(available=(OURS,)))
+
+    def test_lists_of_an_operator(self):
+        """They are kept; what they have is not missed."""
+        mine = __name__ + '.house_filters'
+        self.assertEqual([], self.find(
+            available=(NOVAS, OURS, mine), enabled=(GUARD, 'HouseFilter')))
+        self.assertEqual([], self.find(
+            available=(NOVAS, __name__ + '.HouseFilter'),
+            enabled=('HouseFilter',)))
+
+    def test_nova_own_list_is_lost(self):
+        """A line that was meant as one more replaces the default."""
+        mine = __name__ + '.house_filters'
+        self.assert_failure(
+            self.find(available=(mine,), enabled=()),
+            'does not start: it does not find ', '[filter_scheduler]',
+            'available_filters = ' + NOVAS, 'available_filters = ' + OURS,
+            'available_filters = ' + mine)
+
+    def test_filter_that_nobody_has(self):
+        """Nova-scheduler would not start."""
+        one, = self.find(enabled=('ComputFilter',))
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('ComputFilter', one.text)
+
+    def test_list_that_cannot_be_imported(self):
+        """It is named, without a traceback."""
+        one, = self.find(available=(NOVAS, OURS, 'no.such.filters'))
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('names no.such.filters, which', one.text)
+        self.assertNotIn('Traceback', one.text)
+
+    def test_request_filter_that_nobody_judges(self):
+        """It narrows what is asked; a host filter has to do the rest."""
+        line = 'enabled_filters = ' + ','.join([*self.enabled, GUARD])
+        for name in NAMES:
+            self.assert_failure(
+                self.find(name, enabled=()), 'comes back for %s.' % name,
+                '[filter_scheduler]', line)
+
+    def test_guard_is_missing(self):
+        """Nova's host filter judges, but from what the scheduler recalls."""
+        one, = self.find('flavor_extra_specs', enabled=(EXTRA_SPECS,))
+        self.assertEqual(checks.Code.WARNING, one.code)
+        self.assertEqual('enabled_filters = ' + ','.join(
+            [*self.enabled, EXTRA_SPECS, GUARD]), one.cure[1])
+
+    def test_host_filter_without_a_request_filter(self):
+        """That is stock nova."""
+        self.assertEqual([], self.find(available=(NOVAS,),
+                                       enabled=(EXTRA_SPECS,)))
+
+
+class TestSharing(servers.LoopbackTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.placement = self.useFixture(placement_service.PlacementService())
+        self.client = report.ReportClient(servers.make_conf(
+            auth_type='admin_token', endpoint=self.placement.url,
+            token=placement_service.TOKEN))
+        self.nova = ends.Nova([])
+        self.nova.hosts_of = {AGGREGATE: {'h1'}, OTHER: {'h2'}}
+        self.placement.create_provider(PROVIDER, 'store')
+
+    def find(self) -> checks.Findings:
+        return scheduler.sharing(self.nova, self.client)
+
+    def test_none_shares(self):
+        """Every host has all that it offers."""
+        self.placement.create_provider(uuidutils.generate_uuid(), 'node')
+        self.assertEqual([], self.find())
+
+    def test_outside_of_an_aggregate(self):
+        """Its UUID is in the command; in all aggregates it is found."""
+        self.placement.set_traits(PROVIDER, 'MISC_SHARES_VIA_AGGREGATE')
+        self.placement.set_aggregates(PROVIDER, [AGGREGATE])
+        one, = self.find()
+        self.assertEqual(checks.Code.WARNING, one.code)
+        self.assertIn(PROVIDER, one.text)
+        command, = one.cure
+        self.assertTrue(command.startswith(
+            'openstack --os-placement-api-version 1.36 resource provider '
+            'aggregate set '), command)
+        self.assertTrue(command.endswith(' ' + PROVIDER))
+        self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])
+        self.assertEqual([], self.find())
+
+    def test_placement_or_nova_away(self):
+        """Nobody can tell: a failure."""
+        self.placement.refuse()
+        one, = self.find()
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.placement.recover()
+        self.nova.broken = exceptions.NovaUnavailable('gone')
+        one, = self.find()
+        self.assertEqual(checks.Code.FAILURE, one.code)

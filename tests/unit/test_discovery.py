@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way to a service, step by step, with scripted answers."""
+
+from typing import Any
+
+import fixtures
+
+from nova_aggregate_mirror import discovery
+from nova_aggregate_mirror import exceptions
+from tests.unit import servers
+
+
+class TestDiscovery(servers.LoopbackTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+
+    def way(self, **placement: Any) -> discovery.Discovery:
+        account = {} if 'token' in placement else {
+            'auth_type': 'password', 'auth_url': self.cloud.url + '/v3',
+            'username': 'u', 'password': 'p', 'project_name': 'p',
+            'user_domain_name': 'd', 'project_domain_name': 'd'}
+        conf = servers.make_conf(**{**account, **placement})
+        conf.set_override('inline_timeout', 1.0, 'aggregate_mirror')
+        return discovery.Discovery(conf, 'placement')
+
+    def answer(self, path: str, status: int, body: Any) -> None:
+        self.cloud.answers[path] = (status, body)
+
+    def test_each_step_asks_no_more_than_it_needs(self) -> None:
+        """A token, nothing, and one document."""
+        way = self.way()
+        way.authenticate()
+        self.assertEqual([('GET', '/v3'), ('POST', '/v3/auth/tokens')],
+                         self.cloud.requests)
+        self.cloud.requests.clear()
+        self.assertEqual(self.cloud.url, way.endpoint())
+        self.assertEqual([('R', 'internal')], way.offered())
+        self.assertTrue(way.has_catalog())
+        self.assertEqual([], self.cloud.requests)
+        for one in (way, self.way()):
+            self.assertEqual(('1.0', '1.39'),
+                             one.microversions(self.cloud.url))
+            self.assertEqual([('GET', '/')], self.cloud.requests)
+            self.cloud.requests.clear()
+
+    def test_refused_credentials(self) -> None:
+        """Keystone's 401 is told from a keystone that is away."""
+        self.answer('/v3/auth/tokens', 401, {})
+        self.assertRaises(exceptions.NotAuthorized, self.way().authenticate)
+        self.answer('/v3/auth/tokens', 503, {})
+        self.assertRaises(exceptions.Retriable, self.way().authenticate)
+        self.assertRaises(
+            exceptions.PlacementUnreachable,
+            self.way(auth_url='http://127.0.0.1:1/v3').authenticate)
+
+    def test_missing_credentials(self) -> None:
+        """Nobody is asked."""
+        self.assertRaises(exceptions.MissingCredentials,
+                          self.way(password=None).authenticate)
+        self.assertEqual([], self.cloud.requests)
+
+    def test_slow_step(self) -> None:
+        """Each step ends within what a user's request would wait."""
+        self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
+        self.cloud.hanging.add('/v3/auth/tokens')
+        self.assertRaises(exceptions.DeadlineExceeded,
+                          self.way().authenticate)
+
+    def test_endpoint_that_is_not_there(self) -> None:
+        """Of another region, interface or service: no endpoint."""
+        self.assertEqual('', self.way(region_name='S').endpoint())
+        self.assertEqual('', self.way(valid_interfaces=['admin']).endpoint())
+        way = self.way(service_type='network')
+        self.assertEqual(('', []), (way.endpoint(), way.offered()))
+        self.assertTrue(way.has_catalog())
+
+    def test_endpoint_of_the_configuration(self) -> None:
+        """It is taken as it is."""
+        way = self.way(endpoint_override='http://elsewhere')
+        self.assertEqual('http://elsewhere', way.endpoint())
+
+    def test_token_without_a_catalog(self) -> None:
+        """As keystone gives for no project."""
+        answer = self.cloud.token()
+        del answer['token']['catalog']
+        self.answer('/v3/auth/tokens', 201, answer)
+        self.assertEqual(('', False), (self.way().endpoint(),
+                                       self.way().has_catalog()))
+
+    def test_plugin_without_a_catalog(self) -> None:
+        """A fixed token has a fixed endpoint."""
+        way = self.way(auth_type='admin_token', endpoint=self.cloud.url,
+                       token='t')
+        way.authenticate()
+        self.assertEqual((self.cloud.url, True, []), (
+            way.endpoint(), way.has_catalog(), way.offered()))
+
+    def test_options_that_exclude_each_other(self) -> None:
+        """It is the configuration, and which option, not an answer."""
+        error = self.assertRaises(
+            exceptions.InvalidConfiguration,
+            self.way(valid_interfaces=['inside']).endpoint)
+        self.assertIn('valid_interfaces', str(error))
+
+    def test_what_is_no_version_document(self) -> None:
+        """Whatever else listens there, it is not placement."""
+        url = self.cloud.url
+        for body in ({}, {'versions': []}, {'versions': ['1.0']}, b'hello',
+                     {'versions': [{'min_version': '1.0'}]},
+                     {'versions': [{'min_version': '1.0',
+                                    'max_version': 'one'}]}):
+            self.answer('/', 200, body)
+            self.assertRaises(exceptions.MalformedAnswer,
+                              self.way().microversions, url)
+        self.answer('/', 503, {})
+        self.assertRaises(exceptions.PlacementFailed,
+                          self.way().microversions, url)
+
+    def test_secrets_are_not_told(self) -> None:
+        """Who is named before the host is masked."""
+        error = self.assertRaises(
+            exceptions.MirrorError, self.way().microversions,
+            'http://user:geheim@127.0.0.1:1/')
+        self.assertNotIn('geheim', str(error))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How findings become rows, and which rows are left out."""
+
+import fixtures
+from oslo_upgradecheck import upgradecheck
+import testtools
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.cmd import status
+from nova_aggregate_mirror import exceptions
+
+
+class TestRows(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.ran = []
+        self.findings = {}
+        self.output = self.useFixture(fixtures.StringStream('stdout'))
+
+    def check(self, name, *needs, applies=True):
+        def find(deployment):
+            self.ran.append(name)
+            found = self.findings.get(name, [])
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return status.Check(name, find, needs, lambda deployment: applies)
+
+    def results(self, *rows):
+        commands = status.Checks(None, rows)
+        return [(int(result.code), result.details)
+                for _name, (run, kwargs) in commands._upgrade_checks
+                for result in [run(commands, **kwargs)]]
+
+    def test_worst_finding_is_the_result(self):
+        """Everything that was found is told, in its order."""
+        self.findings['a'] = [checks.good('fine'), checks.failure('bad', 'x'),
+                              checks.warning('odd', 'y', 'z')]
+        self.assertEqual([(2, 'fine\nbad\n  x\nodd\n  y\n  z')],
+                         self.results(self.check('a')))
+
+    def test_nothing_found(self):
+        """It is a success without a word."""
+        self.assertEqual([(0, None)], self.results(self.check('a')))
+
+    def test_good_news_is_told(self):
+        """Such as which files were read."""
+        self.findings['a'] = [checks.good('fine')]
+        self.assertEqual([(0, 'fine')], self.results(self.check('a')))
+
+    def test_check_that_needs_another(self):
+        """It is not done, and names the one that was to blame."""
+        self.findings['a'] = [checks.warning('odd')]
+        rows = self.results(self.check('a'), self.check('b', 'a'),
+                            self.check('c', 'b'), self.check('d'))
+        self.assertEqual(['a', 'd'], self.ran)
+        self.assertEqual([(1, 'odd')] + 2 * [
+            (1, 'Not checked: see to "a" first.')] + [(0, None)], rows)
+
+    def test_check_that_does_not_apply(self):
+        """It says nothing, whatever else is wrong."""
+        self.findings['a'] = [checks.failure('bad')]
+        rows = self.results(self.check('a'),
+                            self.check('b', 'a', applies=False))
+        self.assertEqual((0, None), rows[1])
+        self.assertEqual(['a'], self.ran)
+
+    def test_what_breaks_in_between(self):
+        """It is a failure of that check, and the others are done."""
+        self.findings['a'] = exceptions.JournalUnavailable('gone')
+        rows = self.results(self.check('a'), self.check('b'))
+        self.assertEqual((2, 'gone Try it again:\n  '
+                          'nova-aggregate-mirror-status upgrade check'),
+                         rows[0])
+        self.assertEqual((0, None), rows[1])
+
+    def test_needs_are_rows_before(self):
+        """The table is in an order in which it can be worked through."""
+        before = set()
+        for check in status.CHECKS:
+            self.assertLessEqual(set(check.needs), before)
+            before.add(check.name)
+        self.assertEqual(len(status.CHECKS), len(before))
+
+    def test_worst_row_is_the_status(self):
+        """0, 1 or 2, as with every such command of OpenStack."""
+        self.findings['a'] = [checks.warning('odd')]
+        self.findings['b'] = [checks.failure('bad')]
+        for rows, code in ((('c',), 0), (('a', 'c'), 1), (('b', 'a'), 2)):
+            with fixtures.MonkeyPatch('sys.stdout', self.output.stream):
+                self.assertEqual(code, status.Checks(
+                    None, map(self.check, rows)).check())
+
+    def test_details_keep_their_lines(self):
+        """Prose is broken between words, a command nowhere."""
+        prose = 'nova-aggregate-mirror-status ' * 5
+        command = '  ' + 'nova-aggregate-mirror-manage db sync; ' * 3
+        details = status.Checks(None, ())._get_details(upgradecheck.Result(
+            checks.Code.FAILURE, '%s\n%s' % (prose, command)))
+        *lines, last = ('Details: ' + details).splitlines()
+        self.assertEqual(command, last)
+        self.assertEqual(3, len(lines))
+        for line in lines:
+            self.assertGreaterEqual(60, len(line))
+            self.assertLessEqual(
+                set(line.split()),
+                {'Details:', 'nova-aggregate-mirror-status'})
+
+
+class TestNames(testtools.TestCase):
+
+    def test_some_names(self):
+        """Sorted, and not more than anybody reads."""
+        self.assertEqual('a, b', checks.some(['b', 'a']))
+        self.assertEqual('1, 2, 3, 4, 5', checks.some('54321'))
+        self.assertEqual('1, 2, 3, 4, 5 and 2 more', checks.some('7654321'))
