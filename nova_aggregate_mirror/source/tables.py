@@ -13,6 +13,9 @@ aggregates = sa.table(
 aggregate_hosts = sa.table(
     'aggregate_hosts', sa.column('aggregate_id', sa.Integer),
     sa.column('host', sa.String))
+aggregate_metadata = sa.table(
+    'aggregate_metadata', sa.column('aggregate_id', sa.Integer),
+    sa.column('key', sa.String), sa.column('value', sa.String))
 host_mappings = sa.table(
     'host_mappings', sa.column('host', sa.String),
     sa.column('cell_id', sa.Integer))

@@ -13,6 +13,7 @@ from nova_aggregate_mirror.source import tables
 MODELS = {
     'aggregates': api_models.Aggregate,
     'aggregate_hosts': api_models.AggregateHost,
+    'aggregate_metadata': api_models.AggregateMetadata,
     'host_mappings': api_models.HostMapping,
     'cell_mappings': api_models.CellMapping,
     'compute_nodes': main_models.ComputeNode,
