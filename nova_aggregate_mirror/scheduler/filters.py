@@ -34,13 +34,16 @@ def all_filters() -> list[type]:
 
     :raises SystemExit: when an option cannot be used, after a line in the log
     """
+    refused: exceptions.MirrorError | None = None
     try:
         loaded = _load()
         narrowing.install(CONF, loaded)
     except exceptions.MirrorError as exc:
-        # Isolation was asked for. With a traceback nobody finds the reason.
-        LOG.critical('nova-scheduler does not start: %s', exc)
-        raise SystemExit(1) from exc
+        refused = exc
+    if refused:
+        # Isolation was asked for; and in a traceback nobody finds the reason.
+        LOG.critical('nova-scheduler does not start: %s', refused)
+        raise SystemExit(1)
     if loaded and GUARD not in CONF.filter_scheduler.enabled_filters:
         LOG.warning('[aggregate_mirror] request_filters without %s in '
                     '[filter_scheduler] enabled_filters: nothing keeps a '
