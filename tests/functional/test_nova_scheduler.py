@@ -39,7 +39,7 @@ enabled_filters = %(enabled)s
 """
 PATIENCE = 120
 STARTED = 'Starting scheduler node'
-OURS = re.compile(r' nova_aggregate_mirror\S* \[.*?\] (.*)')
+OURS = re.compile(r' nova_aggregate_mirror\S* \[.*?\] ([^\x1b\n]*)')
 
 
 class TestNovaScheduler(testtools.TestCase):

@@ -189,4 +189,6 @@ class TestConfinement(EquivalenceTest):
         self.assertEqual(stock & inside if own else stock,
                          self.guarded(spec, offered))
         if own:
-            self.assertEqual(inside, offered)
+            # Nova 29 may isolate a host from one whose own it is.
+            self.assertLessEqual(stock & inside, offered)
+            self.assertLessEqual(offered, inside)
