@@ -34,6 +34,31 @@ OPTS = [
              'place of nova\'s own mirroring. An empty list leaves nova as '
              'it is. An unknown name is an error at start, and leaves nova '
              'as it is too.'),
+    cfg.ListOpt(
+        'request_filters',
+        default=[],
+        help='What narrows the queries of nova-scheduler to placement, by '
+             'name of the entry point in '
+             '``nova_aggregate_mirror.request_filters``, so that placement '
+             'offers hosts of the right aggregates in the first place: '
+             '``flavor_extra_specs``, ``tenant_isolation``, '
+             '``image_properties``, ``type_affinity`` and '
+             '``default_availability_zone``. They run if ``[filter_scheduler] '
+             'available_filters`` names '
+             '``nova_aggregate_mirror.scheduler.filters.all_filters``, and '
+             'want ``AggregateMembershipFilter`` among the '
+             '``enabled_filters`` there. An unknown name keeps nova-scheduler '
+             'from starting.'),
+    cfg.IntOpt(
+        'max_member_of_bytes',
+        default=1200, min=0, max=65536,
+        help='The most bytes that the aggregates in one query to placement '
+             'may take in its URL; an aggregate takes 39. What does not fit '
+             'is left out, and left to ``AggregateMembershipFilter``. The '
+             'default is what uWSGI takes without configuration. Raise it to '
+             '6000 when placement runs in Apache, or higher when it runs in '
+             'uWSGI with a larger ``buffer-size``, if the log says that it '
+             'was too low.'),
     cfg.FloatOpt(
         'inline_timeout',
         default=5.0, min=0.1, max=300.0,

@@ -19,12 +19,11 @@ from nova.compute import api as compute_api
 from nova import exception as nova_exception
 from oslo_config import cfg
 from oslo_log import log as logging
-from stevedore import named
 
 from nova_aggregate_mirror import conf as mirror_conf
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import nodeless
 from nova_aggregate_mirror import nova_interface
+from nova_aggregate_mirror import plugins
 
 LOG = logging.getLogger(__name__)
 
@@ -83,23 +82,8 @@ def load(conf: cfg.ConfigOpts) -> list[Hook]:
     :raises InvalidConfiguration: when one is unknown or cannot be loaded
     :raises MirrorError: what a hook refuses to start with, as it is
     """
-    def fail(manager: Any, entry_point: Any, exc: BaseException) -> None:
-        if isinstance(exc, exceptions.MirrorError):
-            raise exc
-        raise exceptions.InvalidConfiguration(
-            '[aggregate_mirror] hooks: %s could not be loaded: %s'
-            % (entry_point.name, exc)) from exc
-
-    def missing(names: Any) -> None:
-        raise exceptions.InvalidConfiguration(
-            '[aggregate_mirror] hooks: no entry point in %s is named %s'
-            % (NAMESPACE, ', '.join(sorted(names))))
-
-    manager = named.NamedExtensionManager(
-        NAMESPACE, conf.aggregate_mirror.hooks, invoke_on_load=True,
-        invoke_args=(conf,), name_order=True, on_load_failure_callback=fail,
-        on_missing_entrypoints_callback=missing)
-    return [extension.obj for extension in manager]
+    return plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
+                        conf.aggregate_mirror.hooks, conf)
 
 
 def install(conf: cfg.ConfigOpts) -> bool:

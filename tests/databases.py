@@ -133,7 +133,7 @@ def create(test: testtools.TestCase, kind: str) -> str:
         test.skipTest(str(exc))
     name = 'aggregate_mirror_test_' + uuid.uuid4().hex[:12]
     execute(address, server.create % name)
-    url = sa.make_url(address).set(database=name).render_as_string(
+    url = sa.engine.make_url(address).set(database=name).render_as_string(
         hide_password=False)
     test.addCleanup(execute, address, 'DROP DATABASE %s' % name)
     test.addCleanup(disconnect, url)
@@ -142,10 +142,10 @@ def create(test: testtools.TestCase, kind: str) -> str:
 
 def disconnect(url: str) -> None:
     """End every connection to a server's database, as a restart does."""
-    server = SERVERS[sa.make_url(url).get_backend_name()]
-    name = sa.make_url(url).database
+    server = SERVERS[sa.engine.make_url(url).get_backend_name()]
+    name = sa.engine.make_url(url).database
     found = execute(url, server.sessions % name)
-    address = sa.make_url(url).set(database='').render_as_string(
+    address = sa.engine.make_url(url).set(database='').render_as_string(
         hide_password=False)
     for number, in found:
         # One of them was the one that asked.
@@ -153,11 +153,11 @@ def disconnect(url: str) -> None:
             execute(address, server.end % number)
 
 
-def execute(url: str, *statements: str) -> list[sa.Row]:
+def execute(url: str, *statements: str) -> list[sa.engine.Row]:
     """Run statements, each in a transaction; the rows of the last one."""
     engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
                               poolclass=sa.pool.NullPool)
-    found: list[sa.Row] = []
+    found: list[sa.engine.Row] = []
     with engine.connect() as connection:
         for statement in statements:
             result = connection.exec_driver_sql(statement)
@@ -234,7 +234,7 @@ def _start(server: Server, program: str) -> str:
             cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
             # Not to be ended by the Ctrl-C that ends this process.
             start_new_session=True)
-    url = sa.make_url(server.url).set(port=port).render_as_string()
+    url = sa.engine.make_url(server.url).set(port=port).render_as_string()
     end = time.monotonic() + START_TIMEOUT
     while not _answers(url):
         if time.monotonic() > end or watch.poll() is not None:

@@ -81,7 +81,7 @@ class DatabaseSource:
         self._cells = nova_cells.Cells(run)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
-        with _api() as api:
+        with reading() as api:
             rows = api.execute(
                 _PLACE, {'id': aggregate_id, 'host': host}).all()
             uuid = rows[0].aggregate if rows else ''
@@ -95,7 +95,7 @@ class DatabaseSource:
         return source.Place(uuid, frozenset(found), down)
 
     def aggregates(self) -> Mapping[str, str]:
-        with _api() as api:
+        with reading() as api:
             return _aggregates(api)
 
     def zones(self) -> Zones:
@@ -103,13 +103,13 @@ class DatabaseSource:
 
         :raises NovaUnavailable: when nova's API database cannot be read
         """
-        with _api() as api:
+        with reading() as api:
             return dict(map(tuple, api.execute(_ZONES)))
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        with _api() as api:
+        with reading() as api:
             members, names, mapped = _hosts(api, hosts)
             cells = self._where(api, hosts, mapped)
             # Those with members among these hosts have been seen to exist.
@@ -120,7 +120,7 @@ class DatabaseSource:
         found, down = self._find(hosts, nodes, mapped, cells)
         moved = frozenset(found.values()) - hosts
         if moved:
-            with _api() as api:
+            with reading() as api:
                 members.update(_members(_rows(api, moved)))
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
@@ -128,7 +128,7 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(hosts, mapped, down))
 
     def read_all(self) -> source.Nova:
-        with _api() as api:
+        with reading() as api:
             existing = _aggregates(api)
             members = _members(api.execute(_MEMBERS))
             cells = {cell.id: cell for cell in self._cells.all(api)}
@@ -161,7 +161,7 @@ class DatabaseSource:
             cells, lambda cell: _find_nodes(cell, hosts, nodes))
         missing = nodes - found.keys()
         if missing:
-            with _api() as api:
+            with reading() as api:
                 others = [cell for cell in self._cells.all(api)
                           if cell not in cells]
             elsewhere, also_down = self._cells.nodes(
@@ -171,7 +171,7 @@ class DatabaseSource:
 
 
 @contextlib.contextmanager
-def _api() -> Iterator[Any]:
+def reading() -> Iterator[Any]:
     """A new read transaction on the writer of nova's API database.
 
     :raises NovaUnavailable: when it cannot be read

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How nova-scheduler loads this package, and the filter that judges hosts.
+
+Nova calls ``all_filters`` when nova-scheduler starts, because an operator
+named it in ``[filter_scheduler] available_filters``.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from nova.conf import CONF
+from nova.scheduler import filters
+from nova.scheduler import utils
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_filters
+from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.source import metadata
+
+LOG = logging.getLogger(__name__)
+
+GUARD = 'AggregateMembershipFilter'
+
+
+def all_filters() -> list[type]:
+    """Install the request filters; give the host filters, nova's and ours.
+
+    An operator who names this function in place of nova's own loses nothing.
+    A second call changes nothing.
+
+    :raises SystemExit: when an option cannot be used, after a line in the log
+    """
+    refused: exceptions.MirrorError | None = None
+    try:
+        loaded = _load()
+        narrowing.install(CONF, loaded)
+    except exceptions.MirrorError as exc:
+        refused = exc
+    if refused:
+        # Isolation was asked for; and in a traceback nobody finds the reason.
+        LOG.critical('nova-scheduler does not start: %s', refused)
+        raise SystemExit(1)
+    if loaded and GUARD not in CONF.filter_scheduler.enabled_filters:
+        LOG.warning('[aggregate_mirror] request_filters without %s in '
+                    '[filter_scheduler] enabled_filters: nothing keeps a '
+                    'server off the wrong host while placement differs from '
+                    'nova, or where a query could not say everything', GUARD)
+    return [AggregateMembershipFilter, *filters.all_filters()]
+
+
+def _load() -> list[request_filters.RequestFilter]:
+    conf.register_opts(CONF)
+    conf.check(CONF)
+    return request_filters.load(CONF)
+
+
+class AggregateMembershipFilter(filters.BaseHostFilter):
+    """Pass a host that nova itself sees in the right aggregates.
+
+    What the query to placement said is judged once more, by nova's own
+    memberships, and so is what it could not say.
+    """
+
+    run_filter_once_per_request = True
+    RUN_ON_REBUILD = True
+
+    def __init__(self) -> None:
+        self._filters = _load()
+        self._source = metadata.MetadataSource()
+        self._known: frozenset[str] = frozenset()
+
+    def filter_all(self, filter_obj_list: Iterable[Any],
+                   spec_obj: request_spec.RequestSpec) -> list[Any]:
+        """Pass on those of the host states that the request may have.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        offered = list(filter_obj_list)
+        rebuild = utils.request_is_rebuild(spec_obj)
+        kept = self._keeping_rules(offered, spec_obj, rebuild)
+        if rebuild:
+            # Nothing was asked of placement.
+            return kept
+        query = request_spec.query(spec_obj)
+        belonging = [host for host in kept
+                     if self._belongs(_aggregates(host), query)]
+        strays = {host.host for host in kept} - {
+            host.host for host in belonging}
+        if strays:
+            LOG.warning(
+                'Instance %s is not scheduled to %s: placement has these '
+                'hosts in aggregates in which nova-scheduler has them not',
+                spec_obj.instance_uuid, ', '.join(sorted(strays)))
+        return belonging
+
+    def _keeping_rules(self, hosts: list[Any], spec: request_spec.RequestSpec,
+                       rebuild: bool) -> list[Any]:
+        request = request_spec.request(spec)
+        concerned = [one for one in self._filters
+                     if one.on_rebuild or not rebuild]
+        # Most hosts are in the same few aggregates as others.
+        broken: dict[frozenset[str], list[str]] = {}
+        for host in hosts:
+            within = _aggregates(host)
+            if within not in broken:
+                broken[within] = [
+                    rule.subject for rule in request_filters.rules(
+                        concerned, request,
+                        {one.uuid: one.metadata for one in host.aggregates})
+                    if not rule.passes(within)]
+            if broken[within]:
+                LOG.debug('%s is not for %s', host,
+                          ', '.join(broken[within]))
+        return [host for host in hosts if not broken[_aggregates(host)]]
+
+    def _belongs(self, within: frozenset[str],
+                 query: constraints.Query) -> bool:
+        if not within.isdisjoint(query.forbidden):
+            return False
+        return not any(within.isdisjoint(group) and self._is_nova(group)
+                       for group in query.required)
+
+    def _is_nova(self, group: frozenset[str]) -> bool:
+        """Whether all of these are nova's aggregates, and so in its memory.
+
+        Others, of network segments for instance, only placement can judge.
+        """
+        unknown = group - self._known
+        if unknown:
+            self._known |= self._source.known(unknown)
+        return group <= self._known
+
+
+def _aggregates(host: Any) -> frozenset[str]:
+    return frozenset(one.uuid for one in host.aggregates)

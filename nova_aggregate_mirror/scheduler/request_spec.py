@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's RequestSpec: what is read from it, and what is added to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova.objects import request_spec as objects
+
+from nova_aggregate_mirror.scheduler import constraints
+
+RequestSpec = objects.RequestSpec
+
+
+def request(spec: RequestSpec) -> constraints.Request:
+    """Read what aggregates may decide on; what is not set says nothing."""
+    flavor = spec.flavor
+    return constraints.Request(
+        project=_field(spec, 'project_id'),
+        flavor=flavor.name,
+        extra_specs=_field(flavor, 'extra_specs') or {},
+        image=_properties(spec),
+        zone=_field(spec, 'availability_zone') or '')
+
+
+def forced(spec: RequestSpec) -> bool:
+    """Whether nova's host filters leave the request's hosts alone."""
+    hints = _field(spec, 'scheduler_hints') or {}
+    return bool((_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
+                and not hints.get('_nova_check_type'))
+
+
+def query(spec: RequestSpec) -> constraints.Query:
+    """Read what the query to placement says about aggregates already."""
+    destination = _field(spec, 'requested_destination')
+    if not destination:
+        return constraints.Query()
+    return constraints.Query(
+        tuple(frozenset(group.split(','))
+              for group in destination.aggregates or ()),
+        frozenset(destination.forbidden_aggregates or ()))
+
+
+def add(spec: RequestSpec, added: constraints.Query) -> None:
+    """Let the query to placement say this as well."""
+    if not _field(spec, 'requested_destination'):
+        spec.requested_destination = objects.Destination()
+    for group in added.required:
+        spec.requested_destination.require_aggregates(sorted(group))
+    if added.forbidden:
+        spec.requested_destination.append_forbidden_aggregates(
+            set(added.forbidden))
+
+
+def _properties(spec: RequestSpec) -> Mapping[str, str]:
+    image = _field(spec, 'image')
+    properties = _field(image, 'properties') if image else None
+    if not properties:
+        return {}
+    # As nova's filter: what is false is not compared, all else is as text.
+    return {name: str(value) for name in properties.obj_fields
+            if (value := _field(properties, name))}
+
+
+def _field(owner: Any, name: str) -> Any:
+    """A field of a nova object, or None: reading one not set may fail."""
+    return getattr(owner, name) if name in owner else None

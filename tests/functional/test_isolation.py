@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where servers land while placement's aggregates differ from nova's.
+
+The wrong host is always the heaviest, so that nothing but a filter keeps a
+server off it.
+"""
+
+import testscenarios
+
+from tests.scheduling import cloud
+
+load_tests = testscenarios.load_tests_apply_scenarios
+
+WRONG, RIGHT, SPARE = 'wrong', 'right', 'spare'
+
+
+class IsolationTest(testscenarios.WithScenarios, cloud.CloudTest):
+    """With the guard, and without it to see that there is a fault."""
+
+    scenarios = [('guarded', {'guarded': True}),
+                 ('unguarded', {'guarded': False})]
+    hosts = (WRONG, RIGHT, SPARE)
+
+    def setUp(self):
+        if self.guarded:
+            self.host_filters = (cloud.GUARD,)
+        super().setUp()
+
+    def assert_lands(self, server, host, **expected):
+        """The server gets here with the guard, else to the wrong host."""
+        self.become(server, **expected, **{
+            'OS-EXT-SRV-ATTR:host': host if self.guarded else WRONG})
+
+    def set_aggregates(self, host, *numbers):
+        """Change what placement says of a host, behind nova's back."""
+        uuids = [self.admin_api.api_get('/os-aggregates/%d' % number
+                                        ).body['aggregate']['uuid']
+                 for number in numbers]
+        url = ('/resource_providers/%s/aggregates'
+               % self._get_provider_uuid_by_host(host))
+        generation = self.placement.get(
+            url, version='1.36').body['resource_provider_generation']
+        self.assertEqual(200, self.placement.put(url, {
+            'aggregates': uuids, 'resource_provider_generation': generation,
+        }, version='1.36').status)
+
+
+class TestStaleAssociation(IsolationTest):
+    """Placement still has a host that nova has removed from the aggregate."""
+
+    request_filters = ('flavor_extra_specs',)
+
+    def setUp(self):
+        super().setUp()
+        self.fast = self.aggregate('fast', [RIGHT, SPARE], ssd='true')
+        self.wanted = self.flavor(**cloud.SSD)
+
+    def go_stale(self):
+        self.set_aggregates(WRONG, self.fast)
+
+    def server(self):
+        """A server on the right host, from before the association."""
+        server = self.boot(flavor_id=self.wanted)
+        self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'])
+        self.go_stale()
+        return server
+
+    def test_create(self):
+        """A new server."""
+        self.go_stale()
+        self.assert_lands(self.boot(flavor_id=self.wanted), RIGHT)
+
+    def test_cold_migration(self):
+        """A server that nova moves to a host that it chooses."""
+        server = self.server()
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self.assert_lands(server, SPARE, status='VERIFY_RESIZE')
+
+    def test_live_migration(self):
+        """The same while it runs."""
+        server = self.server()
+        self.admin_api.post_server_action(server['id'], {
+            'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
+        self.assert_lands(server, SPARE, status='ACTIVE')
+
+    def test_evacuation(self):
+        """A server whose host is down."""
+        server = self.server()
+        self.computes[RIGHT].stop()
+        service, = self.admin_api.get_services(
+            binary='nova-compute', host=RIGHT)
+        self.admin_api.put_service_force_down(service['id'], True)
+        self.admin_api.post_server_action(server['id'], {'evacuate': {}})
+        self.assert_lands(server, SPARE)
+
+    def test_unshelve(self):
+        """A server that was on no host in between."""
+        server = self.server()
+        self.admin_api.post_server_action(server['id'], {'shelve': {}})
+        self.become(server, status='SHELVED_OFFLOADED')
+        self.admin_api.post_server_action(server['id'], {'unshelve': None})
+        self.assert_lands(server, RIGHT, status='ACTIVE')
+
+
+class TestMissingAssociation(IsolationTest):
+    """Placement does not have a host yet that nova has given to a tenant."""
+
+    request_filters = ('tenant_isolation',)
+
+    def test_create(self):
+        """The query forbids the aggregate, and placement finds the host."""
+        self.aggregate('theirs', [WRONG], filter_tenant_id='others')
+        self.set_aggregates(WRONG)
+        self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)
+
+
+class TestStaleZone(IsolationTest):
+    """The same with nova's own request filters, and none of ours."""
+
+    def test_create(self):
+        """Since nova 28 only placement keeps servers in their zone."""
+        zone = self.aggregate('east', [RIGHT], availability_zone='east')
+        self.set_aggregates(WRONG, zone)
+        self.assert_lands(
+            self.boot(flavor_id=self.flavor(), az='east'), RIGHT)
+
+
+class TestMixedHost(IsolationTest):
+    """Placement is right, and the query cannot say what it would have to."""
+
+    request_filters = ('tenant_isolation',)
+
+    def test_create(self):
+        """A host in both kinds keeps its aggregate from being forbidden."""
+        self.aggregate('theirs', [WRONG, SPARE], filter_tenant_id='others')
+        self.aggregate('mine', [SPARE],
+                       filter_tenant_id=self.admin_api.project_id)
+        self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read of aggregate metadata, on the databases that nova runs on."""
+
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova import objects
+from oslo_db.sqlalchemy import enginefacade
+from oslo_db.sqlalchemy import test_fixtures as db_fixtures
+from oslo_utils.fixture import uuidsentinel as uuids
+import sqlalchemy as sa
+import testscenarios
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.source import metadata
+from tests import databases
+
+load_tests = testscenarios.load_tests_apply_scenarios
+
+Keys = metadata.Keys
+TENANT = Keys(prefixes=frozenset({'filter_tenant_id'}))
+
+
+def names(*keys):
+    return Keys(frozenset(keys))
+
+
+class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
+
+    scenarios = databases.SCENARIOS
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        manager = enginefacade.transaction_context()
+        manager.configure(connection=databases.create(self, self.kind))
+        self.useFixture(db_fixtures.ReplaceEngineFacadeFixture(
+            api_db.context_manager, manager))
+        self.addCleanup(manager.dispose_pool)
+        self.engine = manager.writer.get_engine()
+        api_models.BASE.metadata.create_all(self.engine)
+        self.source = metadata.MetadataSource()
+
+    def aggregate(self, name, *hosts, **values):
+        """Make an aggregate as it is in nova's API database."""
+        with self.engine.begin() as connection:
+            row, = connection.execute(sa.insert(api_models.Aggregate).values(
+                name=name, uuid=getattr(uuids, name))).inserted_primary_key
+            for host in hosts:
+                connection.execute(sa.insert(api_models.AggregateHost).values(
+                    aggregate_id=row, host=host))
+            for key, value in values.items():
+                connection.execute(
+                    sa.insert(api_models.AggregateMetadata).values(
+                        aggregate_id=row, key=key, value=value))
+
+    def test_aggregates_that_have_the_keys(self):
+        """With these keys and no others."""
+        self.aggregate('fast', ssd='true', color='red')
+        self.aggregate('slow', ssd='false')
+        self.aggregate('other', color='blue')
+        found = self.source.read(names('ssd', 'gpu'))
+        self.assertEqual(
+            metadata.Found({uuids.fast: {'ssd': 'true'},
+                            uuids.slow: {'ssd': 'false'}}, frozenset()),
+            found)
+
+    def test_keys_with_a_beginning(self):
+        """The beginning is meant as it is: an underscore is one."""
+        self.aggregate('own', filter_tenant_id='a', filter_tenant_id_2='b')
+        self.aggregate('like', filter_tenantXid='a', filterXtenant_id='a')
+        self.assertEqual(
+            {uuids.own: {'filter_tenant_id': 'a', 'filter_tenant_id_2': 'b'}},
+            self.source.read(TENANT).metadata)
+
+    def test_case_of_keys(self):
+        """It counts for nova's filters, if not for the database."""
+        self.aggregate('upper', SSD='true', FILTER_TENANT_ID='a')
+        self.assertEqual({}, self.source.read(
+            names('ssd') | TENANT).metadata)
+
+    def test_pairs_of_aggregates_with_a_host_in_common(self):
+        """Of those that have the keys for which pairs are wanted."""
+        self.aggregate('mine', 'h1', 'h2', filter_tenant_id='a')
+        self.aggregate('theirs', 'h2', 'h3', filter_tenant_id='b')
+        self.aggregate('third', 'h3', 'h4', filter_tenant_id='c')
+        self.aggregate('fast', 'h1', 'h2', 'h3', 'h4', ssd='true')
+        found = self.source.read(names('ssd') | TENANT, TENANT)
+        self.assertEqual(
+            {frozenset({uuids.mine, uuids.theirs}),
+             frozenset({uuids.theirs, uuids.third})}, found.together)
+        self.assertEqual(4, len(found.metadata))
+
+    def test_one_statement(self):
+        """Whatever is wanted, the database is asked once."""
+        statements = []
+        sa.event.listen(self.engine, 'before_cursor_execute',
+                        lambda *args: statements.append(args[2]))
+        self.source.read(names('ssd', 'gpu') | TENANT,
+                         names('gpu') | TENANT)
+        self.assertEqual(1, len([one for one in statements
+                                 if 'aggregate' in one]))
+
+    def test_known_aggregates(self):
+        """Those of some UUIDs that are nova's."""
+        self.aggregate('fast')
+        self.assertEqual({uuids.fast}, self.source.known(
+            [uuids.fast, uuids.segment]))
+
+    def test_context_of_a_request_is_left_alone(self):
+        """Each read is a transaction of its own, also inside another one."""
+        self.aggregate('fast', ssd='true')
+        with api_db.context_manager.reader.using(
+                nova_context.get_admin_context()):
+            self.assertEqual(1, len(self.source.read(names('ssd')).metadata))
+
+    def test_database_is_away(self):
+        """It is an error, not an answer."""
+        api_models.BASE.metadata.drop_all(self.engine)
+        self.assertRaises(exceptions.NovaUnavailable, self.source.read,
+                          names('ssd'))
+        self.assertRaises(exceptions.NovaUnavailable, self.source.known,
+                          [uuids.fast])

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real nova-scheduler process, and what it says when it starts."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+
+import fixtures as base_fixtures
+import testtools
+
+from tests import fixtures
+from tests import nova_service
+from tests import placement_service
+
+PROGRAM = pathlib.Path(sys.prefix, 'bin', 'nova-scheduler')
+CONF = """
+[DEFAULT]
+state_path = %(state)s
+transport_url = fake:/
+use_stderr = true
+[api_database]
+connection = %(api)s
+[database]
+connection = %(cell0)s
+[placement]
+auth_type = admin_token
+endpoint = %(placement)s
+token = %(token)s
+[scheduler]
+workers = 1
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
+enabled_filters = %(enabled)s
+[aggregate_mirror]
+%(ours)s
+"""
+PATIENCE = 120
+STARTED = 'Starting scheduler node'
+OURS = re.compile(r' nova_aggregate_mirror\S* \[.*?\] ([^\x1b\n]*)')
+
+
+class TestNovaScheduler(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.path = pathlib.Path(
+            self.useFixture(base_fixtures.TempDir()).path, 'nova.conf')
+
+    def start(self, ours, enabled='ComputeFilter,AggregateMembershipFilter'):
+        """Start it with lines of [aggregate_mirror]; the log until it runs.
+
+        It ends when it refuses to start, and is ended when it runs.
+        """
+        databases = nova_service.CONF
+        self.path.write_text(CONF % {
+            'state': databases.state_path, 'ours': ours, 'enabled': enabled,
+            'api': databases.api_database.connection,
+            'cell0': databases.database.connection,
+            'placement': self.cloud.placement.url,
+            'token': placement_service.TOKEN})
+        scheduler = subprocess.Popen(
+            [sys.executable, PROGRAM, '--config-file', self.path],
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(scheduler.stderr.close)
+        self.addCleanup(scheduler.wait)
+        self.addCleanup(scheduler.kill)
+        # A nova-scheduler that says nothing must not keep the tests.
+        patience = threading.Timer(PATIENCE, scheduler.kill)
+        patience.start()
+        self.addCleanup(patience.cancel)
+        log = []
+        for line in scheduler.stderr:
+            log.append(line)
+            if STARTED in line:
+                break
+        else:
+            self.assertEqual(1, scheduler.wait())
+        self.addDetail('nova-scheduler', testtools.content.text_content(
+            ''.join(log)))
+        return log
+
+    def said(self, log):
+        """What this package said, without time and process."""
+        return [found[1] for found in map(OURS.search, log) if found]
+
+    def test_request_filters(self):
+        """They are installed once, and nova-scheduler runs."""
+        log = self.start('request_filters = tenant_isolation,type_affinity')
+        self.assertIn(STARTED, log[-1])
+        self.assertEqual(
+            ['Requests are narrowed to host aggregates by '
+             'nova-aggregate-mirror, request filters: tenant_isolation, '
+             'type_affinity'], self.said(log))
+
+    def test_unknown_request_filter(self):
+        """One line says why it does not run, and nothing else is an error."""
+        log = self.start('request_filters = tenants')
+        self.assertEqual(
+            ['nova-scheduler does not start: [aggregate_mirror] '
+             'request_filters: no entry point in '
+             'nova_aggregate_mirror.request_filters is named tenants'],
+            self.said(log))
+        self.assertNotIn('Traceback', ''.join(log))
+        self.assertEqual(1, len([line for line in log if ' CRITICAL ' in line
+                                 or ' ERROR ' in line]))
+
+    def test_value_that_cannot_be(self):
+        """The line names the option."""
+        line, = self.said(self.start('max_member_of_bytes = plenty'))
+        self.assertIn('[aggregate_mirror] max_member_of_bytes: ', line)
+
+    def test_guard_is_not_enabled(self):
+        """It runs, and one line names the filter and its option."""
+        log = self.start('request_filters = tenant_isolation',
+                         enabled='ComputeFilter')
+        self.assertIn(STARTED, log[-1])
+        warning, = self.said([line for line in log if ' WARNING ' in line])
+        self.assertIn('request_filters without AggregateMembershipFilter in '
+                      '[filter_scheduler] enabled_filters', warning)

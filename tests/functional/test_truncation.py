@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers of which one of twelve hosts is right, where placement offers five.
+
+Stock nova filters the five that placement happens to offer.
+"""
+
+import testscenarios
+
+from tests.scheduling import cloud
+from tests.scheduling import oracle
+
+load_tests = testscenarios.load_tests_apply_scenarios
+
+HOSTS = tuple('host%02d' % number for number in range(12))
+OFFERED = 5
+
+
+class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
+    """A right host at each of the positions in turn."""
+
+    scenarios = [(name, {'name': name}) for name in oracle.FILTERS]
+    hosts = HOSTS
+
+    def setUp(self):
+        super().setUp()
+        self.flags(max_placement_results=OFFERED, group='scheduler')
+        extra_specs = {}
+        if self.name == 'flavor_extra_specs':
+            extra_specs = cloud.SSD
+        self.wanted = {'flavor_id': self.flavor(**extra_specs)}
+        if self.name == 'default_availability_zone':
+            self.wanted['az'] = 'nova'
+        if self.name == 'image_properties':
+            self.wanted['image_uuid'] = self._create_image(
+                {'hw_machine_type': 'pc'})['id']
+
+    def found(self):
+        """Positions at which a server gets to the one right host."""
+        if self.name == 'flavor_extra_specs':
+            aggregate = self.aggregate('fast', ssd='true')
+            begin, end = self.add, self.remove
+        else:
+            key, value = {
+                'tenant_isolation': ('filter_tenant_id', 'others'),
+                'image_properties': ('hw_machine_type', 'q35'),
+                'type_affinity': ('instance_type', 'm1.other'),
+                'default_availability_zone': ('availability_zone', 'east'),
+            }[self.name]
+            aggregate = self.aggregate('others', HOSTS, **{key: value})
+            begin, end = self.remove, self.add
+        found = []
+        for host in HOSTS:
+            begin(aggregate, host)
+            server = self.boot(**self.wanted)
+            landed = server['OS-EXT-SRV-ATTR:host']
+            self.assertIn(landed, (None, host))
+            if landed:
+                found.append(landed)
+                # Nova refuses to move one with servers to another zone.
+                self._delete_server(server)
+            end(aggregate, host)
+        return found
+
+
+class TestStock(TruncationTest):
+    """With the host filters alone."""
+
+    def setUp(self):
+        self.host_filters = (type(oracle.FILTERS[self.name]).__name__,)
+        super().setUp()
+
+    def test_found_only_if_offered(self):
+        """Five positions of twelve."""
+        self.assertEqual(OFFERED, len(self.found()))
+
+
+class TestNarrowed(TruncationTest):
+    """With the request filter and the guard, and no other host filter."""
+
+    host_filters = (cloud.GUARD,)
+
+    def setUp(self):
+        self.request_filters = (self.name,)
+        super().setUp()
+
+    def test_found_at_every_position(self):
+        """Twelve positions of twelve."""
+        self.assertEqual(list(HOSTS), self.found())

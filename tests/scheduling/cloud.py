@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All of a real nova and placement in this process, on nova's own fixtures."""
+
+from collections.abc import Iterable
+import sys
+from typing import Any
+
+import fixtures as base_fixtures
+from nova.conf import CONF
+from nova.scheduler import request_filter
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional import integrated_helpers
+
+from nova_aggregate_mirror import conf
+from tests import fixtures
+
+AVAILABLE = ['nova.scheduler.filters.all_filters',
+             'nova_aggregate_mirror.scheduler.filters.all_filters',
+             'tests.scheduling.oracle.DefaultZone']
+GUARD = 'AggregateMembershipFilter'
+PATIENCE = 120
+"""Times that a server is looked at; the machine may have more to do."""
+SSD = {'aggregate_instance_extra_specs:ssd': 'true'}
+
+
+class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
+    """Nova-api, the conductor, nova-scheduler and a nova-compute per host.
+
+    Nova mirrors aggregates itself here, and nothing goes wrong with it.
+    """
+
+    compute_driver = 'fake.MediumFakeDriver'
+    hosts: tuple[str, ...] = ()
+    """In the order of their weights, the heaviest first."""
+    request_filters: tuple[str, ...] = ()
+    host_filters: tuple[str, ...] = ()
+    """Beside those that nova has by default."""
+
+    def setUp(self) -> None:
+        conf.register_opts(CONF)
+        self.flags(api_paste_config=sys.prefix + '/etc/nova/api-paste.ini',
+                   group='wsgi')
+        self.flags(request_filters=list(self.request_filters),
+                   group='aggregate_mirror')
+        self.flags(available_filters=AVAILABLE, enabled_filters=[
+            *CONF.filter_scheduler.enabled_filters, *self.host_filters],
+            group='filter_scheduler')
+        # Fixtures that are there before nova's test case cannot be its own.
+        nova = base_fixtures.MonkeyPatch(
+            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
+            list(request_filter.ALL_REQUEST_FILTERS))
+        nova.setUp()
+        self.addCleanup(nova.cleanUp)
+        weights = nova_fixtures.HostNameWeigherFixture({
+            host: -position for position, host in enumerate(self.hosts)})
+        weights.setUp()
+        self.addCleanup(weights.cleanUp)
+        super().setUp()
+        self.useFixture(fixtures.StockNova())
+        for host in self.hosts:
+            self._start_compute(host)
+
+    def aggregate(self, name: str, hosts: Iterable[str] = (),
+                  **metadata: str) -> int:
+        """Make an aggregate; returns its number."""
+        number = self._create_aggregate(name)
+        if metadata:
+            self.admin_api.post_aggregate_action(
+                number, {'set_metadata': {'metadata': metadata}})
+        for host in hosts:
+            self.add(number, host)
+        return number
+
+    def add(self, aggregate: int, host: str) -> None:
+        self.admin_api.add_host_to_aggregate(aggregate, host)
+
+    def remove(self, aggregate: int, host: str) -> None:
+        self.admin_api.post_aggregate_action(
+            aggregate, {'remove_host': {'host': host}})
+
+    def flavor(self, **extra_specs: str) -> str:
+        return self._create_flavor(
+            name='m1.tested', memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            extra_spec=extra_specs)
+
+    def boot(self, **wanted: Any) -> Any:
+        """Boot a server, and tell what nova says when it runs or failed."""
+        server = self.admin_api.post_server({
+            'server': self._build_server(networks='none', **wanted)})
+
+        def ended() -> Any:
+            found = self.admin_api.get_server(server['id'])
+            self.assertIn(found['status'], ('ACTIVE', 'ERROR'))
+            return found
+
+        return self._wait_for_assert(ended, max_retries=PATIENCE)
+
+    def become(self, server: Any, **expected: Any) -> None:
+        """Wait until nova says this of the server, and is done with it."""
+        self._wait_for_server_parameter(
+            server, {'OS-EXT-STS:task_state': None, **expected},
+            max_retries=PATIENCE)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's own host filters, asked one by one about a host."""
+
+from collections.abc import Mapping
+
+from nova import objects
+from nova.scheduler import filters
+from nova.scheduler.filters import aggregate_image_properties_isolation
+from nova.scheduler.filters import aggregate_instance_extra_specs
+from nova.scheduler.filters import aggregate_multitenancy_isolation
+from nova.scheduler.filters import type_filter
+from nova.scheduler.filters import utils
+from nova.scheduler import host_manager
+
+from tests.scheduling import worlds
+
+
+class DefaultZone(filters.BaseHostFilter):
+    """What nova's AvailabilityZoneFilter did, until it was removed in 28."""
+
+    def host_passes(self, host_state: host_manager.HostState,
+                    spec_obj: objects.RequestSpec) -> bool:
+        if spec_obj.availability_zone != worlds.DEFAULT_ZONE:
+            return True
+        zones = utils.aggregate_metadata_get_by_host(
+            host_state, key='availability_zone').get('availability_zone')
+        return not zones or worlds.DEFAULT_ZONE in zones
+
+
+FILTERS: Mapping[str, filters.BaseHostFilter] = {
+    'flavor_extra_specs':
+        aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter(),
+    'tenant_isolation':
+        aggregate_multitenancy_isolation.AggregateMultiTenancyIsolation(),
+    'image_properties': aggregate_image_properties_isolation.
+        AggregateImagePropertiesIsolation(),
+    'type_affinity': type_filter.AggregateTypeAffinityFilter(),
+    'default_availability_zone': DefaultZone(),
+}
+
+
+def passing(names: frozenset[str] | set[str], world: worlds.World,
+            spec: objects.RequestSpec
+            ) -> tuple[frozenset[str], frozenset[str]]:
+    """Hosts that pass nova's filters, and those on which a filter breaks.
+
+    A filter that compares text as a number raises, unless it met a matching
+    value of the same host before: then nothing is said of the host.
+    """
+    passed, broken = set(), set()
+    for host in world.host_states():
+        try:
+            if all(FILTERS[name].host_passes(host, spec)
+                   for name in sorted(names)):
+                passed.add(host.host)
+        except (ValueError, IndexError):
+            broken.add(host.host)
+    return frozenset(passed), frozenset(broken)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a start of nova-scheduler leaves in its process, and its undoing."""
+
+import logging
+
+import fixtures
+from nova.conf import CONF
+from nova import objects
+from nova.scheduler import request_filter
+from oslo_config import fixture as config_fixture
+
+from nova_aggregate_mirror import conf
+
+OURS = 'nova_aggregate_mirror'
+
+
+class SchedulerProcess(fixtures.Fixture):
+    """Nova's options and request filters, to be changed by a test."""
+
+    def _setUp(self) -> None:
+        objects.register_all()
+        conf.register_opts(CONF)
+        self.config = self.useFixture(config_fixture.Config(CONF)).config
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
+            list(request_filter.ALL_REQUEST_FILTERS)))
+        self._records: list[logging.LogRecord] = []
+        handler = logging.Handler()
+        handler.emit = self._records.append  # type: ignore[method-assign]
+        self.useFixture(fixtures.LogHandler(handler, level=logging.INFO))
+
+    def configure(self, *names: str) -> None:
+        """Choose request filters."""
+        self.config(request_filters=list(names), group='aggregate_mirror')
+
+    def logged(self, level: int = logging.WARNING) -> list[str]:
+        """What this package has said, at a level or above."""
+        return [record.getMessage() for record in self._records
+                if record.name.startswith(OURS) and record.levelno >= level]

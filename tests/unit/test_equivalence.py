@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request filters against nova's host filters, for thousands of clouds.
+
+The output says how often the query alone was already exact.
+"""
+
+import collections
+import dataclasses
+import logging
+import os
+
+import fixtures
+import hypothesis
+from nova.conf import CONF
+from nova import exception as nova_exception
+import testtools
+
+from nova_aggregate_mirror.scheduler import filters
+from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_filters
+from tests.scheduling import oracle
+from tests.scheduling import process
+from tests.scheduling import worlds
+
+CASES = int(os.environ.get('AGGREGATE_MIRROR_REQUESTS', 1000))
+UNBOUNDED = 65536
+ISOLATION = 'aggregate_image_properties_isolation_'
+
+
+class EquivalenceTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+        # Nova's filters have a line to say about each host and key.
+        self.useFixture(fixtures.FakeLogger(level=logging.CRITICAL))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.source.metadata.MetadataSource',
+            lambda: self))
+        self.counts = collections.Counter()
+
+    def known(self, uuids):
+        """Answer the guard for the world that is being played."""
+        return self.world.known(uuids)
+
+    def load(self, *names):
+        """Be a nova-scheduler with these request filters and the guard."""
+        self.names = frozenset(names)
+        self.process.configure(*names)
+        self.filters = request_filters.load(CONF)
+        self.guard = filters.AggregateMembershipFilter()
+
+    def worlds(self, play):
+        """Play thousands of worlds, the same ones each time."""
+        @hypothesis.settings(
+            max_examples=CASES, deadline=None, derandomize=True,
+            database=None, suppress_health_check=list(hypothesis.HealthCheck))
+        @hypothesis.given(world=worlds.worlds(sorted(self.names)))
+        def one(world):
+            self.world = world
+            self.process.config(group='filter_scheduler', **{
+                ISOLATION + 'namespace': world.namespace,
+                ISOLATION + 'separator': world.separator})
+            play()
+
+        one()
+
+    def narrowed(self, budget=UNBOUNDED):
+        """A request of the world after the filters, and who is offered."""
+        spec = worlds.request_spec(**self.world.spec)
+        narrow = narrowing.Narrowing(self.filters, self.world, budget)
+        try:
+            narrow(None, spec)
+        except nova_exception.RequestFilterFailed:
+            return spec, frozenset()
+        return spec, self.world.offered(spec)
+
+    def guarded(self, spec, offered):
+        """Those of the hosts on offer that pass the guard."""
+        return frozenset(host.host for host in self.guard.filter_all(
+            [state for state in self.world.host_states()
+             if state.host in offered], spec))
+
+
+class TestEquivalence(EquivalenceTest):
+    """With a converged mirror nobody can tell which filters run first."""
+
+    def compare(self, *names):
+        self.load(*names)
+        self.worlds(self.compare_once)
+        of = self.counts['decided']
+        print('%s: exact without host filters in %d of %d requests that '
+              'cannot have every host (%.1f%%)' % (
+                  ', '.join(names), self.counts['exact'], of,
+                  100 * self.counts['exact'] / of))
+        # Worlds in which every host passes would prove nothing.
+        self.assertGreater(of, CASES / 20)
+
+    def compare_once(self):
+        spec, offered = self.narrowed()
+        stock, broken = oracle.passing(self.names, self.world, spec)
+        self.assertEqual(frozenset(), stock - offered, 'left out')
+        self.assertEqual(stock, self.guarded(spec, offered) - broken)
+        everywhere = frozenset(worlds.HOSTS)
+        self.assertEqual(stock, self.guarded(
+            worlds.request_spec(**self.world.spec), everywhere) - broken)
+        if not self.mixed():
+            self.assertEqual(stock, offered - broken, 'more could be said')
+        if stock != everywhere:
+            self.counts['decided'] += 1
+            self.counts['exact'] += offered - broken == stock
+
+    def mixed(self):
+        """Whether a host passes although one of its aggregates keeps out."""
+        apart = dataclasses.replace(self.world, members={
+            uuid: frozenset({uuid}) for uuid in worlds.AGGREGATES})
+        asked = self.world.spec
+        for name in self.names - {'flavor_extra_specs'}:
+            for image in ([{key: value} for key, value in
+                           (asked['image'] or {}).items()] or [None]):
+                spec = worlds.request_spec(**{**asked, 'image': image})
+                passed, _broken = oracle.passing({name}, self.world, spec)
+                alone, _broken = oracle.passing({name}, apart, spec)
+                if any(self.world.members[host] - alone for host in passed):
+                    return True
+        return False
+
+    def test_flavor_extra_specs(self):
+        """AggregateInstanceExtraSpecsFilter; the query is always exact."""
+        self.compare('flavor_extra_specs')
+
+    def test_tenant_isolation(self):
+        """AggregateMultiTenancyIsolation."""
+        self.compare('tenant_isolation')
+
+    def test_image_properties(self):
+        """AggregateImagePropertiesIsolation, with its namespace option."""
+        self.compare('image_properties')
+
+    def test_type_affinity(self):
+        """AggregateTypeAffinityFilter."""
+        self.compare('type_affinity')
+
+    def test_default_availability_zone(self):
+        """AvailabilityZoneFilter, for requests that name the default zone."""
+        self.compare('default_availability_zone')
+
+    def test_all_together(self):
+        """Each host passes all rules or does not; the query is one."""
+        self.compare(*sorted(oracle.FILTERS))
+
+    def test_budget_only_widens(self):
+        """What does not fit into the query excludes nobody."""
+        self.load(*sorted(oracle.FILTERS))
+        fewer = collections.Counter()
+
+        def play():
+            for budget in (0, 100, 200):
+                spec, offered = self.narrowed(budget)
+                stock, broken = oracle.passing(self.names, self.world, spec)
+                self.assertEqual(frozenset(), stock - offered)
+                self.assertEqual(stock, self.guarded(spec, offered) - broken)
+                fewer[budget] += len(offered)
+
+        self.worlds(play)
+        self.assertGreater(fewer[0], fewer[100])
+        self.assertGreater(fewer[100], fewer[200])
+
+
+class TestConfinement(EquivalenceTest):
+    """``limit_tenants_to_placement_aggregate`` keeps tenants in their own."""
+
+    def test_tenant_stays_in_its_own_aggregates(self):
+        """If it has any, and whatever the list in the value looks like."""
+        self.process.config(limit_tenants_to_placement_aggregate=True,
+                            group='scheduler')
+        self.load('tenant_isolation')
+        self.worlds(self.confine_once)
+
+    def confine_once(self):
+        spec, offered = self.narrowed()
+        stock, _broken = oracle.passing(self.names, self.world, spec)
+        own = {uuid for uuid, metadata in self.world.metadata.items()
+               for key, value in metadata.items()
+               if key.startswith('filter_tenant_id')
+               and spec.project_id in map(str.strip, value.split(','))}
+        inside = frozenset(host for host, within in self.world.members.items()
+                           if within & own)
+        self.assertEqual(stock & inside if own else stock,
+                         self.guarded(spec, offered))
+        if own:
+            # Nova 29 may isolate a host from one whose own it is.
+            self.assertLessEqual(stock & inside, offered)
+            self.assertLessEqual(offered, inside)

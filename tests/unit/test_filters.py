@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How nova-scheduler gets its filters, and how the guard judges hosts."""
+
+import fixtures
+from nova.conf import CONF
+from nova import objects
+from nova.scheduler import filters as nova_filters
+from nova.scheduler import host_manager
+from nova.scheduler import request_filter
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import filters
+from tests.scheduling import process
+from tests.scheduling import worlds
+
+ALL_FILTERS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
+STOCK = 'nova.scheduler.filters.all_filters'
+
+
+class TestAllFilters(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+        self.process.config(
+            enabled_filters=['ComputeFilter', 'AggregateMembershipFilter'],
+            group='filter_scheduler')
+        self.before = len(request_filter.ALL_REQUEST_FILTERS)
+
+    def added(self):
+        return len(request_filter.ALL_REQUEST_FILTERS) - self.before
+
+    def available(self, *lines):
+        """The filters that nova finds by these lines of its option."""
+        found = nova_filters.HostFilterHandler().get_matching_classes(lines)
+        return {one.__name__: one for one in found}
+
+    def test_named_beside_nova_or_instead(self):
+        """Both ways lead to all of nova's filters and ours."""
+        wanted = self.available(STOCK) | {
+            'AggregateMembershipFilter': filters.AggregateMembershipFilter}
+        self.assertEqual(wanted, self.available(STOCK, ALL_FILTERS))
+        self.assertEqual(wanted, self.available(ALL_FILTERS))
+        self.assertEqual(0, self.added())
+
+    def test_request_filters_are_installed_once(self):
+        """However often nova makes its host manager."""
+        self.process.configure('tenant_isolation')
+        for _ in range(2):
+            self.available(ALL_FILTERS)
+        self.assertEqual(1, self.added())
+        self.assertEqual([], self.process.logged())
+
+    def refusal(self):
+        """The line with which nova-scheduler refuses to start."""
+        stopped = self.assertRaises(SystemExit, filters.all_filters)
+        self.assertEqual((1, 0), (stopped.code, self.added()))
+        line, = self.process.logged()
+        return line
+
+    def test_unknown_request_filter(self):
+        """Nova-scheduler does not start with half of an isolation."""
+        self.process.configure('tenant_isolation', 'tenant_isolatoin')
+        self.assertEqual(
+            'nova-scheduler does not start: [aggregate_mirror] '
+            'request_filters: no entry point in '
+            'nova_aggregate_mirror.request_filters is named tenant_isolatoin',
+            self.refusal())
+
+    def test_option_out_of_range(self):
+        """The line names it."""
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        with open(path, 'w') as config:
+            config.write('[aggregate_mirror]\nmax_member_of_bytes = lots\n')
+        CONF(['--config-file', path], project='nova')
+        self.addCleanup(CONF.reset)
+        self.assertIn('[aggregate_mirror] max_member_of_bytes: ',
+                      self.refusal())
+        CONF.clear_override('max_member_of_bytes', 'aggregate_mirror')
+
+    def test_without_the_guard(self):
+        """A query cannot say everything, and a mirror may lag."""
+        self.process.configure('tenant_isolation')
+        self.process.config(enabled_filters=['ComputeFilter'],
+                            group='filter_scheduler')
+        filters.all_filters()
+        line, = self.process.logged()
+        self.assertIn('request_filters without AggregateMembershipFilter in '
+                      '[filter_scheduler] enabled_filters', line)
+
+
+class GuardTest(testtools.TestCase):
+    """Three hosts: ``a`` in aggregate A, ``b`` in B, ``c`` in none."""
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.source.metadata.MetadataSource',
+            lambda: self))
+        self.asked = []
+        self.metadata = {uuids.A: {}, uuids.B: {}}
+        self.spec = worlds.request_spec()
+
+    def known(self, some):
+        """Answer as MetadataSource does."""
+        self.asked.append(frozenset(some))
+        return frozenset(some) & {uuids.A, uuids.B, uuids.empty}
+
+    def hosts(self):
+        states = []
+        for name, within in (('a', [uuids.A]), ('b', [uuids.B]), ('c', [])):
+            state = host_manager.HostState(name, name, uuids.cell)
+            state.aggregates = [
+                objects.Aggregate(uuid=uuid, metadata=self.metadata[uuid])
+                for uuid in within]
+            states.append(state)
+        return states
+
+    def passing(self, guard=None):
+        guard = guard or filters.AggregateMembershipFilter()
+        return ''.join(host.host for host in guard.filter_all(
+            iter(self.hosts()), self.spec))
+
+    def ask(self, *groups, forbidden=None):
+        self.spec.requested_destination = objects.Destination(
+            aggregates=[','.join(group) for group in groups],
+            forbidden_aggregates=forbidden)
+
+
+class TestMembership(GuardTest):
+
+    def test_nothing_is_asked(self):
+        """Every host passes, and nobody is asked."""
+        self.assertEqual('abc', self.passing())
+        self.assertEqual(([], []), (self.asked, self.process.logged()))
+
+    def test_required_aggregates(self):
+        """What placement offers beside them is refused, with one line."""
+        self.ask([uuids.A, uuids.B])
+        self.assertEqual('ab', self.passing())
+        self.assertEqual(
+            ['Instance %s is not scheduled to c: placement has these hosts '
+             'in aggregates in which nova-scheduler has them not'
+             % uuids.instance], self.process.logged())
+        self.ask([uuids.A, uuids.B], [uuids.B])
+        self.assertEqual('b', self.passing())
+
+    def test_aggregate_without_members(self):
+        """Its UUID is nova's even if no host shows it."""
+        self.ask([uuids.empty])
+        self.assertEqual('', self.passing())
+
+    def test_set_with_a_foreign_uuid(self):
+        """Network segments are placement's business; other sets are judged."""
+        self.ask([uuids.A, uuids.segment])
+        self.assertEqual('abc', self.passing())
+        self.ask([uuids.A, uuids.segment], [uuids.B])
+        self.assertEqual('b', self.passing())
+
+    def test_forbidden_aggregates(self):
+        """A host that is in one passes no more."""
+        self.ask(forbidden={uuids.A, uuids.segment})
+        self.assertEqual('bc', self.passing())
+        self.assertEqual(1, len(self.process.logged()))
+
+    def test_nova_is_asked_once(self):
+        """An aggregate stays nova's; only unknown UUIDs are asked again."""
+        guard = filters.AggregateMembershipFilter()
+        for groups in ([uuids.A],), ([uuids.A],), ([uuids.A, uuids.B],):
+            self.ask(*groups)
+            self.passing(guard)
+        self.assertEqual([{uuids.A}, {uuids.B}], self.asked)
+
+    def test_nova_cannot_be_asked(self):
+        """No server is scheduled by a guess."""
+        def known(some):
+            raise exceptions.NovaUnavailable('gone away')
+
+        self.known = known
+        self.ask([uuids.A])
+        self.assertRaises(exceptions.NovaUnavailable, self.passing)
+
+
+class TestRules(GuardTest):
+
+    def setUp(self):
+        super().setUp()
+        self.process.configure('tenant_isolation', 'image_properties')
+        self.metadata[uuids.A]['filter_tenant_id'] = 'tenant-b'
+        self.metadata[uuids.B]['hw_machine_type'] = 'q35'
+        self.spec = worlds.request_spec(image={'hw_machine_type': 'pc'})
+
+    def test_rules_of_the_request_filters(self):
+        """They hold although nothing of it was in the query."""
+        self.assertEqual('c', self.passing())
+        self.assertEqual([], self.process.logged())
+
+    def test_only_those_that_are_configured(self):
+        """The guard alone isolates nobody."""
+        self.process.configure('image_properties')
+        self.assertEqual('ac', self.passing())
+
+    def test_rebuild(self):
+        """A server that stays is judged by its new image only."""
+        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.ask([uuids.empty], forbidden={uuids.A})
+        self.assertEqual('ac', self.passing())
+
+    def test_nova_runs_it_where_it_runs_its_own(self):
+        """Once per request, and on rebuild, as for image properties."""
+        guard = filters.AggregateMembershipFilter()
+        self.assertTrue(guard.RUN_ON_REBUILD)
+        self.assertEqual([True, False], [
+            guard.run_filter_for_index(index) for index in (0, 1)])

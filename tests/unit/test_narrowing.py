@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request filter that nova calls: what it adds, and what it never does."""
+
+import logging
+
+import fixtures
+from nova.conf import CONF
+from nova import exception as nova_exception
+from nova import objects
+from nova.scheduler import request_filter
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_filters
+from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.source import metadata
+from tests.scheduling import process
+from tests.scheduling import worlds
+
+FAST = {'aggregate_instance_extra_specs:ssd': 'true'}
+
+
+class Source:
+    """Aggregates with metadata, and how often they were read."""
+
+    def __init__(self, **aggregates):
+        self.aggregates = {
+            getattr(uuids, name): has for name, has in aggregates.items()}
+        self.reads = []
+        self.error = None
+
+    def read(self, keys, paired):
+        self.reads.append((keys, paired))
+        if self.error:
+            raise self.error
+        return metadata.Found(self.aggregates, frozenset())
+
+
+class NarrowingTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+        self.source = Source(fast={'ssd': 'true'}, slow={'ssd': 'false'},
+                             theirs={'filter_tenant_id': 'tenant-b'})
+
+    def narrow(self, spec, *names, budget=65536):
+        self.process.configure(*names)
+        narrow = narrowing.Narrowing(
+            request_filters.load(CONF), self.source, budget)
+        return narrow(None, spec)
+
+
+class TestNarrowing(NarrowingTest):
+
+    def test_all_filters_in_one_query(self):
+        """What several filters say is added to what nova says, once read."""
+        spec = worlds.request_spec(extra_specs=FAST)
+        spec.requested_destination = objects.Destination(
+            host='host1', aggregates=[uuids.zone],
+            forbidden_aggregates={uuids.isolated})
+        self.assertTrue(self.narrow(spec, 'flavor_extra_specs',
+                                    'tenant_isolation'))
+        destination = spec.requested_destination
+        self.assertEqual(
+            ('host1', [uuids.zone, uuids.fast],
+             {uuids.isolated, uuids.theirs}),
+            (destination.host, destination.aggregates,
+             destination.forbidden_aggregates))
+        self.assertEqual(1, len(self.source.reads))
+
+    def test_keys_concerned_are_read(self):
+        """And pairs only for those whose rules have two sides."""
+        self.narrow(worlds.request_spec(extra_specs=FAST),
+                    'flavor_extra_specs', 'tenant_isolation')
+        tenant = metadata.Keys(prefixes=frozenset({'filter_tenant_id'}))
+        self.assertEqual(
+            [(metadata.Keys(frozenset({'ssd'})) | tenant, tenant)],
+            self.source.reads)
+
+    def test_request_that_is_not_concerned(self):
+        """Nothing is read for it."""
+        spec = worlds.request_spec(extra_specs={'hw:cpu_policy': 'shared'})
+        self.assertFalse(self.narrow(
+            spec, 'flavor_extra_specs', 'image_properties',
+            'default_availability_zone'))
+        self.assertEqual([], self.source.reads)
+        self.assertIsNone(spec.requested_destination)
+
+    def test_nothing_to_say(self):
+        """The request is as it was when no aggregate minds."""
+        spec = worlds.request_spec(project='tenant-b')
+        self.assertFalse(self.narrow(spec, 'tenant_isolation',
+                                     'type_affinity'))
+        self.assertIsNone(spec.requested_destination)
+
+    def test_no_aggregate_for_a_key(self):
+        """The reason that ends the request has the key."""
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.narrow,
+            worlds.request_spec(extra_specs={
+                'aggregate_instance_extra_specs:gpu': 'true'}),
+            'flavor_extra_specs')
+        self.assertIn('aggregate_instance_extra_specs:gpu', error.message)
+
+
+class TestForcedHosts(NarrowingTest):
+
+    def narrowed(self, **forced):
+        spec = worlds.request_spec(extra_specs=FAST)
+        for field, value in forced.items():
+            setattr(spec, field, value)
+        return self.narrow(spec, 'flavor_extra_specs')
+
+    def test_forced_host_and_node(self):
+        """Nova's host filters leave them alone, and so do we."""
+        self.assertFalse(self.narrowed(force_hosts=['host1']))
+        self.assertFalse(self.narrowed(force_nodes=['node1']))
+        self.assertEqual([], self.source.reads)
+
+    def test_check_of_a_forced_host(self):
+        """Nova runs its host filters on one that it only checks."""
+        self.assertTrue(self.narrowed(
+            force_hosts=['host1'],
+            scheduler_hints={'_nova_check_type': ['rebuild']}))
+
+    def test_no_hints(self):
+        """The field may have no value at all."""
+        self.assertTrue(self.narrowed(scheduler_hints=None, force_hosts=[]))
+
+
+class TestFailure(NarrowingTest):
+    """Only RequestFilterFailed is caught by nova: all else ends a request."""
+
+    def test_database_is_away(self):
+        """One line says so, and the query is as wide as nova made it."""
+        self.source.error = exceptions.NovaUnavailable('gone away')
+        spec = worlds.request_spec(extra_specs=FAST)
+        self.assertFalse(self.narrow(spec, 'flavor_extra_specs'))
+        self.assertIsNone(spec.requested_destination)
+        self.assertEqual(['A request is not narrowed to aggregates: '
+                          'gone away'], self.process.logged())
+
+    def test_anything_else(self):
+        """Whatever a request filter does wrong is logged."""
+        self.source.error = ZeroDivisionError('why')
+        self.assertFalse(self.narrow(worlds.request_spec(extra_specs=FAST),
+                                     'flavor_extra_specs'))
+        self.assertEqual(['A request is not narrowed to aggregates'],
+                         self.process.logged())
+
+    def test_request_without_its_fields(self):
+        """An old conductor, or one that is to come, may send anything."""
+        spec = objects.RequestSpec(flavor=objects.Flavor(name='m1.small'))
+        self.assertTrue(self.narrow(spec, *sorted(worlds.KEYS)))
+        self.assertEqual(
+            {uuids.theirs}, spec.requested_destination.forbidden_aggregates)
+
+    def test_budget_is_too_small(self):
+        """It is said once, with the option, and the rest is still asked."""
+        spec = worlds.request_spec(extra_specs=FAST)
+        self.process.configure('flavor_extra_specs', 'tenant_isolation')
+        budget = constraints.Query((frozenset({uuids.fast}),)).size()
+        narrow = narrowing.Narrowing(
+            request_filters.load(CONF), self.source, budget)
+        for _ in range(2):
+            narrow(None, spec)
+        self.assertEqual(constraints.Query((frozenset({uuids.fast}),)),
+                         request_spec.query(spec))
+        warning, = self.process.logged()
+        self.assertIn('[aggregate_mirror] max_member_of_bytes = %d' % budget,
+                      warning)
+
+
+class TestInstall(NarrowingTest):
+
+    def install(self, *names):
+        self.process.configure(*names)
+        narrowing.install(CONF, request_filters.load(CONF))
+
+    def installed(self):
+        return [one for one in request_filter.ALL_REQUEST_FILTERS
+                if isinstance(one, narrowing.Narrowing)]
+
+    def test_after_nova(self):
+        """What nova adds counts for the budget; a second call adds nothing."""
+        before = list(request_filter.ALL_REQUEST_FILTERS)
+        self.install('type_affinity', 'tenant_isolation')
+        self.install('type_affinity', 'tenant_isolation')
+        self.assertEqual(1, len(self.installed()))
+        self.assertEqual(before + self.installed(),
+                         request_filter.ALL_REQUEST_FILTERS)
+        self.assertEqual(
+            ['Requests are narrowed to host aggregates by '
+             'nova-aggregate-mirror, request filters: type_affinity, '
+             'tenant_isolation'], self.process.logged(logging.INFO))
+
+    def test_without_request_filters(self):
+        """Nothing changes until an operator asks for it."""
+        self.install()
+        self.assertEqual([], self.installed())
+        self.assertEqual([], self.process.logged(logging.INFO))
+
+    def test_nova_without_the_list(self):
+        """Then somebody must look what has become of it."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', ()))
+        self.assertRaises(exceptions.UnexpectedNova, self.install,
+                          'type_affinity')

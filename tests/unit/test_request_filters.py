@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which request filters there are, and what they take from options."""
+
+from nova.conf import CONF
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import request_filters
+from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.source import metadata
+from tests.scheduling import oracle
+from tests.scheduling import process
+from tests.scheduling import worlds
+
+
+class TestRequestFilters(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+
+    def load(self, *names):
+        self.process.configure(*names)
+        return request_filters.load(CONF)
+
+    def keys(self, name, **asked):
+        request_filter, = self.load(name)
+        return request_filter.keys(request_spec.request(
+            worlds.request_spec(**asked)))
+
+    def test_order_of_the_option(self):
+        """A name given twice counts once."""
+        self.assertEqual(
+            ['TypeAffinity', 'FlavorExtraSpecs'],
+            [type(one).__name__ for one in self.load(
+                'type_affinity', 'flavor_extra_specs', 'type_affinity')])
+
+    def test_one_for_each_filter_of_nova(self):
+        """Those that the issue names, and each has its oracle."""
+        self.assertEqual(5, len(self.load(*oracle.FILTERS)))
+
+    def test_unknown_name(self):
+        """It fails at load."""
+        self.assertRaises(exceptions.InvalidConfiguration, self.load, 'zone')
+
+    def test_zone_that_is_not_the_default(self):
+        """Nova's own request filter does it."""
+        self.assertFalse(self.keys('default_availability_zone', zone='east'))
+        self.assertFalse(self.keys('default_availability_zone'))
+        self.assertEqual(
+            metadata.Keys(frozenset({'availability_zone'})),
+            self.keys('default_availability_zone', zone='nova'))
+
+    def test_another_default_zone(self):
+        """The option is nova's."""
+        self.process.config(default_availability_zone='somewhere')
+        self.assertTrue(self.keys('default_availability_zone',
+                                  zone='somewhere'))
+
+    def test_image_properties_that_say_nothing(self):
+        """Nova does not compare what is false or empty."""
+        self.assertEqual(
+            metadata.Keys(frozenset({'hw_cpu_cores', 'hw_vif_model'})),
+            self.keys('image_properties', image={
+                'hw_cpu_cores': 2, 'hw_cpu_sockets': 0, 'hw_boot_menu': False,
+                'hw_machine_type': '', 'hw_vif_model': 'virtio'}))
+
+    def test_namespace_of_image_properties(self):
+        """Only keys that begin with it and the separator are compared."""
+        self.process.config(
+            aggregate_image_properties_isolation_namespace='hw',
+            aggregate_image_properties_isolation_separator='_cpu',
+            group='filter_scheduler')
+        self.assertEqual(
+            metadata.Keys(frozenset({'hw_cpu_cores'})),
+            self.keys('image_properties', image={
+                'hw_cpu_cores': 2, 'hw_vif_model': 'virtio'}))
