@@ -38,6 +38,7 @@ class Commands:
 
     def __init__(self, running: cloud.Cloud) -> None:
         path = running.config.path
+        self._running = running
         self._nova_conf = running.nova_conf
         self._result = path('measured.json')
         self._log = path('log/measured.log')
@@ -60,6 +61,7 @@ class Commands:
                 self._nova_conf, 'placement', 'sync_aggregates'),
             self._log, {})
         self._traffic.since()
+        before = self._running.placement_cpu_seconds()
         try:
             process.start()
             process.finish(TIMEOUT)
@@ -70,4 +72,6 @@ class Commands:
             log = pathlib.Path(self._log).read_text(errors='replace')
             raise processes.CloudError('%s failed; the end of its output:\n%s'
                                        % (command, log[-2000:]))
-        return figures.Run(requests=self._traffic.since(), **took)
+        return figures.Run(
+            requests=self._traffic.since(), placement_cpu_seconds=(
+                self._running.placement_cpu_seconds() - before), **took)

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 import contextlib
 import os
+import sys
 
 import sqlalchemy
 
@@ -19,7 +20,9 @@ def find() -> str:
     """The MySQL server of this machine if it lets us in, else SQLite."""
     try:
         _execute(LOOPBACK, 'SELECT 1')
-    except processes.CloudError:
+    except processes.CloudError as exc:
+        print('SQLite serves, one request after the other: %s' % exc,
+              file=sys.stderr)
         return SQLITE
     return LOOPBACK
 

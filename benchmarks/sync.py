@@ -92,9 +92,20 @@ def environment(placement: str, database: str) -> str:
     """What the figures depend on, in words."""
     releases = ['%s %s' % (name, importlib.metadata.version(name))
                 for name in ('nova', 'openstack-placement')]
-    return '%s, %s; placement under %s on %s; %d cores' % (
-        ', '.join(releases), 'Python ' + platform.python_version(), placement,
-        databases.version(database), os.cpu_count() or 0)
+    return ('%s, Python %s; placement under %s on %s; %d cores with a load of '
+            '%.1f before' % (
+                ', '.join(releases), platform.python_version(), placement,
+                databases.version(database), os.cpu_count() or 1,
+                os.getloadavg()[0]))
+
+
+def warn_if_busy() -> None:
+    """Say that others use the machine: it matters more to one of the two."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores / 2:
+        print('The machine is busy, with a load of %.1f on %d cores: a '
+              'command that asks in parallel seems slower than it is'
+              % (load, cores), file=sys.stderr)
 
 
 def tell(state: str, command: str, run: figures.Run) -> None:
@@ -185,6 +196,7 @@ def run(options: argparse.Namespace) -> tuple[table.Table, list[str]]:
     size = workload.Size(options.hosts, options.memberships,
                          options.aggregates)
     commands.check_installed()
+    warn_if_busy()
     url = options.database or databases.find()
     serve, served = server(url)
     where = environment(served, url)

@@ -143,6 +143,10 @@ class Cloud:
         log = pathlib.Path(self._placement.log).read_text(errors='replace')
         return log.count('placement.requestlog')
 
+    def placement_cpu_seconds(self) -> float:
+        """The processor time that placement has taken since it started."""
+        return self._placement.cpu_seconds()
+
     def start_placement(self) -> None:
         """Start placement, and wait until it answers."""
         self._placement.start()

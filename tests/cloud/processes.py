@@ -15,6 +15,8 @@ import time
 import urllib.error
 import urllib.request
 
+import psutil
+
 START_TIMEOUT = 120
 STOP_TIMEOUT = 10
 TAIL = 30
@@ -137,6 +139,14 @@ class Process:
             raise self._failure('failed' if self._process.returncode
                                 else f'took over {timeout} s')
         self._forget()
+
+    def cpu_seconds(self) -> float:
+        """Processor time so far, of it and of all that it started."""
+        assert self._process is not None
+        process = psutil.Process(self._process.pid)
+        times = [each.cpu_times()
+                 for each in [process, *process.children(recursive=True)]]
+        return sum(each.user + each.system for each in times)
 
     def wait_ready(self, url: str) -> None:
         """Wait until something other than a server error answers."""

@@ -30,7 +30,7 @@ GET /v3/auth/tokens
 def run(seconds, requests):
     kinds = {kind: 0 for kind in (*traffic.PLACEMENT, traffic.TOKEN,
                                   traffic.DISCOVERY)}
-    return figures.Run(seconds, 1.0, 100.0, {**kinds, **requests})
+    return figures.Run(seconds, 1.0, 2.0, 100.0, {**kinds, **requests})
 
 
 class TestTraffic(testtools.TestCase):
