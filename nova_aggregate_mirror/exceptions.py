@@ -14,6 +14,7 @@
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
+    |   |   `-- NotRecorded       a row is perhaps in it all the same
     |   `-- Stopped               this process ends before it was done
     `-- Permanent                 somebody must change something first
         |-- ProviderNotFound      placement has no such provider (yet)
@@ -24,6 +25,8 @@
         |-- InvalidConfiguration  an option has a value that cannot work
         `-- UnexpectedNova        nova's internals are not as we know them
 """
+
+from typing import Any
 
 
 class MirrorError(Exception):
@@ -68,6 +71,18 @@ class NovaUnavailable(Retriable):
 
 class JournalUnavailable(Retriable):
     """The journal could not be read or written."""
+
+
+class NotRecorded(JournalUnavailable):
+    """A row could not be written, as far as anybody can tell.
+
+    :param row: as it is in the journal should only the answer to its COMMIT
+        have been lost; without its id and owner
+    """
+
+    def __init__(self, text: str, row: Any) -> None:
+        super().__init__(text)
+        self.row = row
 
 
 class Stopped(Retriable):

@@ -16,6 +16,7 @@ from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror.db import queries
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import owner as row_owner
 
 T = TypeVar('T')
@@ -67,7 +68,7 @@ class Journal:
     """The journal and the ledger of one process.
 
     Every method raises ``JournalUnavailable`` when the database cannot be
-    used; nothing was written then.
+    used; nothing was written then, as far as anybody can tell.
 
     :param conf: nova's configuration, with this package's options
     :param now: seconds since the epoch
@@ -91,6 +92,8 @@ class Journal:
         for as long as nova has them."""
         self._to_hand_over: dict[int, str] = {}
         """Rows whose hand-over the database refused, to the reason."""
+        self._forsaken: set[Row] = set()
+        """Rows of ended operations that are perhaps there; see forsake."""
         self._owner = owner or row_owner.Owner(row_owner.directory(conf))
 
     def record(self, dirty: Dirty, aggregates: Iterable[str] = ()) -> Row:
@@ -99,29 +102,45 @@ class Journal:
         :param aggregates: UUIDs of nova aggregates that enter the ledger in
             the same transaction
         :returns: the row, which this process owns
+        :raises NotRecorded: when it could not be written
         """
         aggregates, now = frozenset(aggregates), self._now()
-        late = dict(self._to_hand_over)
+        late, forsaken = dict(self._to_hand_over), frozenset(self._forsaken)
+        row = Row(id=0, dirty=dirty, owner='', created_at=now, attempts=0,
+                  last_error='', next_attempt_at=now)
 
         def work(connection: Any) -> Row:
             token = self._owner.token()
             queries.remember(connection, aggregates - self._entered, now)
-            for row, error in late.items():
-                queries.hand_over(connection, row, error, now)
+            for number, error in late.items():
+                queries.hand_over(connection, number, error, now)
+            queries.forsake(connection, token, {
+                (one.created_at, one.dirty.request_id) for one in forsaken})
             number = queries.insert(
                 connection, host=dirty.host or None,
                 nodes=','.join(sorted(dirty.nodes)),
                 aggregate_uuid=dirty.aggregate_uuid or None,
                 request_id=dirty.request_id, owner=token, created_at=now,
                 attempts=0, last_error='', next_attempt_at=now)
-            return Row(id=number, dirty=dirty, owner=token, created_at=now,
-                       attempts=0, last_error='', next_attempt_at=now)
+            return dataclasses.replace(row, id=number, owner=token)
 
-        row = self._run(work)
+        try:
+            written = self._run(work)
+        except exceptions.JournalUnavailable as exc:
+            raise exceptions.NotRecorded(str(exc), row) from exc
         self._entered |= aggregates
-        for number in late:
-            self._to_hand_over.pop(number, None)
-        return row
+        self._forsaken.difference_update(forsaken)
+        for done in late:
+            self._to_hand_over.pop(done, None)
+        return written
+
+    def forsake(self, row: Row) -> None:
+        """Give up a row that ``NotRecorded`` named: its operation has ended.
+
+        If it is in the journal all the same, nobody closes it for as long as
+        this process lives. The next ``record`` hands it over.
+        """
+        self._forsaken.add(row)
 
     def complete(self, ids: Iterable[int]) -> int:
         """Close rows: placement shows what they were about.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``mirror`` hook: journal first, then nova, then placement, in time."""
 
+import dataclasses
 import os
 import threading
 import time
@@ -18,8 +19,15 @@ from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
 
-# What is dirty, and its row if it could be written.
-_Kept = tuple[mirror_journal.Dirty, mirror_journal.Row | None]
+
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+    """What is dirty, and its row if it could be written."""
+
+    dirty: mirror_journal.Dirty
+    row: mirror_journal.Row | None = None
+    unsure: mirror_journal.Row | None = None
+    """A row that is perhaps in the journal although it was not written."""
 
 
 class _Process:
@@ -79,20 +87,20 @@ class Mirror:
             aggregate_uuid='' if operation.host else uuid,
             request_id=operation.request_id)
         if not operation.host and not uuid:
-            return dirty, None
+            return _Kept(dirty)
         try:
-            return dirty, process.journal.record(dirty, {uuid} - {''})
-        except exceptions.JournalUnavailable as exc:
+            return _Kept(dirty, process.journal.record(dirty, {uuid} - {''}))
+        except exceptions.NotRecorded as exc:
             LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
                       'is mirrored without the journal; if that fails, run '
                       '"nova-aggregate-mirror-manage placement '
                       'sync_aggregates".', operation.aggregate_id,
                       operation.host or '-', operation.request_id, exc)
-            return dirty, None
+            return _Kept(dirty, unsure=exc.row)
 
     def after(self, operation: hooks.Operation, kept: _Kept) -> None:
         """Converge as nova is now, or hand the row over."""
-        dirty, row = kept
+        dirty, row = kept.dirty, kept.row
         if not dirty.host and not dirty.aggregate_uuid:
             return
         process = self._process()
@@ -104,6 +112,8 @@ class Mirror:
         except exceptions.MirrorError as exc:
             error = exc
         finally:
+            if kept.unsure:
+                process.journal.forsake(kept.unsure)
             if not closed:
                 self._leave(process, operation, row, error)
 

@@ -46,6 +46,16 @@ def hand_over(connection: Any, row: int, error: str, now: float) -> None:
             next_attempt_at=now))
 
 
+def forsake(connection: Any, owner: str,
+            written: Collection[tuple[float, str]]) -> None:
+    """Hand over what an owner wrote at these times for these requests."""
+    for chunk in _chunks(written):
+        connection.execute(sa.update(models.dirty).where(
+            _DIRTY.owner == owner,
+            sa.tuple_(_DIRTY.created_at, _DIRTY.request_id).in_(chunk)
+        ).values(owner=''))
+
+
 def rows(connection: Any) -> list[Any]:
     """Every row, oldest first."""
     return connection.execute(

@@ -329,3 +329,35 @@ class TestServer(DatabaseTest):
         databases.disconnect(self.url)
         self.journal.record(HOST)
         self.assertEqual(2, len(self.journal.rows()))
+
+    def test_answer_to_a_commit_is_lost(self):
+        """The row is there; once its operation has ended anyone takes it."""
+        self.journal.record(HOST)
+        self.now += 1
+        with self.unanswered():
+            lost = self.assertRaises(exceptions.NotRecorded,
+                                     self.journal.record, HOST)
+        self.assertEqual(2, len(self.journal.rows()))
+        self.now += 1
+        running = self.journal.record(HOST)
+        self.assertEqual([], self.open().claim(5))
+
+        self.journal.forsake(lost.row)
+        self.journal.record(HOST)
+        written, = self.open().claim(5)
+        self.assertEqual((lost.row.created_at, ''),
+                         (written.created_at, written.owner))
+        self.assertNotEqual(running.id, written.id)
+
+    @contextlib.contextmanager
+    def unanswered(self):
+        """The server commits; then the connection ends."""
+        def commit(connection):
+            connection.exec_driver_sql('COMMIT')
+            databases.disconnect(self.url)
+
+        sa.event.listen(sa.engine.Engine, 'commit', commit)
+        try:
+            yield
+        finally:
+            sa.event.remove(sa.engine.Engine, 'commit', commit)

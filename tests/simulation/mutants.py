@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For each rule of the protocol, our code without it."""
 
+import contextlib
 import dataclasses
 
 from nova_aggregate_mirror import converge
@@ -29,8 +30,10 @@ def has_one_row_per_host(parts: Parts) -> None:
     record = kept.record
 
     def once(dirty, aggregates=()):
-        same = [row for row in kept.rows()
-                if dirty.host and row.dirty.host == dirty.host]
+        same = []
+        with contextlib.suppress(exceptions.JournalUnavailable):
+            same = [row for row in kept.rows()
+                    if dirty.host and row.dirty.host == dirty.host]
         return same[0] if same else record(dirty, aggregates)
 
     kept.record = once

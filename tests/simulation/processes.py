@@ -75,8 +75,6 @@ class Cloud:
         self.placement = simulated_placement.Placement(world, self.nova)
         self.judged: set[int] = set()
         """Rows that somebody was told that he may close."""
-        self.unsigned: set[str] = set()
-        """Processes that were told that a row was not recorded, and it was."""
         self.journal_failed = False
         self.hooks: dict[str, Mirror] = {}
 
@@ -131,8 +129,6 @@ class Journal(journal.Journal):
         if world.choices.likely():
             world.say('committed, and the answer is lost')
             commit()
-            if name == 'record':
-                cloud.unsigned.add(self.name)
         raise exceptions.JournalUnavailable('away')
 
 
@@ -172,7 +168,7 @@ class Mirror(mirror.Mirror):
 
     def before(self, operation: hooks.Operation) -> Any:
         kept = super().before(operation)
-        self.row = kept[1]
+        self.row = kept.row
         if self.row is None:
             # As an ERROR says, where that is not nothing.
             self._parts.cloud.nova.unexpected(operation.aggregate_id,

@@ -56,9 +56,6 @@ def _go_on(cloud: processes.Cloud) -> None:
         if process in cloud.world.dead:
             continue
         processes.handle(hook, cloud, ('add', 3, 'h9'), 'req-rest')
-        if process in cloud.unsigned:
-            # Nobody knows of this row; it ends with its process.
-            cloud.world.dead.add(process)
 
 
 def _wrong(cloud: processes.Cloud, unsure: set[str]) -> list[str]:
