@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the commands begin."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import testtools
+
+
+class TestStart(testtools.TestCase):
+
+    def test_garbage_is_looked_for_afterwards(self):
+        """A command may run for months."""
+        script = textwrap.dedent('''
+            import gc, sys
+            from nova_aggregate_mirror import start
+            sys.argv = ['nova-aggregate-mirror-manage', '--version']
+            try:
+                start.manage()
+            except SystemExit:
+                print(gc.isenabled(), gc.get_freeze_count() > 1000)
+            ''')
+        done = subprocess.run([sys.executable, '-c', script], text=True,
+                              capture_output=True)
+        self.assertEqual('True True', done.stdout.splitlines()[-1], done)
+
+    def test_interrupted_before_it_began(self):
+        """No traceback, and what a shell expects."""
+        script = textwrap.dedent('''
+            import importlib, signal, sys
+            from nova_aggregate_mirror import start
+            class Interrupted:
+                def find_spec(self, *args):
+                    signal.raise_signal(signal.SIGINT)
+            sys.meta_path.insert(0, Interrupted())
+            sys.exit(start.manage())
+            ''')
+        done = subprocess.run([sys.executable, '-c', script], text=True,
+                              capture_output=True)
+        self.assertEqual(128 + signal.SIGINT, done.returncode)
+        self.assertEqual('Interrupted before anything was done\n', done.stderr)
