@@ -43,7 +43,8 @@ def placement_sync_aggregates() -> int:
     options, asked = CONF.aggregate_mirror, CONF.command
     wanted = sync_aggregates.request(asked, options.max_removed_share)
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
-    kept = journal.Journal(CONF)
+    kept = journal.Journal(CONF, database=(
+        engine.for_reading(CONF) if asked.dry_run else None))
     return sync_aggregates.run(
         lambda stopping, progress: reconciler.Reconciler(
             kept, source, client, stopping,

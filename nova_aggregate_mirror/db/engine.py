@@ -24,6 +24,8 @@ from nova_aggregate_mirror import exceptions
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
+# A database that ends with the process.
+MEMORY = 'sqlite://'
 # Seconds that one writer waits for the others, on SQLite.
 BUSY_TIMEOUT = 5.0
 # Seconds that a server may take to accept, or to answer a statement.
@@ -68,10 +70,24 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
     return pathlib.Path(url.database)
 
 
+@translated()
+def for_reading(conf: cfg.ConfigOpts) -> 'Database':
+    """The journal's database, for who leaves everything as it is.
+
+    An SQLite file that was never made is not made: it is empty.
+    """
+    file = sqlite_file(conf)
+    database = Database(conf, MEMORY if file and not file.exists() else '')
+    database.prepare()
+    return database
+
+
 class Database:
     """The journal's database.
 
     :param conf: with the options of ``[aggregate_mirror_database]``
+    :param connection: in place of that option
+
     Every method but ``transaction`` raises ``JournalUnavailable`` when it
     cannot be used.
 
@@ -79,9 +95,9 @@ class Database:
     """
 
     @translated()
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, connection: str = '') -> None:
         settings = conf.aggregate_mirror_database
-        url = _parse(settings.connection)
+        url = _parse(connection or settings.connection)
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
             self._engine = self._patient = _sqlite_engine(url)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import signal
 import subprocess
@@ -90,6 +91,15 @@ class TestPreview(SyncTest):
         self.assertEqual(['unmapped'], plan['unmapped'])
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows())
+
+    def test_journal_that_is_not_there_is_not_made(self):
+        """A preview before the package is in use leaves no trace."""
+        self.host('h1')
+        made = pathlib.Path(CONF.state_path, 'aggregate_mirror')
+        self.plan('--dry-run', '--prune', status=7)
+        self.assertFalse(made.exists())
+        self.plan(status=0)
+        self.assertTrue(made.exists())
 
     def test_status_tells_drift(self):
         """7 with anything to add or remove, 0 in sync, in both formats."""
