@@ -218,7 +218,7 @@ def run(options: argparse.Namespace) -> tuple[table.Table, list[str]]:
     if options.ours_only:
         lines = [[line[column] for column in figures.OURS] for line in lines]
     return table.Table(
-        '%s hosts and memberships, %d aggregates, %d pairs (%s)' % (
+        '%s hosts and memberships, %d aggregates, pairs of runs: %d (%s)' % (
             size, size.aggregates, options.pairs, where),
         lines[0], lines[1:]), missed
 
