@@ -78,6 +78,7 @@ class Sandbox(fixtures.Fixture):
         self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.dest = self.path / 'opt' / 'stack'
         self.etc = self.path / 'etc'
+        self.nova_conf = self.etc / 'nova/nova.conf'
         self.drop_in = self.etc / 'nova/nova.conf.d/aggregate-mirror.conf'
         self.unit = (self.etc / 'systemd/system'
                      / 'devstack@aggregate-mirror.service')

@@ -80,6 +80,21 @@ class TestStack(PluginTest):
                  'nova_aggregate_mirror?charset=utf8&plugin=dbcounter'}},
             self.drop_in())
 
+    def test_request_filters_come_with_their_host_filters(self):
+        """The guard in nova.conf, where DevStack has nova's own."""
+        self.play(localrc='AGGREGATE_MIRROR_REQUEST_FILTERS='
+                  'tenant_isolation,image_properties')
+        lines = self.sandbox.drop_in.read_text().splitlines()
+        for line in ('request_filters = tenant_isolation,image_properties',
+                     'available_filters = nova.scheduler.filters.all_filters',
+                     'available_filters = '
+                     'nova_aggregate_mirror.scheduler.filters.all_filters'):
+            self.assertEqual(1, lines.count(line), lines)
+        enabled, = [line for line in self.sandbox.nova_conf.read_text(
+            ).splitlines() if line.startswith('enabled_filters')]
+        self.assertEqual(1, enabled.count('AggregateMembershipFilter'))
+        self.assertIn('ComputeFilter', enabled)
+
     def test_the_password_is_for_nobody_else(self):
         self.play()
         mode = stat.S_IMODE(self.sandbox.drop_in.stat().st_mode)
