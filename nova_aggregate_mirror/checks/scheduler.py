@@ -10,10 +10,12 @@ from oslo_utils import importutils
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror import source as mirror_source
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
+OPTION = '[aggregate_mirror] request_filters'
 NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
 GUARD = 'AggregateMembershipFilter'
@@ -28,19 +30,16 @@ HOST_FILTERS = {
 
 
 def chosen(conf: cfg.ConfigOpts) -> list[str]:
-    """The request filters of nova.conf; none in a release without any."""
-    options = conf.aggregate_mirror
-    return options.request_filters if 'request_filters' in options else []
+    """The request filters of nova.conf."""
+    return conf.aggregate_mirror.request_filters
 
 
 def filters(conf: cfg.ConfigOpts) -> checks.Findings:
     """Whether request filters and host filters are there, and paired."""
-    if 'request_filters' not in conf.aggregate_mirror:
-        return []
     names = chosen(conf)
     enabled = conf.filter_scheduler.enabled_filters
-    found = [*_unknown(names), *_unavailable(conf, bool(names)),
-             *_unpaired(names, enabled)]
+    found = [*(_unknown(names) or _unloadable(conf, names)),
+             *_unavailable(conf, bool(names)), *_unpaired(names, enabled)]
     if names and not found:
         return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
     return found
@@ -79,16 +78,28 @@ def _known() -> set[str]:
             for entry_point in metadata.entry_points(group=NAMESPACE)}
 
 
-def _unknown(names: list[str]) -> Iterator[checks.Finding]:
+def _unknown(names: list[str]) -> checks.Findings:
     known = _known()
     unknown = [name for name in names if name not in known]
-    if unknown:
-        yield checks.failure(
-            'There is no request filter %s, and nova-scheduler does not '
-            'start. There are: %s. Have, without it:' % (
-                ', '.join(unknown), ', '.join(sorted(known)) or 'none'),
-            '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
-                name for name in names if name in known))
+    if not unknown:
+        return []
+    return [checks.failure(
+        'There is no request filter %s, and nova-scheduler does not '
+        'start. There are: %s. Have, without it:' % (
+            ', '.join(unknown), ', '.join(sorted(known)) or 'none'),
+        '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
+            name for name in names if name in known))]
+
+
+def _unloadable(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
+    try:
+        plugins.load(NAMESPACE, OPTION, names, conf)
+    except exceptions.MirrorError as exc:
+        return [checks.failure(
+            '%s. Nova-scheduler does not start. Install anew what has it, '
+            'or take it out of:' % exc, '[aggregate_mirror]',
+            'request_filters = %s' % ', '.join(names))]
+    return []
 
 
 def _unpaired(names: list[str],

@@ -90,8 +90,9 @@ class TestStack(PluginTest):
                      'available_filters = '
                      'nova_aggregate_mirror.scheduler.filters.all_filters'):
             self.assertEqual(1, lines.count(line), lines)
-        enabled, = [line for line in self.sandbox.nova_conf.read_text(
-            ).splitlines() if line.startswith('enabled_filters')]
+        lines = self.sandbox.nova_conf.read_text().splitlines()
+        enabled, = [line for line in lines
+                    if line.startswith('enabled_filters')]
         self.assertEqual(1, enabled.count('AggregateMembershipFilter'))
         self.assertIn('ComputeFilter', enabled)
 

@@ -5,7 +5,6 @@ from importlib import metadata
 
 import fixtures
 from nova.conf import scheduler as nova_options
-from oslo_config import cfg
 from oslo_utils import uuidutils
 import testtools
 
@@ -38,21 +37,15 @@ class HouseFilter:
 
 
 class FiltersTest(testtools.TestCase):
-    """Nova's own options, and a release that has request filters."""
+    """Nova's own options, and the request filters that are installed."""
 
     def setUp(self) -> None:
         super().setUp()
         self.conf = ends.make_conf(self)
+        # Groups of the same names: nova's own are shared by every test.
+        self.conf.register_opts(nova_options.scheduler_opts, 'scheduler')
         self.conf.register_opts(nova_options.filter_scheduler_opts,
-                                group='filter_scheduler')
-        if 'request_filters' not in self.conf.aggregate_mirror:
-            self.conf.register_opt(
-                cfg.ListOpt('request_filters', default=[]),
-                group='aggregate_mirror')
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.checks.scheduler.metadata.entry_points',
-            lambda group: [metadata.EntryPoint(name, 'module:f', group)
-                           for name in NAMES]))
+                                'filter_scheduler')
         self.enabled = self.conf.filter_scheduler.enabled_filters
 
     def find(self, *names: str, available: tuple[str, ...] = (NOVAS, OURS),
@@ -80,14 +73,6 @@ class TestFilters(FiltersTest):
         self.assertEqual([], self.find(enabled=()))
         self.assertEqual([], self.find())
 
-    def test_release_without_request_filters(self):
-        """It says nothing, whatever nova.conf has."""
-        conf = ends.make_conf(self)
-        if 'request_filters' in conf.aggregate_mirror:
-            self.skipTest('this release has request filters')
-        self.assertEqual([], scheduler.filters(conf))
-        self.assertEqual([], scheduler.chosen(conf))
-
     def test_all_of_them(self):
         """Each is known, loaded and judged by the guard."""
         one, = self.find(*NAMES)
@@ -100,6 +85,19 @@ class TestFilters(FiltersTest):
             self.find('flavor_extra_specs', 'flavour'),
             'no request filter flavour,',
             '[aggregate_mirror]', 'request_filters = flavor_extra_specs')
+
+    def test_name_that_cannot_be_loaded(self):
+        """It is installed, and what it needs is not."""
+        broken = metadata.EntryPoint(
+            'broken', 'no.such.module:Filter', scheduler.NAMESPACE)
+        for name in (
+                'nova_aggregate_mirror.checks.scheduler.metadata.entry_points',
+                'stevedore.extension.ExtensionManager.list_entry_points'):
+            self.useFixture(fixtures.MonkeyPatch(
+                name, lambda *args, **kwargs: [broken]))
+        self.assert_failure(
+            self.find('broken'), 'broken could not be loaded: No module named',
+            '[aggregate_mirror]', 'request_filters = broken')
 
     def test_list_that_is_not_named(self):
         """Our line is to be added to what there is."""
