@@ -32,8 +32,8 @@ class Source:
         self.reads = []
         self.error = None
 
-    def read(self, keys, paired):
-        self.reads.append((keys, paired))
+    def read(self, keys, paired, texts):
+        self.reads.append((keys, paired, texts))
         if self.error:
             raise self.error
         return metadata.Found(self.aggregates, frozenset())
@@ -78,7 +78,8 @@ class TestNarrowing(NarrowingTest):
                     'flavor_extra_specs', 'tenant_isolation')
         tenant = metadata.Keys(prefixes=frozenset({'filter_tenant_id'}))
         self.assertEqual(
-            [(metadata.Keys(frozenset({'ssd'})) | tenant, tenant)],
+            [(metadata.Keys(frozenset({'ssd'})) | tenant, tenant,
+              {'tenant-a'})],
             self.source.reads)
 
     def test_request_that_is_not_concerned(self):
