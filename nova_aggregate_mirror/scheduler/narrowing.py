@@ -67,7 +67,7 @@ class Narrowing:
             rules, found.together, request_spec.query(spec), self._budget)
         if left_out:
             self._warn(left_out)
-        if added == constraints.Query():
+        if added == constraints.Query() or not request_spec.narrowable(spec):
             return False
         LOG.debug('A host must be in one of each of %s and in none of %s',
                   [sorted(one) for one in added.required],

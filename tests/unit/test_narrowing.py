@@ -155,7 +155,9 @@ class TestFailure(NarrowingTest):
 
     def test_request_without_its_fields(self):
         """An old conductor, or one that is to come, may send anything."""
-        spec = objects.RequestSpec(flavor=objects.Flavor(name='m1.small'))
+        spec = objects.RequestSpec(flavor=objects.Flavor(
+            name='m1.small', vcpus=1, memory_mb=64, root_gb=1, ephemeral_gb=0,
+            swap=0))
         self.assertTrue(self.narrow(spec, *sorted(worlds.KEYS)))
         self.assertEqual(
             {uuids.theirs}, spec.requested_destination.forbidden_aggregates)
