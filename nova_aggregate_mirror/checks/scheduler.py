@@ -134,11 +134,14 @@ def _unavailable(conf: cfg.ConfigOpts,
         try:
             # Ours has nova's too, and changes nova when it is called.
             known |= _names(NOVAS if path == OURS else path)
-        except ImportError:
+        # Without a dot it is a ValueError.
+        except (ImportError, ValueError):
+            rest = dict.fromkeys(
+                [NOVAS, *(other for other in available if other != path)])
             yield checks.failure(
                 'available_filters names %s, which cannot be imported. '
-                'Correct:' % path, '[filter_scheduler]',
-                'available_filters = %s' % NOVAS)
+                'Correct it, or have without it:' % path, '[filter_scheduler]',
+                *('available_filters = %s' % other for other in rest))
             return
     lost = [name for name in enabled if name not in known]
     missing = (wanted or GUARD in enabled) and OURS not in available

@@ -92,8 +92,10 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             host.host for host in belonging}
         if strays:
             LOG.warning(
-                'Instance %s is not scheduled to %s: placement has these '
-                'hosts in aggregates in which nova-scheduler has them not',
+                'Instance %s is not scheduled to %s: placement and '
+                'nova-scheduler do not have these hosts in the same '
+                'aggregates. Placement is put right by itself; if this is '
+                'said again for minutes, restart nova-scheduler',
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 

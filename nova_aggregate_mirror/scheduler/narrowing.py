@@ -54,18 +54,20 @@ class Narrowing:
 
     def _narrow(self, spec: request_spec.RequestSpec) -> bool:
         request = request_spec.request(spec)
-        keys = [(one, one.keys(request)) for one in self._filters]
-        if not any(names for _one, names in keys):
+        asked = [(one.keys(request), one.texts(request))
+                 for one in self._filters]
+        keys = _union(names for names, _texts in asked)
+        if not keys:
             return False
         found = self._source.read(
-            _union(names for _one, names in keys),
-            _union(names for one, names in keys if one.either))
+            keys, _union(names for names, texts in asked if texts),
+            frozenset().union(*(texts for names, texts in asked if names)))
         rules = request_filters.rules(self._filters, request, found.metadata)
         added, left_out = constraints.narrow(
             rules, found.together, request_spec.query(spec), self._budget)
         if left_out:
             self._warn(left_out)
-        if added == constraints.Query():
+        if added == constraints.Query() or not request_spec.narrowable(spec):
             return False
         LOG.debug('A host must be in one of each of %s and in none of %s',
                   [sorted(one) for one in added.required],

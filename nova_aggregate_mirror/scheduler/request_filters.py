@@ -34,11 +34,16 @@ class RequestFilter(Protocol):
     on_rebuild: bool
     """Whether a rebuild, which stays on its host, must keep the rules too."""
 
-    either: bool
-    """Whether a host in no restricting aggregate passes as well."""
-
     def keys(self, request: constraints.Request) -> metadata.Keys:
         """Tell which keys of aggregate metadata decide on a request."""
+
+    def texts(self, request: constraints.Request) -> frozenset[str]:
+        """Tell texts of which a matching aggregate has one in its value.
+
+        None if a host in no restricting aggregate does not pass: otherwise
+        placement can be asked less where a host is in both kinds, by the
+        same key or by keys of the same beginning.
+        """
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
@@ -49,7 +54,6 @@ class FlavorExtraSpecs:
     """AggregateInstanceExtraSpecsFilter in the query."""
 
     on_rebuild = False
-    either = False
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
@@ -57,6 +61,9 @@ class FlavorExtraSpecs:
     def keys(self, request: constraints.Request) -> metadata.Keys:
         return metadata.Keys(frozenset(
             constraints.extra_spec_keys(request.extra_specs).values()))
+
+    def texts(self, request: constraints.Request) -> frozenset[str]:
+        return frozenset()
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
@@ -68,7 +75,6 @@ class TenantIsolation:
     """AggregateMultiTenancyIsolation in the query."""
 
     on_rebuild = False
-    either = True
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf.scheduler
@@ -76,6 +82,9 @@ class TenantIsolation:
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
         return metadata.Keys(prefixes=frozenset({constraints.TENANT}))
+
+    def texts(self, request: constraints.Request) -> frozenset[str]:
+        return frozenset({request.project or ''})
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
@@ -90,13 +99,15 @@ class ImageProperties:
     """AggregateImagePropertiesIsolation in the query."""
 
     on_rebuild = True
-    either = True
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf.filter_scheduler
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
         return metadata.Keys(frozenset(self._compared(request)))
+
+    def texts(self, request: constraints.Request) -> frozenset[str]:
+        return frozenset(self._compared(request).values())
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
@@ -115,13 +126,15 @@ class TypeAffinity:
     """AggregateTypeAffinityFilter in the query."""
 
     on_rebuild = False
-    either = True
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
         return metadata.Keys(frozenset({constraints.FLAVOR}))
+
+    def texts(self, request: constraints.Request) -> frozenset[str]:
+        return frozenset({request.flavor})
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
@@ -135,7 +148,6 @@ class DefaultZone:
     """
 
     on_rebuild = False
-    either = True
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -144,6 +156,9 @@ class DefaultZone:
         if request.zone != self._conf.default_availability_zone:
             return metadata.Keys()
         return metadata.Keys(frozenset({constraints.ZONE}))
+
+    def texts(self, request: constraints.Request) -> frozenset[str]:
+        return frozenset({request.zone})
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:

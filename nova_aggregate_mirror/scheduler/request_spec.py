@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.objects import request_spec as objects
+from nova.scheduler import utils
 
 from nova_aggregate_mirror.scheduler import constraints
 
@@ -27,6 +28,17 @@ def forced(spec: RequestSpec) -> bool:
     hints = _field(spec, 'scheduler_hints') or {}
     return bool((_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
                 and not hints.get('_nova_check_type'))
+
+
+def narrowable(spec: RequestSpec) -> bool:
+    """Whether the query can say anything about aggregates.
+
+    Nova says it in the group without a suffix. If the flavor asks for all of
+    its resources in other groups, placement refuses such a query.
+    """
+    group = utils.ResourceRequest.from_request_spec(
+        spec).get_request_group(None)
+    return bool(group.resources)
 
 
 def query(spec: RequestSpec) -> constraints.Query:

@@ -83,14 +83,47 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
     def test_pairs_of_aggregates_with_a_host_in_common(self):
         """Of those that have the keys for which pairs are wanted."""
         self.aggregate('mine', 'h1', 'h2', filter_tenant_id='a')
-        self.aggregate('theirs', 'h2', 'h3', filter_tenant_id='b')
+        self.aggregate('theirs', 'h2', 'h3', filter_tenant_id_2='b')
         self.aggregate('third', 'h3', 'h4', filter_tenant_id='c')
         self.aggregate('fast', 'h1', 'h2', 'h3', 'h4', ssd='true')
-        found = self.source.read(names('ssd') | TENANT, TENANT)
+        found = self.source.read(names('ssd') | TENANT, TENANT, ['b'])
         self.assertEqual(
             {frozenset({uuids.mine, uuids.theirs}),
              frozenset({uuids.theirs, uuids.third})}, found.together)
         self.assertEqual(4, len(found.metadata))
+
+    def test_pairs_have_a_key_in_common(self):
+        """What an aggregate says of another key is another rule's."""
+        self.aggregate('small', 'h1', 'h2', instance_type='a')
+        self.aggregate('east', 'h1', 'h3', availability_zone='a',
+                       filter_tenant_id='a')
+        self.aggregate('west', 'h2', 'h3', availability_zone='b',
+                       filter_tenant_id_2='b')
+        keys = names('instance_type', 'availability_zone')
+        self.assertEqual(
+            {frozenset({uuids.east, uuids.west})},
+            self.source.read(keys, keys, ['a']).together)
+
+    def test_pairs_with_a_text(self):
+        """Hosts of which no aggregate can match are not looked at."""
+        self.aggregate('mine', 'h1', filter_tenant_id='x, tenant_a,y')
+        self.aggregate('theirs', 'h1', 'h2', filter_tenant_id='tenant-b')
+        self.aggregate('others', 'h2', filter_tenant_id='tenant-c')
+        self.assertEqual(
+            {frozenset({uuids.mine, uuids.theirs})},
+            self.source.read(TENANT, TENANT, ['tenant_a']).together)
+        self.assertEqual(frozenset(), self.source.read(
+            TENANT, TENANT, ['tenant-d']).together)
+
+    def test_text_that_a_database_refuses(self):
+        """Of an image anybody may say anything."""
+        self.aggregate('mine', 'h1', os_distro='debian\\')
+        self.aggregate('theirs', 'h1', os_distro='gentoo')
+        distro = names('os_distro')
+        for text in '\N{PENGUIN}', 'deb\0', 'debian\\', '%':
+            self.assertEqual(
+                {frozenset({uuids.mine, uuids.theirs})},
+                self.source.read(distro, distro, [text]).together)
 
     def test_one_statement(self):
         """Whatever is wanted, the database is asked once."""
@@ -98,7 +131,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         sa.event.listen(self.engine, 'before_cursor_execute',
                         lambda *args: statements.append(args[2]))
         self.source.read(names('ssd', 'gpu') | TENANT,
-                         names('gpu') | TENANT)
+                         names('gpu') | TENANT, ['a', 'b'])
         self.assertEqual(1, len([one for one in statements
                                  if 'aggregate' in one]))
 

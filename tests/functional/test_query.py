@@ -142,6 +142,16 @@ class TestLimits(QueryTest):
         self.set_aggregates('host0', [uuids.fast])
         self.assertEqual(({'host0'}, {'host0'}), self.candidates_and_right())
 
+    def test_resources_in_groups_with_a_suffix_only(self):
+        """Placement would refuse the query: it says nothing of aggregates."""
+        self.create('host0', VCPU=8)
+        self.world.metadata[uuids.theirs] = {'filter_tenant_id': 'tenant-b'}
+        self.world.spec['extra_specs'] = {
+            'resources:VCPU': '0', 'resources:MEMORY_MB': '0',
+            'resources:DISK_GB': '0', 'resources1:VCPU': '1'}
+        self.assertEqual(({'host0'}, frozenset(worlds.HOSTS)),
+                         self.candidates_and_right())
+
     def test_sharing_provider(self):
         """Shared storage has to be in the aggregate as well."""
         self.create('host0', VCPU=8, MEMORY_MB=1024)

@@ -53,16 +53,25 @@ class World:
             frozenset(pair) for within in self.members.values()
             for pair in itertools.combinations(within, 2)))
 
-    def read(self, keys: metadata.Keys, paired: metadata.Keys = metadata.Keys()
-             ) -> metadata.Found:
+    def read(self, keys: metadata.Keys,
+             paired: metadata.Keys = metadata.Keys(),
+             texts: Iterable[str] = ()) -> metadata.Found:
         """Answer as MetadataSource does."""
-        concerned = {uuid for uuid, has in self.metadata.items()
-                     if any(key in paired for key in has)}
+        kinds = [metadata.Keys(names=frozenset({name}))
+                 for name in paired.names]
+        kinds.append(metadata.Keys(prefixes=paired.prefixes))
+        pairs = {frozenset({one, other})
+                 for kind in kinds
+                 for one, has in self.metadata.items()
+                 if any(key in kind and text in value
+                        for key, value in has.items() for text in texts)
+                 for other, others in self.metadata.items()
+                 if any(key in kind for key in others)}
         return metadata.Found(
             {uuid: {key: value for key, value in has.items() if key in keys}
              for uuid, has in self.metadata.items()
              if any(key in keys for key in has)},
-            frozenset(pair for pair in self.together if pair <= concerned))
+            self.together & pairs)
 
     def known(self, uuids: Iterable[str]) -> frozenset[str]:
         """Answer as MetadataSource does."""

@@ -138,10 +138,12 @@ class TestFilters(FiltersTest):
 
     def test_list_that_cannot_be_imported(self):
         """It is named, without a traceback."""
-        one, = self.find(available=(NOVAS, OURS, 'no.such.filters'))
-        self.assertEqual(checks.Code.FAILURE, one.code)
-        self.assertIn('names no.such.filters, which', one.text)
-        self.assertNotIn('Traceback', one.text)
+        for path in 'no.such.filters', 'HouseFilter':
+            found = self.find(available=(NOVAS, path, OURS))
+            self.assert_failure(
+                found, 'names %s, which' % path, '[filter_scheduler]',
+                'available_filters = ' + NOVAS, 'available_filters = ' + OURS)
+            self.assertNotIn('Traceback', found[0].text)
 
     def test_request_filter_that_nobody_judges(self):
         """It narrows what is asked; a host filter has to do the rest."""

@@ -142,9 +142,11 @@ class TestMembership(GuardTest):
         self.ask([uuids.A, uuids.B])
         self.assertEqual('ab', self.passing())
         self.assertEqual(
-            ['Instance %s is not scheduled to c: placement has these hosts '
-             'in aggregates in which nova-scheduler has them not'
-             % uuids.instance], self.process.logged())
+            ['Instance %s is not scheduled to c: placement and '
+             'nova-scheduler do not have these hosts in the same aggregates. '
+             'Placement is put right by itself; if this is said again for '
+             'minutes, restart nova-scheduler' % uuids.instance],
+            self.process.logged())
         self.ask([uuids.A, uuids.B], [uuids.B])
         self.assertEqual('b', self.passing())
 

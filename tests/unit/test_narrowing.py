@@ -32,8 +32,8 @@ class Source:
         self.reads = []
         self.error = None
 
-    def read(self, keys, paired):
-        self.reads.append((keys, paired))
+    def read(self, keys, paired, texts):
+        self.reads.append((keys, paired, texts))
         if self.error:
             raise self.error
         return metadata.Found(self.aggregates, frozenset())
@@ -78,7 +78,8 @@ class TestNarrowing(NarrowingTest):
                     'flavor_extra_specs', 'tenant_isolation')
         tenant = metadata.Keys(prefixes=frozenset({'filter_tenant_id'}))
         self.assertEqual(
-            [(metadata.Keys(frozenset({'ssd'})) | tenant, tenant)],
+            [(metadata.Keys(frozenset({'ssd'})) | tenant, tenant,
+              {'tenant-a'})],
             self.source.reads)
 
     def test_request_that_is_not_concerned(self):
@@ -154,7 +155,9 @@ class TestFailure(NarrowingTest):
 
     def test_request_without_its_fields(self):
         """An old conductor, or one that is to come, may send anything."""
-        spec = objects.RequestSpec(flavor=objects.Flavor(name='m1.small'))
+        spec = objects.RequestSpec(flavor=objects.Flavor(
+            name='m1.small', vcpus=1, memory_mb=64, root_gb=1, ephemeral_gb=0,
+            swap=0))
         self.assertTrue(self.narrow(spec, *sorted(worlds.KEYS)))
         self.assertEqual(
             {uuids.theirs}, spec.requested_destination.forbidden_aggregates)
