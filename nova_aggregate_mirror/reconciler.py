@@ -251,7 +251,7 @@ class Reconciler:
                     self._ends, one, mode))
         return outcome
 
-    def sync(self, rows: Iterable[mirror_journal.Row] = (),
+    def sync(self, rows: Iterable[mirror_journal.Row] | None = (),
              request: Request = Request()) -> Sync:
         """Compare everything, and converge each host that differs.
 
@@ -262,13 +262,16 @@ class Reconciler:
         5. converge each of those hosts
         6. the ledger: which UUIDs placement is empty of
 
-        :param rows: of the journal, to drain first
+        :param rows: of the journal, to drain first; None when there is no
+            journal
         :raises MirrorError: when it could not begin; nothing was changed
         """
         ledger = self._journal.ledger()
         aggregates = self._source.aggregates()
         only = _resolve(request.aggregates, aggregates, ledger)
-        outcome = self._begin(self._covered(rows, request, only), request)
+        outcome = mirror_converge.Outcome()
+        if rows is not None:
+            outcome = self._begin(self._covered(rows, request, only), request)
         try:
             seen = self._compare(frozenset(aggregates), ledger, only, request)
         except exceptions.MirrorError as exc:
