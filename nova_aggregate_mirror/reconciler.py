@@ -11,6 +11,7 @@ import math
 from nova_aggregate_mirror import converge as mirror_converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import living
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
@@ -150,7 +151,7 @@ class Reconciler:
     :param count: how many placement requests are made at once
     """
 
-    def __init__(self, journal: mirror_journal.Journal,
+    def __init__(self, journal: mirror_journal.Journal | living.LivingOnly,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient,
                  stopping: Callable[[], bool] = lambda: False,
@@ -250,6 +251,16 @@ class Reconciler:
                 outcome.add(self._left([one]) or mirror_converge.deleted(
                     self._ends, one, mode))
         return outcome
+
+    def compare(self) -> tuple[mirror_source.Memberships, mirror_source.Nova]:
+        """What placement has of nova's aggregates, and nova after that.
+
+        :returns: every provider with its aggregates, and nova
+        :raises MirrorError: when one of them could not be read
+        """
+        seen = self._compare(frozenset(self._source.aggregates()),
+                             self._journal.ledger(), frozenset(), Request())
+        return seen.current, seen.nova
 
     def sync(self, rows: Iterable[mirror_journal.Row] | None = (),
              request: Request = Request()) -> Sync:
