@@ -6,12 +6,10 @@ import sys
 
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import sync_result
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
-
-MAX_REMOVED_SHARE = 0.3
-"""The default of the option of nova.conf, which is not read here."""
 
 COLUMNS = ('Host', 'Provider', 'Aggregate', 'Aggregate UUID')
 
@@ -92,11 +90,11 @@ class Sync(command.Lister):
             '--force', action='store_true',
             help='With --prune: remove even more than %d%% of the '
                  'associations, or everything when nova says that no host is '
-                 'in any aggregate' % (100 * MAX_REMOVED_SHARE))
+                 'in any aggregate' % (100 * conf.MAX_REMOVED_SHARE))
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        wanted = sync_aggregates.request(parsed_args, MAX_REMOVED_SHARE)
+        wanted = sync_aggregates.request(parsed_args, conf.MAX_REMOVED_SHARE)
         result = _sync(self, parsed_args, wanted.max_removed_share,
                        wanted.write)
         self.tell([*result.faults(), *result.summary().splitlines()])
@@ -120,6 +118,8 @@ def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
                 parsed_args, interruption, progress).sync(None, request)
     finally:
         lister.status = interruption.status
+    if sync.not_compared:
+        raise sync.not_compared
     result = sync_result.Result(sync, request, ADVICE)
     lister.status = interruption.status or result.status()
     return result
