@@ -292,7 +292,7 @@ class TestErrors(ClientTest):
         self.host('h1', providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
         self.both("none of them is one of nova's 1 compute nodes",
-                   self.placement.url, status=2)
+                  self.placement.url, status=2)
 
     def test_cell_that_is_down(self):
         """Nothing can be compared, and the hosts are named."""
@@ -318,14 +318,14 @@ class TestCatalog(ClientTest):
 
     def catalog(self, **urls):
         token = self.keystone.token()
-        token['token'].update(
-            project={'id': 'p', 'name': 'service',
-                     'domain': {'id': 'default', 'name': 'Default'}},
-            catalog=[{
-                'type': kind, 'name': kind, 'id': kind, 'endpoints': [{
-                    'id': kind, 'interface': 'internal', 'region': 'R',
-                    'region_id': 'R', 'url': url}]}
-                for kind, url in urls.items()])
+        domain = {'id': 'default', 'name': 'Default'}
+        token['token']['project'] = {
+            'id': 'p', 'name': 'service', 'domain': domain}
+        token['token']['catalog'] = [
+            {'type': kind, 'name': kind, 'id': kind, 'endpoints': [{
+                'id': kind, 'interface': 'internal', 'region': 'R',
+                'region_id': 'R', 'url': url}]}
+            for kind, url in urls.items()]
         self.keystone.answers['/v3/auth/tokens'] = (201, token)
 
     def test_region_and_interface(self):
