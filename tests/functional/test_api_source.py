@@ -143,13 +143,27 @@ class TestUnseen(ApiSourceTest):
         near = self.host('near', self.zone)
         self.host('far', self.zone, cell='cell2')
         self.host('lonely', cell='cell2')
+        self.host('nodeless', nodes=0)
         self.silence('far', 'lonely')
         for nova in (self.api.read_all(), self.api.read(['near', 'far'])):
             self.assertEqual({'far'}, nova.hosts_down)
             self.assertIn('far', *nova.cells_down)
             self.assertEqual(frozenset(), nova.nodeless())
             self.assertEqual(set(near.nodes), set(nova.nodes))
-        self.assertEqual({}, self.api.read(['near'], near.nodes).cells_down)
+        # A cell that has none of these hosts is not their trouble.
+        for asked in (['near'], near.nodes), (['nodeless'],):
+            self.assertEqual({}, self.api.read(*asked).cells_down)
+
+    def test_cell_that_goes_down_meanwhile(self):
+        """It is seen, because the status is asked for last."""
+        self.host('far', self.zone, cell='cell2')
+
+        def edit(body):
+            self.silence('far')
+            self.server.edits[NODES](body)
+
+        self.server.edits[NODES] = edit
+        self.assertEqual({'far'}, self.api.read_all().hosts_down)
 
     def test_cell_that_is_down(self):
         """Nova-api lists no compute nodes then: the hosts are named."""
