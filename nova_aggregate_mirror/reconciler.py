@@ -18,9 +18,9 @@ from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror import workers
 
-# Hosts whose truth is read from nova in one go; it bounds memory and the time
-# between reading the truth and writing it.
 BATCH = 200
+"""Hosts whose truth is read from nova in one go; it bounds memory and the time
+between reading the truth and writing it."""
 
 WHATEVER = math.inf
 """A share of removals that is never too large."""
@@ -149,6 +149,7 @@ class Reconciler:
 
     :param stopping: whether to leave off before the next provider
     :param count: how many placement requests are made at once
+    :param batch: hosts whose truth is read in one go
     """
 
     def __init__(self, journal: mirror_journal.Journal | living.LivingOnly,
@@ -156,8 +157,9 @@ class Reconciler:
                  report: mirror_report.ReportClient,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
-                 progress: mirror_progress.Progress = mirror_progress.Silent()
-                 ) -> None:
+                 progress: mirror_progress.Progress = mirror_progress.Silent(),
+                 batch: int = BATCH) -> None:
+        self._batch = batch
         self._journal = journal
         self._source = source
         self._report = report
@@ -237,8 +239,8 @@ class Reconciler:
         hosts = [one for one in wanted if one.host]
         outcome = mirror_converge.Outcome()
         away: exceptions.MirrorError | None = None
-        for start in range(0, len(hosts), BATCH):
-            batch = hosts[start:start + BATCH]
+        for start in range(0, len(hosts), self._batch):
+            batch = hosts[start:start + self._batch]
             done = self._left(batch, away) or mirror_converge.hosts(
                 self._ends, batch, mode)
             if not done.done:

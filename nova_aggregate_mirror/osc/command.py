@@ -26,6 +26,9 @@ READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
 
 WORKERS = 8
 
+# Nova-api takes as long for some compute nodes as for all of them.
+BATCH = 1000
+
 # Of nova, or of what was asked for; whatever else fails is placement.
 _COULD_NOT_RUN = (
     exceptions.NovaUnavailable, exceptions.UnexpectedNova,
@@ -72,7 +75,7 @@ class Lister(command.Lister):
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
             living.LivingOnly(), self.ends.source, self.ends.report,
-            interruption.stopping, parsed_args.workers, progress)
+            interruption.stopping, parsed_args.workers, progress, BATCH)
 
     def compare(self, parsed_args: argparse.Namespace
                 ) -> tuple[source.Memberships, source.Nova]:
