@@ -88,7 +88,7 @@ class Sync(command.Lister):
                  'forgotten')
         parser.add_argument(
             '--force', action='store_true',
-            help='With --prune: remove even more than %d%% of the '
+            help='With --prune: remove even more than %d %%%% of the '
                  'associations, or everything when nova says that no host is '
                  'in any aggregate' % (100 * conf.MAX_REMOVED_SHARE))
         return parser

@@ -157,6 +157,19 @@ class TestList(ClientTest):
         self.assertIn(self.zone.uuid, errors)
 
 
+class TestHelp(ClientTest):
+
+    def test_exit_statuses(self):
+        """Each command says which it has, to a user without a cloud."""
+        for name, words in (
+                ('list', '255 when nova-api'), ('show', '255 when nova-api'),
+                ('diff', '7 something differs'),
+                ('sync', '8 so much would have been removed')):
+            said, _errors = self.openstack(
+                'aggregate', 'mirror', name, '--help')
+            self.assertIn(words, ' '.join(said.split()))
+
+
 class TestSync(ClientTest):
 
     def test_diff_and_sync(self):
