@@ -24,6 +24,8 @@ DATABASE_GROUP = cfg.OptGroup(
 
 DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
 
+MAX_REMOVED_SHARE = 0.3
+
 OPTS = [
     cfg.ListOpt(
         'hooks',
@@ -118,7 +120,7 @@ OPTS = [
              'knows is removed, and what another tool added wrongly stays.'),
     cfg.FloatOpt(
         'max_removed_share',
-        default=0.3, min=0.0, max=1.0,
+        default=MAX_REMOVED_SHARE, min=0.0, max=1.0,
         help='A full sync that would remove more than ten associations, and '
              'more than this share of all that are ours, removes nothing and '
              'says so: it looks like a damaged or a wrong database. Raise it '

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import living
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
@@ -39,7 +40,7 @@ AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
 class Ends:
     """What a converge works between, and how."""
 
-    journal: mirror_journal.Journal
+    journal: mirror_journal.Journal | living.LivingOnly
     source: mirror_source.Source
     report: mirror_report.ReportClient
     each: workers.Each = workers.Workers().each

@@ -14,9 +14,6 @@ from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import translation
 
-# More threads than this at once connect anew for each request.
-_KEPT_CONNECTIONS = 64
-
 # Keystoneauth calls these optional because any of a row will do; they are
 # needed by the plugins that know the option before them.
 _NEEDED = {
@@ -99,7 +96,7 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     transport = _Transport()
     for scheme in list(transport.adapters):
         transport.mount(scheme, deadline.Adapter(
-            pool_maxsize=_KEPT_CONNECTIONS,
+            pool_maxsize=deadline.KEPT_CONNECTIONS,
             auth_url=getattr(auth, 'auth_url', None) or '', **tls))
     with translation.translated('Reading [%s]' % group):
         return loading.load_session_from_conf_options(

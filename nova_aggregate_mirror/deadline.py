@@ -23,6 +23,9 @@ from keystoneauth1 import session
 import requests
 import urllib3
 
+# More threads than this at once connect anew for each request.
+KEPT_CONNECTIONS = 64
+
 
 class _Deadline:
     """When time is up, and whether a request already waited in vain."""
@@ -198,6 +201,17 @@ class Adapter(session.TCPKeepAliveAdapter):
                 and request.url.rstrip('/') == self._auth_url):
             response.status_code = 403
         return response
+
+
+def bound(given: session.Session) -> None:
+    """Let every answer to a session that somebody else made end in time."""
+    for scheme, old in list(given.session.adapters.items()):
+        tls = {name: getattr(old, name)
+               for name in ('tls_ciphers', 'tls_min_version')
+               if getattr(old, name, None)}
+        given.session.mount(scheme, Adapter(
+            pool_maxsize=KEPT_CONNECTIONS,
+            auth_url=getattr(given.auth, 'auth_url', None) or '', **tls))
 
 
 def _least(one: float | None, other: float | None) -> float | None:

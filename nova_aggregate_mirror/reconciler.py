@@ -11,15 +11,16 @@ import math
 from nova_aggregate_mirror import converge as mirror_converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import living
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror import workers
 
-# Hosts whose truth is read from nova in one go; it bounds memory and the time
-# between reading the truth and writing it.
 BATCH = 200
+"""Hosts whose truth is read from nova in one go; it bounds memory and the time
+between reading the truth and writing it."""
 
 WHATEVER = math.inf
 """A share of removals that is never too large."""
@@ -148,15 +149,17 @@ class Reconciler:
 
     :param stopping: whether to leave off before the next provider
     :param count: how many placement requests are made at once
+    :param batch: hosts whose truth is read in one go
     """
 
-    def __init__(self, journal: mirror_journal.Journal,
+    def __init__(self, journal: mirror_journal.Journal | living.LivingOnly,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
-                 progress: mirror_progress.Progress = mirror_progress.Silent()
-                 ) -> None:
+                 progress: mirror_progress.Progress = mirror_progress.Silent(),
+                 batch: int = BATCH) -> None:
+        self._batch = batch
         self._journal = journal
         self._source = source
         self._report = report
@@ -236,8 +239,8 @@ class Reconciler:
         hosts = [one for one in wanted if one.host]
         outcome = mirror_converge.Outcome()
         away: exceptions.MirrorError | None = None
-        for start in range(0, len(hosts), BATCH):
-            batch = hosts[start:start + BATCH]
+        for start in range(0, len(hosts), self._batch):
+            batch = hosts[start:start + self._batch]
             done = self._left(batch, away) or mirror_converge.hosts(
                 self._ends, batch, mode)
             if not done.done:
@@ -251,7 +254,17 @@ class Reconciler:
                     self._ends, one, mode))
         return outcome
 
-    def sync(self, rows: Iterable[mirror_journal.Row] = (),
+    def compare(self) -> tuple[mirror_source.Memberships, mirror_source.Nova]:
+        """What placement has of nova's aggregates, and nova after that.
+
+        :returns: every provider with its aggregates, and nova
+        :raises MirrorError: when one of them could not be read
+        """
+        seen = self._compare(frozenset(self._source.aggregates()),
+                             self._journal.ledger(), frozenset(), Request())
+        return seen.current, seen.nova
+
+    def sync(self, rows: Iterable[mirror_journal.Row] | None = (),
              request: Request = Request()) -> Sync:
         """Compare everything, and converge each host that differs.
 
@@ -262,13 +275,16 @@ class Reconciler:
         5. converge each of those hosts
         6. the ledger: which UUIDs placement is empty of
 
-        :param rows: of the journal, to drain first
+        :param rows: of the journal, to drain first; None when there is no
+            journal
         :raises MirrorError: when it could not begin; nothing was changed
         """
         ledger = self._journal.ledger()
         aggregates = self._source.aggregates()
         only = _resolve(request.aggregates, aggregates, ledger)
-        outcome = self._begin(self._covered(rows, request, only), request)
+        outcome = mirror_converge.Outcome()
+        if rows is not None:
+            outcome = self._begin(self._covered(rows, request, only), request)
         try:
             seen = self._compare(frozenset(aggregates), ledger, only, request)
         except exceptions.MirrorError as exc:

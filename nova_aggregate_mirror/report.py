@@ -12,13 +12,12 @@ import threading
 from typing import Any
 import urllib.parse
 
-from openstack import connection
 from openstack import proxy
 from oslo_config import cfg
 import requests
 
+from nova_aggregate_mirror import access
 from nova_aggregate_mirror import answers
-from nova_aggregate_mirror import credentials
 from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import translation
@@ -27,8 +26,6 @@ from nova_aggregate_mirror import workers
 MICROVERSION = '1.36'
 # UUIDs in one query: 2 KB, where servers' limits begin at 4.
 MANY = 50
-_GROUP = 'placement'
-
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
@@ -51,6 +48,8 @@ class _Slot:
         """Forget this client, unless another one has taken its place."""
         if client is not None and self.client is client:
             self.client = None
+            # The next client may have the same session, and so its token.
+            client.session.invalidate()
             # The SDK caches by client, so that its idle sockets would stay.
             client.session.session.close()
 
@@ -63,14 +62,16 @@ class ReportClient:
     method that needs placement. Each such method raises a ``Retriable`` or
     ``Permanent`` error of this package and nothing else.
 
-    :param conf: nova's configuration with ``[placement]`` registered.
+    :param conf: nova's configuration with ``[placement]`` registered, or
+        another way to reach placement.
     :param request_timeout: seconds for one method outside of ``deadline``;
         ``[aggregate_mirror] request_timeout`` unless given.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, *,
+    def __init__(self, conf: cfg.ConfigOpts | access.Access, *,
                  request_timeout: float | None = None) -> None:
-        self._conf = conf
+        self._access = (access.Configured(conf)
+                        if isinstance(conf, cfg.ConfigOpts) else conf)
         self._timeout = request_timeout
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, _Slot] = {}
@@ -92,7 +93,7 @@ class ReportClient:
 
     def check_credentials(self) -> None:
         """Raise MissingCredentials if [placement] lacks some; no network."""
-        credentials.load(self._conf, _GROUP)
+        self._access.check()
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
@@ -179,16 +180,14 @@ class ReportClient:
 
     def endpoint(self) -> str:
         """Describe where placement is looked for; raises nothing."""
-        group = self._conf[_GROUP]
-        url = group.endpoint_override
+        region, interfaces, url = self._access.place()
         client = self._slot().client
         if client is not None:
             with contextlib.suppress(exceptions.MirrorError), \
                     self._bounded(), translation.translated('GET endpoint'):
                 url = client.get_endpoint() or url
         return 'region %s, interface %s, endpoint %s' % (
-            group.region_name or 'not set',
-            ','.join(group.valid_interfaces or ('public',)),
+            region or 'not set', interfaces,
             translation.without_secrets(url or 'not known'))
 
     def _call(self, method: str, path: str, provider: str | None = None,
@@ -220,7 +219,7 @@ class ReportClient:
         if deadline.remaining() < math.inf:
             seconds = math.inf
         elif seconds is None:
-            seconds = self._conf.aggregate_mirror.request_timeout
+            seconds = self._access.timeout
         return deadline.within(seconds)
 
     def _client(self, slot: _Slot) -> proxy.Proxy:
@@ -231,7 +230,7 @@ class ReportClient:
         try:
             client = slot.client
             if client is None:
-                client = _build(self._conf)
+                client = self._access.client()
                 # Asked for once: it is looked up in the whole catalog.
                 # Without one the SDK's object fails when it is used.
                 slot.endpoint = client.get_endpoint() or ''
@@ -240,13 +239,6 @@ class ReportClient:
             return client
         finally:
             slot.lock.release()
-
-
-def _build(conf: cfg.ConfigOpts) -> proxy.Proxy:
-    sdk = connection.Connection(
-        session=credentials.session(conf, _GROUP), oslo_conf=conf,
-        service_types={'placement'})
-    return sdk.placement
 
 
 def _send(client: proxy.Proxy, endpoint: str, method: str, path: str,

@@ -2,7 +2,9 @@
 """What every error of the HTTP libraries means: retry, or give up."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
+import contextvars
 import http.client
 import re
 
@@ -20,7 +22,8 @@ Kind = type[exceptions.MirrorError]
 
 _DETAIL_LENGTH = 300
 
-_ADVICE: dict[Kind, str] = {
+# What to do about an error, to somebody who can change nova.conf.
+_NOVA_CONF: Mapping[Kind, str] = {
     exceptions.PlacementUnreachable:
         'Check that keystone and placement run, that the catalog has the '
         'placement endpoint, and auth_url, region_name, valid_interfaces, '
@@ -45,6 +48,9 @@ _ADVICE: dict[Kind, str] = {
     exceptions.InvalidConfiguration:
         'Correct [placement] in nova.conf, or the endpoint in the catalog.',
 }
+
+_ADVICE: contextvars.ContextVar[Mapping[Kind, str]] = contextvars.ContextVar(
+    'aggregate_mirror_advice', default=_NOVA_CONF)
 
 # The first row that has the error's class, or a parent of it, holds.
 _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
@@ -107,6 +113,19 @@ _FOREIGN = tuple(cls for _kind, classes in _MEANING for cls in classes)
 
 
 @contextlib.contextmanager
+def advising(advice: Mapping[Kind, str]) -> Iterator[None]:
+    """Tell somebody else what to do about errors inside.
+
+    :param advice: sentences that take the place of those about nova.conf
+    """
+    token = _ADVICE.set({**_ADVICE.get(), **advice})
+    try:
+        yield
+    finally:
+        _ADVICE.reset(token)
+
+
+@contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Raise our error in place of a library's, from it.
 
@@ -125,7 +144,7 @@ def error(kind: Kind, doing: str, happened: str) -> exceptions.MirrorError:
     """Make an error that says what happened and what to do, and no secret."""
     happened = ' '.join(without_secrets(happened).split())
     happened = happened[:_DETAIL_LENGTH].rstrip('. ')
-    return kind('%s: %s. %s' % (doing, happened, _ADVICE[kind]))
+    return kind('%s: %s. %s' % (doing, happened, _ADVICE.get()[kind]))
 
 
 def without_secrets(text: str) -> str:

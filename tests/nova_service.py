@@ -67,7 +67,7 @@ class NovaService(fixtures.Fixture):
         self.addCleanup(self._forget)
         self._create_databases()
         # As nova's api-paste.ini has it, without a keystone to ask.
-        self._app = compute_req_id.ComputeReqIdMiddleware(
+        self.app = compute_req_id.ComputeReqIdMiddleware(
             openstack.FaultWrapper(
                 auth.NovaKeystoneContext(compute.APIRouterV21())))
 
@@ -136,7 +136,7 @@ class NovaService(fixtures.Fixture):
         if body is not None:
             request.content_type = 'application/json'
             request.json = body
-        return request.get_response(self._app)
+        return request.get_response(self.app)
 
     @contextlib.contextmanager
     def in_cell(self, name: str) -> Iterator[Any]:

@@ -2,17 +2,12 @@
 """The commands: argument parsing and printing only."""
 
 from collections.abc import Callable
-from collections.abc import Sequence
 import io
 import os
 import sys
 import warnings
 
-from nova.conf import CONF
-from nova.db.api import api as api_db
-from nova import version
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 
@@ -24,20 +19,6 @@ NOT_READ_TO_THE_END = 141
 # Libraries of nova's may import eventlet, which says so on every terminal; an
 # operator who runs a command can do nothing about it.
 warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
-
-
-def configure(argv: Sequence[str]) -> None:
-    """Read the files and options that nova reads, in nova's order.
-
-    Nova's own function does the same for its services, and imports what takes
-    longer than most commands.
-
-    :raises oslo_config.cfg.Error: when they cannot be used
-    """
-    logging.register_options(CONF)
-    CONF(argv, project='nova', version=version.version_string())
-    # Nova's own way wants the options of osprofiler, too, where it is there.
-    api_db.context_manager.configure(**CONF.api_database)
 
 
 def run(program: str, command: Callable[[], int]) -> int:

@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import cmd
+from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
@@ -125,7 +126,7 @@ def _reload() -> None:
 def _configure(argv: Sequence[str]) -> None:
     mirror_conf.register_opts(CONF)
     CONF.register_cli_opt(ONCE)
-    cmd.configure(argv)
+    configuration.read(argv)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + (
             manage.QUIET if CONF.once and not CONF.debug else AGENT_LEVELS))

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import cmd
+from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
@@ -135,7 +136,7 @@ def _configure(argv: Sequence[str]) -> None:
     mirror_conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=_commands))
-    cmd.configure(argv)
+    configuration.read(argv)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)

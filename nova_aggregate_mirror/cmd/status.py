@@ -23,6 +23,7 @@ from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import cmd
+from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import discovery
 from nova_aggregate_mirror import exceptions
@@ -162,7 +163,7 @@ def _configure(argv: Sequence[str]) -> None:
     :param argv: the options before the command
     """
     mirror_conf.register_opts(CONF)
-    cmd.configure(argv)
+    configuration.read(argv)
     if not CONF.api_database.connection:
         raise exceptions.InvalidConfiguration(
             'there is no [api_database] connection in the configuration that '

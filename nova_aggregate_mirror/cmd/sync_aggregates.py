@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--format', choices=('table', 'json'), default='table',
         help='how the result is printed: a table (the default) or json')
     parser.add_argument(
-        '--workers', type=_workers, metavar='N',
+        '--workers', type=workers, metavar='N',
         help='how many placement requests are made at once; [aggregate_mirror]'
              ' sync_workers unless given')
     how = parser.add_mutually_exclusive_group()
@@ -174,7 +174,8 @@ def run(build: Build, journal: mirror_journal.Journal,
     return status
 
 
-def _workers(text: str) -> int:
+def workers(text: str) -> int:
+    """How many requests at once, for an argument parser."""
     number = int(text)
     if not 1 <= number <= 64:
         raise argparse.ArgumentTypeError('%s is not from 1 to 64' % text)

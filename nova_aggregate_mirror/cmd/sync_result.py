@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import dataclasses
 import functools
 import itertools
 from typing import Any
@@ -38,13 +39,25 @@ Fault = tuple[int, str, str]
 """Exit status, line, and the reason that others may share."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """What differs for somebody who runs another command."""
+
+    nodeless: str = RESTART
+    refused: str = ('add --force, or raise [aggregate_mirror] '
+                    'max_removed_share for a while; if not, look at nova\'s '
+                    'database')
+    all: str = '--format json lists all'
+
+
 class Result:
     """One full sync, for whoever asked for it."""
 
-    def __init__(self, sync: reconciler.Sync, asked: reconciler.Request
-                 ) -> None:
+    def __init__(self, sync: reconciler.Sync, asked: reconciler.Request,
+                 advice: Advice = Advice()) -> None:
         self._sync = sync
         self._asked = asked
+        self._advice = advice
         self._nova = sync.nova
 
     def status(self) -> int:
@@ -80,18 +93,21 @@ class Result:
 
     def print_table(self) -> None:
         """Print an association in a line; nothing when there is none."""
+        table = prettytable.PrettyTable(COLUMNS)
+        table.align = 'l'
+        for row in self.rows():
+            table.add_row(row)
+        if table.rowcount:
+            print(table)
+
+    def rows(self) -> list[list[str]]:
+        """An association in each, after what became of it."""
         done = ('added', 'removed')
         if not self._asked.write:
             done = ('to add', 'to remove')
-        table = prettytable.PrettyTable(COLUMNS)
-        table.align = 'l'
-        for action, rows in zip(
-                (*done, 'left: not pruned', 'kept: foreign'),
-                (self.added, self.removed, self.left, self.kept)):
-            for row in rows:
-                table.add_row([action, *row.values()])
-        if table.rowcount:
-            print(table)
+        return [[action, *row.values()] for action, rows in zip(
+            (*done, 'left: not pruned', 'kept: foreign'),
+            (self.added, self.removed, self.left, self.kept)) for row in rows]
 
     def summary(self) -> str:
         """The figures, in one line or a few."""
@@ -121,8 +137,8 @@ class Result:
             lines += same
             if reason and len(same) > SAME:
                 lines[-len(same) + SAME:] = [
-                    '... and %d more for the same reason; --format json lists '
-                    'all' % (len(same) - SAME)]
+                    '... and %d more for the same reason; %s'
+                    % (len(same) - SAME, self._advice.all)]
         return lines
 
     @functools.cached_property
@@ -179,7 +195,8 @@ class Result:
             yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (
                 host, DISCOVER)
         for host in self._nova.nodeless():
-            yield NO_NODE, 'Host %s has no compute node: %s' % (host, RESTART)
+            yield NO_NODE, 'Host %s has no compute node: %s' % (
+                host, self._advice.nodeless)
         for name, reason in self._nova.cells_down.items():
             yield NO_NODE, ('Cell %s did not answer: %s; its hosts were left '
                             'as they are' % (name, reason))
@@ -187,10 +204,8 @@ class Result:
             yield NO_PROVIDER, ('Host %s: compute node %s has no resource '
                                 'provider yet: %s' % (host, node, RESTART))
         if self._sync.refused:
-            yield REFUSED, ('Nothing was removed: %s. If that is right, add '
-                            '--force, or raise [aggregate_mirror] '
-                            'max_removed_share for a while; if not, look at '
-                            'nova\'s database' % self._sync.refused)
+            yield REFUSED, ('Nothing was removed: %s. If that is right, %s'
+                            % (self._sync.refused, self._advice.refused))
 
     def _subject(self, subject: str) -> str:
         host = self._nova.nodes.get(subject)

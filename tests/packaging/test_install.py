@@ -109,7 +109,7 @@ class TestInstallation(testtools.TestCase):
         """Install, use and uninstall it, with nova as it was throughout."""
         before = self.packages()
         self.addCleanup(self.pip, 'uninstall', '--yes', PACKAGE)
-        self.pip('install', '%s[agent]' % distribution)
+        self.pip('install', '%s[agent,osc]' % distribution)
         after = self.packages()
         self.assertIn(PACKAGE, after)
         self.assertEqual(before, {name: after[name] for name in before})
@@ -118,6 +118,9 @@ class TestInstallation(testtools.TestCase):
         for program in self.programs():
             said = run(str(self.environment / 'bin' / program), '--help')
             self.assertIn('usage: ' + program, said)
+        said = run(str(self.environment / 'bin' / 'openstack'),
+                   'aggregate', 'mirror', 'sync', '--help')
+        self.assertIn('usage: openstack aggregate mirror sync', said)
         self.assertEqual(SHARED, {
             path.name for path in
             (self.environment / 'share' / PACKAGE).iterdir()})

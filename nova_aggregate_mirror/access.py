@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How placement is reached: as nova.conf says, or by a given connection."""
+
+from typing import Protocol
+
+from openstack import connection
+from openstack import proxy
+from oslo_config import cfg
+
+from nova_aggregate_mirror import credentials
+from nova_aggregate_mirror import deadline
+
+_GROUP = 'placement'
+
+
+class Access(Protocol):
+    """What the report client needs to know of a deployment."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for one call."""
+
+    def check(self) -> None:
+        """Raise MissingCredentials if some are not there; no network."""
+
+    def client(self) -> proxy.Proxy:
+        """Make a client of the SDK; it may ask keystone and placement."""
+
+    def place(self) -> tuple[str, str, str]:
+        """Region, interfaces and endpoint that are asked for, or empty."""
+
+
+class Configured:
+    """As the ``[placement]`` section of nova.conf says.
+
+    :param conf: nova's configuration with ``[placement]`` registered
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+
+    @property
+    def timeout(self) -> float:
+        return self._conf.aggregate_mirror.request_timeout
+
+    def check(self) -> None:
+        credentials.load(self._conf, _GROUP)
+
+    def client(self) -> proxy.Proxy:
+        return connection.Connection(
+            session=credentials.session(self._conf, _GROUP),
+            oslo_conf=self._conf, service_types={_GROUP}).placement
+
+    def place(self) -> tuple[str, str, str]:
+        group = self._conf[_GROUP]
+        return (group.region_name or '',
+                ','.join(group.valid_interfaces or ('public',)),
+                group.endpoint_override or '')
+
+
+class Connected:
+    """By a connection of the SDK, which knows clouds.yaml and the catalog.
+
+    :param sdk: the connection, whose session is bounded by deadlines from now
+        on, whoever uses it
+    :param timeout: seconds for one call
+    """
+
+    def __init__(self, sdk: connection.Connection, timeout: float) -> None:
+        self._sdk = sdk
+        self.timeout = timeout
+        deadline.bound(sdk.session)
+
+    def check(self) -> None:
+        """Do nothing: whoever gave the connection has seen to them."""
+
+    def client(self) -> proxy.Proxy:
+        return self._sdk.placement
+
+    def place(self) -> tuple[str, str, str]:
+        config = self._sdk.config
+        interface = config.get_interface(_GROUP) or 'public'
+        if not isinstance(interface, str):
+            interface = ','.join(interface)
+        return (config.get_region_name(_GROUP) or '', interface,
+                config.get_endpoint(_GROUP) or '')

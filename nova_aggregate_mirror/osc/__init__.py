@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack aggregate mirror``: a plugin of the openstack client."""

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack aggregate mirror list`` and ``show``: how things are."""
+
+import argparse
+import collections
+import dataclasses
+
+from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror.osc import comparison
+
+COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
+LONG = tuple(one.capitalize() for one in comparison.STATES)
+
+
+class ListAggregates(command.Lister):
+    """List host aggregates, and whether placement has the same.
+
+    In Nova counts the compute nodes of the member hosts, In Placement those
+    resource providers of compute nodes that are in the placement aggregate.
+    """
+
+    _epilog = command.READS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--long', action='store_true',
+            help='List how many associations are in which state, too')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        current, nova = self.compare(parsed_args)
+        rows = []
+        for name, uuid in sorted((name, uuid) for uuid, name
+                                 in nova.aggregates.items()):
+            found = comparison.associations(uuid, nova, current)
+            states = collections.Counter(one.state for one in found)
+            hosts = sum(uuid in aggregates
+                        for aggregates in nova.members.values())
+            row = (name, uuid, hosts,
+                   sum(one.in_nova and bool(one.provider) for one in found),
+                   sum(one.in_placement and bool(one.host) for one in found),
+                   comparison.state(found))
+            if parsed_args.long:
+                row += tuple(states[one] for one in comparison.STATES)
+            rows.append(row)
+        return COLUMNS + (LONG if parsed_args.long else ()), rows
+
+
+class ShowAggregate(command.Lister):
+    """Show each host and each resource provider of a host aggregate.
+
+    A provider without a host is no compute node that nova-api shows: shared
+    storage, a network segment, or a node of a host without a mapping.
+    """
+
+    _epilog = command.READS
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'aggregate', metavar='<aggregate>',
+            help='Host aggregate to show (name, UUID or ID)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        [uuid] = self.ends.find([parsed_args.aggregate])
+        current, nova = self.compare(parsed_args)
+        return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), [
+            dataclasses.astuple(one)
+            for one in comparison.associations(uuid, nova, current)]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands have in common: their ends, errors and exit status."""
+
+import argparse
+from collections.abc import Iterable
+import sys
+from typing import Any
+
+from osc_lib.command import command
+
+from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror.cmd import sync_result
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import living
+from nova_aggregate_mirror.osc import ends as mirror_ends
+from nova_aggregate_mirror import progress as mirror_progress
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror import translation
+
+Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+
+READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
+         'client itself could not authenticate, 2 when placement could not be '
+         'read, 255 when nova-api could not, or has no such aggregate.')
+
+WORKERS = 8
+
+# Nova-api takes as long for some compute nodes as for all of them.
+BATCH = 1000
+
+# Of nova, or of what was asked for; whatever else fails is placement.
+_COULD_NOT_RUN = (
+    exceptions.NovaUnavailable, exceptions.UnexpectedNova,
+    exceptions.UnknownName, exceptions.InvalidConfiguration)
+
+
+class Lister(command.Lister):
+    """Prints a table, or what --format says, and has an exit status."""
+
+    status = sync_result.OK
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--workers', type=sync_aggregates.workers, default=WORKERS,
+            metavar='<number>',
+            help='How many placement requests are made at once, from 1 to 64 '
+                 '(default: %d)' % WORKERS)
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; returns its exit status."""
+        try:
+            with translation.advising(mirror_ends.ADVICE):
+                super().run(parsed_args)
+        except exceptions.Stopped:
+            self.tell(['Interrupted before anything was done'])
+        except exceptions.MirrorError as exc:
+            self.tell([str(exc)])
+            return (sync_result.COULD_NOT_RUN
+                    if isinstance(exc, _COULD_NOT_RUN)
+                    else sync_result.NOT_READ)
+        return self.status
+
+    @property
+    def ends(self) -> mirror_ends.Ends:
+        return self.app.client_manager.aggregate_mirror
+
+    def reconciler(
+        self,
+        parsed_args: argparse.Namespace,
+        interruption: sync_aggregates.Interruption,
+        progress: mirror_progress.Progress = mirror_progress.Silent(),
+    ) -> reconciler.Reconciler:
+        return reconciler.Reconciler(
+            living.LivingOnly(), self.ends.source, self.ends.report,
+            interruption.stopping, parsed_args.workers, progress, BATCH)
+
+    def compare(self, parsed_args: argparse.Namespace
+                ) -> tuple[source.Memberships, source.Nova]:
+        """Every provider with its aggregates, and nova."""
+        current, nova = self.reconciler(
+            parsed_args, sync_aggregates.Interruption()).compare()
+        self.tell('Cell %s did not answer: %s' % cell
+                  for cell in sorted(nova.cells_down.items()))
+        return current, nova
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Print what is no part of the table."""
+        for line in lines:
+            print(line, file=sys.stderr)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova and placement say of one aggregate: pure, no I/O."""
+
+from collections.abc import Iterable
+import dataclasses
+
+from nova_aggregate_mirror import source
+
+MIRRORED = 'mirrored'
+MISSING = 'missing'
+STALE = 'stale'
+PENDING = 'pending'
+NO_NODE = 'no compute node'
+CELL_DOWN = 'cell down'
+OTHER = 'other provider'
+
+STATES = (MIRRORED, MISSING, STALE, PENDING, NO_NODE, CELL_DOWN, OTHER)
+"""Of an association."""
+
+DIFFERS = 'differs'
+"""Of an aggregate of which an association is missing or stale."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Association:
+    """A provider, or a host without one, and the aggregate."""
+
+    host: str
+    """Empty for a provider that is no compute node which nova-api shows."""
+    provider: str
+    """Empty for a host of which nova-api shows no compute node."""
+    in_nova: bool
+    in_placement: bool
+    state: str
+
+
+def associations(uuid: str, nova: source.Nova, current: source.Memberships
+                 ) -> list[Association]:
+    """Everything that is in an aggregate, for nova or for placement.
+
+    :param current: every provider of placement, to its aggregates
+    """
+    shown = frozenset(nova.nodes.values())
+    found = [
+        Association(host, '', True, False,
+                    CELL_DOWN if host in nova.hosts_down else NO_NODE)
+        for host, aggregates in nova.members.items()
+        if uuid in aggregates and host not in shown]
+    for provider in nova.nodes.keys() | current.keys():
+        ours = uuid in nova.wanted(provider)
+        theirs = uuid in current.get(provider, ())
+        if ours or theirs:
+            found.append(Association(
+                nova.nodes.get(provider, ''), provider, ours, theirs,
+                _state(ours, theirs, provider in nova.nodes,
+                       provider in current)))
+    return sorted(found)
+
+
+def _state(ours: bool, theirs: bool, node: bool, exists: bool) -> str:
+    if ours and theirs:
+        return MIRRORED
+    if ours:
+        return MISSING if exists else PENDING
+    return STALE if node else OTHER
+
+
+def state(found: Iterable[Association]) -> str:
+    """The state of the aggregate; what can be cured by a sync comes first."""
+    states = {one.state for one in found}
+    if states & {MISSING, STALE}:
+        return DIFFERS
+    return next((one for one in (CELL_DOWN, NO_NODE, PENDING)
+                 if one in states), MIRRORED)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the openstack client finds this package; it reads these names."""
+
+import argparse
+from typing import Any
+
+API_NAME = 'aggregate_mirror'
+API_VERSION_OPTION = 'os_aggregate_mirror_api_version'
+API_VERSIONS = {'1': 'nova_aggregate_mirror.osc.ends.Ends'}
+DEFAULT_API_VERSION = '1'
+
+
+def make_client(instance: Any) -> Any:
+    """What is between nova and placement, as the client reaches them.
+
+    :param instance: the client manager of the openstack client
+    """
+    # Every openstack command imports this module.
+    from nova_aggregate_mirror.osc import ends
+    return ends.Ends(instance.sdk_connection)
+
+
+def build_option_parser(parser: argparse.ArgumentParser
+                        ) -> argparse.ArgumentParser:
+    """Add no option: there is only one version."""
+    return parser

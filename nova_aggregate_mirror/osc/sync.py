@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack aggregate mirror diff`` and ``sync``: what differs, and cure."""
+
+import argparse
+import sys
+
+from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror.cmd import sync_result
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror import progress as mirror_progress
+from nova_aggregate_mirror import reconciler
+
+COLUMNS = ('Host', 'Provider', 'Aggregate', 'Aggregate UUID')
+
+ADVICE = sync_result.Advice(
+    nodeless='nova-api shows none; restart nova-compute on that host, or run '
+             '"nova-manage cell_v2 discover_hosts" if the host has no mapping',
+    refused='add --force; if not, look at nova\'s aggregates',
+    all='--host tells of one host')
+
+_STATUS = (
+    'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
+    'not authenticate; 2 placement, or a provider in it, could not be read; '
+    '%s5 nova-api shows no compute node of a member host, or its cell is '
+    'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
+    'could not be read, or has no such host or aggregate.')
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--aggregate', metavar='<aggregate>', action='append', default=[],
+        dest='aggregates',
+        help='Only associations with this host aggregate (name, UUID or ID); '
+             'may be repeated')
+    parser.add_argument(
+        '--host', metavar='<host>', action='append', default=[], dest='hosts',
+        help='Only the compute nodes of this host; may be repeated')
+
+
+class Diff(command.Lister):
+    """List what is missing in placement, and what is stale.
+
+    Providers that differ are read once more, and nova after that, as a sync
+    does it. Nothing is changed.
+    """
+
+    _epilog = _STATUS % ('nothing differs', '', '7 something differs')
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_scope(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        result = _sync(self, parsed_args, reconciler.WHATEVER, write=False)
+        self.tell(result.faults())
+        return ('Difference', *COLUMNS), [
+            (difference, *row.values()) for difference, rows in (
+                ('missing', result.added), ('stale', result.removed))
+            for row in rows]
+
+
+class Sync(command.Lister):
+    """Make placement's aggregates equal to nova's host aggregates.
+
+    What is missing is added, and with --prune what is stale is removed. What
+    is not nova's is never touched: aggregates that are no host aggregates, and
+    providers that are no compute nodes.
+    """
+
+    _epilog = _STATUS % (
+        'everything is mirrored', '3 a provider could not be updated; ',
+        '7 --dry-run found something to add or to remove; 8 so much would '
+        'have been removed that nothing was, see --force; 130 interrupted, '
+        '143 when by SIGTERM')
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        _add_scope(parser)
+        parser.add_argument(
+            '--dry-run', action='store_true',
+            help='Only tell what would be done')
+        parser.add_argument(
+            '--prune', action='store_true',
+            help='Also remove compute nodes from aggregates of which nova '
+                 'says otherwise; not from deleted ones, which nova-api has '
+                 'forgotten')
+        parser.add_argument(
+            '--force', action='store_true',
+            help='With --prune: remove even more than %d %%%% of the '
+                 'associations, or everything when nova says that no host is '
+                 'in any aggregate' % (100 * conf.MAX_REMOVED_SHARE))
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
+        wanted = sync_aggregates.request(parsed_args, conf.MAX_REMOVED_SHARE)
+        result = _sync(self, parsed_args, wanted.max_removed_share,
+                       wanted.write)
+        self.tell([*result.faults(), *result.summary().splitlines()])
+        return ('Action', *COLUMNS), [tuple(row) for row in result.rows()]
+
+
+def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
+          share: float | None, write: bool) -> sync_result.Result:
+    """Sync as was asked for, and set the exit status."""
+    request = reconciler.Request(
+        share, write, frozenset(parsed_args.hosts),
+        lister.ends.find(parsed_args.aggregates))
+    interruption = sync_aggregates.Interruption()
+    verbosity = lister.app.options.verbose_level
+    try:
+        with interruption.watched(), mirror_progress.shown(
+                quiet=verbosity < 2 and not (
+                    verbosity and sys.stderr.isatty()),
+                lines=verbosity > 1) as progress:
+            sync = lister.reconciler(
+                parsed_args, interruption, progress).sync(None, request)
+    finally:
+        lister.status = interruption.status
+    if sync.not_compared:
+        raise sync.not_compared
+    result = sync_result.Result(sync, request, ADVICE)
+    lister.status = interruption.status or result.status()
+    return result

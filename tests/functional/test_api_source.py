@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a real nova-api, with two cells and pages of two."""
+
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import uuidutils
+import webob
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import living
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import api
+from tests import fixtures
+from tests.functional import test_source
+from tests import nova_server
+
+NODES = '/os-hypervisors/detail'
+SERVICES = '/os-services'
+
+
+class ApiSourceTest(test_source.SourceTest):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.nova.conf.config(max_limit=2, group='api')
+        self.server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
+        self.api = self.connect(self.server.url)
+
+    def connect(self, url):
+        return api.ApiSource(api.connect(session=session.Session(
+            auth=token_endpoint.Token(url, 'token'))), timeout=60)
+
+    def hide(self, *names):
+        """Be a nova-api that does not show the nodes of these hosts."""
+        def edit(body):
+            body['hypervisors'] = [
+                one for one in body['hypervisors']
+                if one['service']['host'] not in names]
+
+        self.server.edits[NODES] = edit
+
+    def silence(self, *names):
+        """Be a nova-api that gets no answer from the cell of these hosts."""
+        self.hide(*names)
+
+        def edit(body):
+            body['services'] = [
+                {'binary': 'nova-compute', 'host': one['host'],
+                 'status': 'UNKNOWN'} if one['host'] in names else one
+                for one in body['services']]
+
+        self.server.edits[SERVICES] = edit
+
+
+class TestEquality(ApiSourceTest):
+    """With every host mapped and every cell up, it is the same truth."""
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = [
+            self.host('h1', self.zone, self.other),
+            self.host('h2', self.zone, cell='cell2'),
+            self.host('h3'),
+            self.host('ironic', self.other, nodes=5),
+            self.host('h4', self.other, cell='cell2', nodes=2),
+            self.host('nodeless', self.zone, nodes=0)]
+
+    def test_read_all(self):
+        """To the last node, although a page has two."""
+        self.assertEqual(self.source.read_all(), self.api.read_all())
+        self.assertEqual(self.source.aggregates(), self.api.aggregates())
+        pages = [path for path in self.server.requests if NODES in path]
+        self.assertEqual(10 / 2 + 1, len(pages))
+
+    def test_read(self):
+        """Of some hosts and nodes, too."""
+        ironic = self.hosts[3].nodes
+        for asked in (
+                (['h1', 'nodeless', 'nobody'],), ([], ironic[:1]),
+                (['h4'], [], [self.zone.uuid, uuidutils.generate_uuid()]),
+                (['h3'], self.hosts[1].nodes, [self.other.uuid])):
+            self.assertEqual(self.source.read(*asked), self.api.read(*asked))
+
+    def test_place(self):
+        """Also of an aggregate or a host that does not exist."""
+        for asked in ((self.zone.id,), (self.zone.id, 'ironic'),
+                      (4711, 'nobody')):
+            self.assertEqual(self.source.place(*asked), self.api.place(*asked))
+
+    def test_same_plan(self):
+        """A dry run by either finds the same changes, both ways."""
+        for host in self.hosts:
+            self.cloud.create_providers(host)
+        foreign = uuidutils.generate_uuid()
+        for host in self.hosts[1:4]:
+            self.cloud.placement.set_aggregates(
+                host.nodes[0], [self.zone.uuid, foreign])
+        synced = [
+            reconciler.Reconciler(
+                living.LivingOnly(), source,
+                report.ReportClient(fixtures.CONF)
+            ).sync(None, reconciler.Request(reconciler.WHATEVER, write=False))
+            for source in (self.source, self.api)]
+        self.assertEqual(*(one.outcome for one in synced))
+        self.assertEqual(*(one.nova for one in synced))
+        self.assertIn(plan.Change(
+            self.hosts[2].nodes[0], (), (self.zone.uuid,)),
+            synced[1].outcome.changes)
+        self.assertEqual(9, len(synced[1].outcome.changes))
+
+
+class TestUnseen(ApiSourceTest):
+
+    def test_member_that_is_not_shown(self):
+        """Unmapped or nodeless: nova-api does not tell the difference."""
+        self.host('unmapped', self.zone, mapped=False)
+        self.host('nodeless', self.zone, nodes=0)
+        nova = self.api.read_all()
+        self.assertEqual({'unmapped', 'nodeless'}, nova.nodeless())
+        self.assertEqual(frozenset(), nova.unmapped)
+
+    def test_node_that_is_left_out_does_not_end_a_page(self):
+        """The page is short, and there are more."""
+        self.host('unmapped', mapped=False)
+        hosts = [self.host('h%d' % number) for number in range(4)]
+        self.assertEqual({host.nodes[0] for host in hosts},
+                         set(self.api.read_all().nodes))
+
+    def test_node_that_is_not_shown_any_more(self):
+        """Nobody can say that it is gone, so it is not written."""
+        host = self.host('h1', self.zone)
+        self.hide('h1')
+        nova = self.api.read(['h1'], host.nodes)
+        self.assertIn(host.nodes[0], *nova.cells_down.values())
+        self.assertEqual({}, nova.nodes)
+
+    def test_cell_whose_hosts_are_unknown(self):
+        """They are named, and not taken for hosts without compute nodes."""
+        near = self.host('near', self.zone)
+        self.host('far', self.zone, cell='cell2')
+        self.host('lonely', cell='cell2')
+        self.host('nodeless', nodes=0)
+        self.silence('far', 'lonely')
+        for nova in (self.api.read_all(), self.api.read(['near', 'far'])):
+            self.assertEqual({'far'}, nova.hosts_down)
+            self.assertIn('far', *nova.cells_down)
+            self.assertEqual(frozenset(), nova.nodeless())
+            self.assertEqual(set(near.nodes), set(nova.nodes))
+        # A cell that has none of these hosts is not their trouble.
+        for asked in (['near'], near.nodes), (['nodeless'],):
+            self.assertEqual({}, self.api.read(*asked).cells_down)
+
+    def test_cell_that_goes_down_meanwhile(self):
+        """It is seen, because the status is asked for last."""
+        self.host('far', self.zone, cell='cell2')
+
+        def edit(body):
+            self.silence('far')
+            self.server.edits[NODES](body)
+
+        self.server.edits[NODES] = edit
+        self.assertEqual({'far'}, self.api.read_all().hosts_down)
+
+    def test_cell_that_is_down(self):
+        """Nova-api lists no compute nodes then: the hosts are named."""
+        self.host('near', self.zone)
+        self.host('far', self.zone, cell='cell2')
+        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        error = self.assertRaises(
+            exceptions.NovaUnavailable, self.api.read_all)
+        self.assertIn('500', str(error))
+        self.assertIn('the status of far.', str(error))
+
+
+class TestPruning(ApiSourceTest):
+    """What is not seen is not written, whenever it goes out of sight."""
+
+    def setUp(self):
+        super().setUp()
+        self.near = self.host('near', self.zone)
+        self.far = self.host('far', cell='cell2')
+        for host in self.near, self.far:
+            self.cloud.create_providers(host)
+            self.cloud.placement.set_aggregates(
+                host.nodes[0], [self.zone.uuid, self.other.uuid])
+
+    def prune(self):
+        return reconciler.Reconciler(
+            living.LivingOnly(), self.api, report.ReportClient(fixtures.CONF)
+        ).sync(None, reconciler.Request(reconciler.WHATEVER))
+
+    def left(self, host):
+        return self.cloud.placement.aggregates(host.nodes[0])
+
+    def test_all_in_sight(self):
+        """Both are pruned."""
+        self.assertEqual({}, self.prune().outcome.failed)
+        self.assertEqual(({self.zone.uuid}, set()),
+                         (self.left(self.near), self.left(self.far)))
+
+    def test_cell_that_does_not_answer(self):
+        """Its hosts are left as they are, and the others are pruned."""
+        self.silence('far')
+        self.assertIn('far', *self.prune().nova.cells_down)
+        self.assertEqual({self.zone.uuid}, self.left(self.near))
+        self.assertEqual(2, len(self.left(self.far)))
+
+    def test_cell_that_goes_down_between_comparing_and_writing(self):
+        """The node was seen, and is not any more when the truth is read."""
+        read, reads = self.api.read, []
+
+        def read_later(*asked):
+            reads.append(asked)
+            self.hide('far')
+            return read(*asked)
+
+        self.api.read = read_later
+        outcome = self.prune().outcome
+        self.assertEqual(1, len(reads))
+        self.assertIn(self.far.nodes[0], outcome.failed)
+        self.assertEqual(2, len(self.left(self.far)))
+        self.assertEqual({self.zone.uuid}, self.left(self.near))
+
+    def test_deleted_aggregate_is_nobodys(self):
+        """Without a ledger nobody can say that it ever was nova's."""
+        gone = uuidutils.generate_uuid()
+        self.cloud.placement.set_aggregates(
+            self.far.nodes[0], [self.other.uuid, gone])
+        self.prune()
+        self.assertEqual({gone}, self.left(self.far))
+
+
+class TestErrors(ApiSourceTest):
+
+    def refused(self, *words, error=exceptions.NovaUnavailable):
+        for call in (self.api.read_all, self.api.aggregates,
+                     lambda: self.api.read(['h1'])):
+            said = str(self.assertRaises(error, call))
+            for word in words:
+                self.assertIn(word, said)
+            self.assertNotIn('placement', said)
+
+    def test_user_who_may_not(self):
+        """Nova's own policy is quoted, and the role is named."""
+        self.server.roles = 'member'
+        self.refused('403', "Policy doesn't allow", 'admin role')
+
+    def test_nova_that_is_too_old(self):
+        """Nova's own range is quoted."""
+        for path in ('/os-aggregates', NODES, SERVICES):
+            self.server.answers[path] = webob.Response(status=406, json={
+                'computeFault': {'code': 406, 'message': (
+                    'Version 2.69 is not supported by the API. Minimum is 2.1 '
+                    'and maximum is 2.60.')}})
+        self.refused('maximum is 2.60', 'Stein',
+                     error=exceptions.UnexpectedNova)
+
+    def test_answers_that_are_not_novas(self):
+        """A page, half a document, and lists that lack something."""
+        for answer in (
+                webob.Response('<html>', content_type='text/html'),
+                webob.Response(b'{"aggregates": [', content_type='text/plain'),
+                webob.Response(json={}), webob.Response(json=[]),
+                webob.Response(json={'aggregates': [None],
+                                     'hypervisors': ['x']}),
+                webob.Response(json={
+                    'aggregates': [{'id': 1, 'name': 'a', 'hosts': []}],
+                    'hypervisors': [{'id': 7, 'service': {'host': 'h'}}]}),
+                webob.Response(json={
+                    'aggregates': [{
+                        'id': 1, 'name': 'a', 'hosts': [None],
+                        'uuid': uuidutils.generate_uuid()}],
+                    'hypervisors': [{'id': uuidutils.generate_uuid(),
+                                     'service': {'host': None}}]})):
+            for path in ('/os-aggregates', NODES):
+                self.server.answers[path] = answer
+            self.refused('GET /os-', 'endpoint')
+
+    def test_nobody_there(self):
+        """Nobody listens, or it is no nova-api."""
+        for url, word in (('http://127.0.0.1:1/v2.1', 'nova-api runs'),
+                          (self.server.url + '/elsewhere', '404')):
+            self.api = self.connect(url)
+            self.refused(word, 'endpoint')
+
+    def test_nova_that_fails(self):
+        """Its own words, and where to look."""
+        for path in ('/os-aggregates', NODES):
+            self.server.answers[path] = webob.Response(
+                status=503, json={'error': 'maintenance'})
+        self.refused('503', 'its log')
+
+
+class TestNames(ApiSourceTest):
+
+    def test_aggregates_have_ids(self):
+        """For those who name them so."""
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
+        self.assertIn(
+            api.Aggregate(self.zone.id, self.zone.uuid, 'zone',
+                          frozenset({'h1'})), self.api.all_aggregates())

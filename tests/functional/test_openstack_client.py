@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack aggregate mirror`` as an operator without databases uses it."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import fixtures as base_fixtures
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import uuidutils
+import testtools
+import webob
+import yaml
+
+from tests import fixtures
+from tests import nova_server
+from tests import placement_service
+from tests.unit import servers
+
+COMMAND = str(pathlib.Path(sys.executable).with_name('openstack'))
+PATIENCE = 120
+
+
+class ClientTest(testtools.TestCase):
+    """Pages of two, and a user who has a token and two endpoints."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.StockNova())
+        self.cloud.nova.conf.config(max_limit=2, group='api')
+        self.placement = self.cloud.placement
+        self.server = self.useFixture(nova_server.NovaServer(self.cloud.nova))
+        self.home = pathlib.Path(
+            self.useFixture(base_fixtures.TempDir()).path)
+        self.write_clouds(
+            auth_type='admin_token',
+            auth={'endpoint': self.placement.url,
+                  'token': placement_service.TOKEN},
+            compute_endpoint_override=self.server.url,
+            placement_endpoint_override=self.placement.url)
+        self.zone = self.cloud.create_aggregate('zone', 'az1')
+        self.rack = self.cloud.create_aggregate('rack')
+
+    def write_clouds(self, **cloud):
+        (self.home / 'clouds.yaml').write_text(
+            yaml.safe_dump({'clouds': {'test': cloud}}))
+
+    def host(self, name, **kwargs):
+        """A member of the zone that placement knows nothing of yet."""
+        host = self.cloud.create_host(name, **kwargs)
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.zone.uuid).add_host(name)
+        return host
+
+    def start(self, *argv):
+        # Nothing of the user who runs the tests is read.
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith('OS_')}
+        return subprocess.Popen(
+            [COMMAND, '--os-cloud', 'test', *argv], cwd=self.home, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={
+                **environment, 'HOME': str(self.home), 'COLUMNS': '250',
+                'no_proxy': '127.0.0.1'})
+
+    def openstack(self, *argv, status=0):
+        process = self.start(*argv)
+        self.addCleanup(process.kill)
+        said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(status, process.returncode, said + errors)
+        self.assertNotIn('Traceback', said + errors)
+        self.assertNotIn('X-Auth-Token', said + errors)
+        return said, errors
+
+    def mirror(self, *argv, status=0):
+        """The rows that a command prints, and what else it says."""
+        said, errors = self.openstack(
+            'aggregate', 'mirror', *argv, '-f', 'json', status=status)
+        return json.loads(said or '[]'), errors
+
+    def left(self, host):
+        return self.placement.aggregates(host.nodes[0])
+
+
+class TestList(ClientTest):
+
+    def setUp(self):
+        super().setUp()
+        self.good, self.bad = self.host('good'), self.host('bad', nodes=2)
+        self.placement.set_aggregates(self.good.nodes[0], [self.zone.uuid])
+
+    def test_list(self):
+        """Counts of both, and a word for each aggregate."""
+        rows, errors = self.mirror('list')
+        self.assertEqual([
+            {'Name': 'rack', 'UUID': self.rack.uuid, 'Hosts': 0, 'In Nova': 0,
+             'In Placement': 0, 'State': 'mirrored'},
+            {'Name': 'zone', 'UUID': self.zone.uuid, 'Hosts': 2, 'In Nova': 3,
+             'In Placement': 1, 'State': 'differs'}], rows)
+        self.assertEqual('', errors)
+        [row] = [row for row in self.mirror('list', '--long')[0]
+                 if row['Name'] == 'zone']
+        self.assertEqual((1, 2, 0), (row['Mirrored'], row['Missing'],
+                                     row['Stale']))
+
+    def test_show(self):
+        """Each provider, and each host that has none to show."""
+        stranger = uuidutils.generate_uuid()
+        self.placement.create_provider(stranger, 'storage')
+        self.placement.set_aggregates(stranger, [self.zone.uuid])
+        stale = self.cloud.create_host('stale')
+        self.placement.set_aggregates(stale.nodes[0], [self.zone.uuid])
+        self.host('nodeless', nodes=0)
+        waiting = self.host('waiting', providers=False)
+        expected = sorted([
+            ('', stranger, False, True, 'other provider'),
+            *(('bad', node, True, False, 'missing')
+              for node in self.bad.nodes),
+            ('good', self.good.nodes[0], True, True, 'mirrored'),
+            ('nodeless', '', True, False, 'no compute node'),
+            ('stale', stale.nodes[0], False, True, 'stale'),
+            ('waiting', waiting.nodes[0], True, False, 'pending')])
+        for name in 'zone', self.zone.uuid, str(self.zone.id):
+            rows, _errors = self.mirror('show', name)
+            self.assertEqual(expected, [tuple(row.values()) for row in rows])
+
+    def test_formats(self):
+        """Those of every other command."""
+        list_ = ('aggregate', 'mirror', 'list')
+        rows = [('rack', 'mirrored'), ('zone', 'differs')]
+        said, _errors = self.openstack(*list_, '-f', 'yaml')
+        self.assertEqual(rows, [(row['Name'], row['State'])
+                                for row in yaml.safe_load(said)])
+        said, _errors = self.openstack(*list_, '-f', 'csv')
+        self.assertEqual(rows, [(row['Name'], row['State'])
+                                for row in csv.DictReader(io.StringIO(said))])
+        said, _errors = self.openstack(*list_, '-f', 'value', '-c', 'State')
+        self.assertEqual('mirrored\ndiffers\n', said)
+        said, _errors = self.openstack(*list_)
+        self.assertIn('| zone | %s |     2 |       3 |            1 | differs'
+                      % self.zone.uuid, said)
+
+    def test_names(self):
+        """One that is unknown, and one that is two."""
+        self.assertIn('no aggregate nothing',
+                      self.mirror('show', 'nothing', status=255)[1])
+        other = self.cloud.create_aggregate(str(self.zone.id))
+        _rows, errors = self.mirror('show', str(self.zone.id), status=255)
+        self.assertIn('more than one aggregate', errors)
+        self.assertIn(other.uuid, errors)
+        self.assertIn(self.zone.uuid, errors)
+
+
+class TestHelp(ClientTest):
+
+    def test_exit_statuses(self):
+        """Each command says which it has, to a user without a cloud."""
+        for name, words in (
+                ('list', '255 when nova-api'), ('show', '255 when nova-api'),
+                ('diff', '7 something differs'),
+                ('sync', '8 so much would have been removed')):
+            said, _errors = self.openstack(
+                'aggregate', 'mirror', name, '--help')
+            self.assertIn(words, ' '.join(said.split()))
+
+
+class TestSync(ClientTest):
+
+    def test_diff_and_sync(self):
+        """What diff lists, sync cures; the last diff is empty, with 0."""
+        host, stale = self.host('h1', nodes=2), self.cloud.create_host('stale')
+        foreign = uuidutils.generate_uuid()
+        self.placement.set_aggregates(
+            stale.nodes[0], [self.rack.uuid, foreign])
+        missing = [('missing', 'h1', node, 'zone', self.zone.uuid)
+                   for node in sorted(host.nodes)]
+        gone = ('stale', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
+        rows, _errors = self.mirror('diff', status=7)
+        self.assertEqual([*missing, gone], [tuple(row.values())
+                                            for row in rows])
+        rows, errors = self.mirror('sync', '--dry-run', status=7)
+        self.assertEqual(['to add'] * 2 + ['left: not pruned'],
+                         [row['Action'] for row in rows][:3])
+        self.assertIn('2 associations to add, 0 to remove', errors)
+        self.assertEqual(set(), self.left(host))
+        rows, errors = self.mirror('sync')
+        self.assertIn('--prune removes them', errors)
+        self.assertEqual([gone], [
+            tuple(row.values()) for row in self.mirror('diff', status=7)[0]])
+        rows, errors = self.mirror('sync', '--prune')
+        self.assertEqual(['removed', 'kept: foreign'],
+                         [row['Action'] for row in rows])
+        self.assertIn('0 associations added, 1 removed', errors)
+        self.assertEqual(([], ''), self.mirror('diff'))
+        self.assertEqual([], self.cloud.drift())
+        self.assertEqual({foreign}, self.left(stale))
+
+    def test_scope(self):
+        """Only these hosts, and only these aggregates."""
+        for name in 'h1', 'h2':
+            host = self.host(name)
+            self.placement.set_aggregates(host.nodes[0], [self.rack.uuid])
+        rows, _errors = self.mirror('diff', '--host', 'h2', status=7)
+        self.assertEqual({'h2'}, {row['Host'] for row in rows})
+        rows, _errors = self.mirror('sync', '--prune', '--host', 'h1',
+                                    '--aggregate', str(self.rack.id))
+        self.assertEqual([('removed', 'h1', 'rack')], [
+            (row['Action'], row['Host'], row['Aggregate']) for row in rows])
+        self.assertIn('no host h3', self.mirror(
+            'sync', '--host', 'h3', status=255)[1])
+        self.assertIn('no aggregate away', self.mirror(
+            'sync', '--aggregate', 'away', status=255)[1])
+        self.assertIn('add --prune', self.mirror(
+            'sync', '--force', status=255)[1])
+
+    def test_brake(self):
+        """So much is removed with --force only."""
+        self.host('good')
+        for number in range(12):
+            host = self.cloud.create_host('h%d' % number)
+            self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
+        _rows, errors = self.mirror('sync', '--prune', status=8)
+        self.assertIn('over 30.00%', errors)
+        self.assertNotIn('max_removed_share', errors)
+        rows, _errors = self.mirror('sync', '--prune', '--force')
+        self.assertEqual([], self.cloud.drift())
+
+    def test_trouble_with_hosts(self):
+        """The lowest status that applies, and a line for each."""
+        self.host('good')
+        self.host('waiting', providers=False)
+        self.assertIn('no resource provider yet',
+                      self.mirror('sync', status=6)[1])
+        self.host('unmapped', mapped=False)
+        self.assertIn('discover_hosts', self.mirror('sync', status=5)[1])
+        [broken] = self.host('broken').nodes
+        self.placement.fail_with(503, ('PUT',), provider=broken)
+        self.assertIn('Host broken', self.mirror('sync', status=3)[1])
+
+    def test_interrupted(self):
+        """Requests in hand are waited for, and the rest is told."""
+        for number in range(12):
+            self.host('h%d' % number)
+        land = self.placement.hold_after(2)
+        process = self.start('-v', 'aggregate', 'mirror', 'sync', '-f', 'json',
+                             '--workers', '2')
+        self.addCleanup(process.kill)
+        self.assertTrue(self.placement.stuck.wait(PATIENCE))
+        process.send_signal(signal.SIGINT)
+        heard = ''
+        while 'once more to stop at once' not in heard:
+            heard += process.stderr.readline()
+        land()
+        said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(130, process.returncode, errors)
+        self.assertIn('were not looked at', errors)
+        self.assertTrue(2 < len(json.loads(said)) < 12)
+        self.assertIn('Reading placement', heard)
+        self.assertNotIn('Journal', heard)
+
+
+class TestErrors(ClientTest):
+
+    def both(self, *words, status):
+        """What a command that reads says, and one that writes."""
+        for argv in ('list', '-f', 'json'), ('sync', '-f', 'json'):
+            said, errors = self.openstack(
+                'aggregate', 'mirror', *argv, status=status)
+            # An empty list would be taken for "nothing differs".
+            self.assertEqual('', said)
+            for word in words:
+                self.assertIn(word, errors)
+            self.assertNotIn('nova.conf', errors)
+            self.assertNotIn('[placement]', errors)
+
+    def test_user_who_may_not(self):
+        """Which role it takes, in nova and in placement."""
+        self.server.roles = 'member'
+        self.both('403', 'admin role', status=255)
+        self.server.roles = 'admin'
+        self.write_clouds(
+            auth_type='admin_token',
+            auth={'endpoint': self.placement.url, 'token': 'user:project'},
+            compute_endpoint_override=self.server.url,
+            placement_endpoint_override=self.placement.url)
+        self.both('403', 'admin role', status=2)
+
+    def test_nova_that_is_too_old(self):
+        """Which one it takes."""
+        self.server.answers['/os-aggregates'] = webob.Response(
+            status=406, json={'computeFault': {
+                'code': 406, 'message': 'maximum is 2.60.'}})
+        self.both('maximum is 2.60', 'Stein', status=255)
+
+    def test_placement_that_is_away(self):
+        """Where it was looked for."""
+        self.placement.refuse()
+        self.both('placement runs', status=2)
+
+    def test_placement_of_another_region(self):
+        """It has no compute node of nova's."""
+        self.host('h1', providers=False)
+        self.placement.create_provider(uuidutils.generate_uuid(), 'other')
+        self.both("none of them is one of nova's 1 compute nodes",
+                  self.placement.url, status=2)
+
+    def test_cell_that_is_down(self):
+        """Nothing can be compared, and the hosts are named."""
+        self.host('far', cell='cell2')
+        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
+            b'no database any more' * 999)
+        self.both('the status of far', status=255)
+
+
+class TestCatalog(ClientTest):
+    """Whoever has a password finds both services in keystone's catalog."""
+
+    def setUp(self):
+        super().setUp()
+        self.keystone = self.useFixture(servers.Cloud())
+        self.keystone.token_id = placement_service.TOKEN
+        self.host('h1')
+        self.catalog(compute=self.server.url, placement=self.placement.url)
+        self.write_clouds(auth={
+            'auth_url': self.keystone.url + '/v3', 'username': 'nova',
+            'password': 'the-password', 'project_name': 'service',
+            'user_domain_id': 'default', 'project_domain_id': 'default'})
+
+    def catalog(self, **urls):
+        token = self.keystone.token()
+        domain = {'id': 'default', 'name': 'Default'}
+        token['token']['project'] = {
+            'id': 'p', 'name': 'service', 'domain': domain}
+        token['token']['catalog'] = [
+            {'type': kind, 'name': kind, 'id': kind, 'endpoints': [{
+                'id': kind, 'interface': 'internal', 'region': 'R',
+                'region_id': 'R', 'url': url}]}
+            for kind, url in urls.items()]
+        self.keystone.answers['/v3/auth/tokens'] = (201, token)
+
+    def test_region_and_interface(self):
+        """They are those of the options, for both services."""
+        where = ('--os-region-name', 'R', '--os-interface', 'internal')
+        self.openstack(*where, 'aggregate', 'mirror', 'sync')
+        self.assertEqual([], self.cloud.drift())
+        for wrong in ({1: 'elsewhere'}, {3: 'public'}):
+            argv = [wrong.get(number, one) for number, one
+                    in enumerate(where)]
+            _said, errors = self.openstack(
+                *argv, 'aggregate', 'mirror', 'list', status=255)
+            self.assertIn(*wrong.values(), errors)
+            self.assertIn('compute', errors)
+
+    def test_service_that_the_catalog_does_not_have(self):
+        """It is named, and so is where it was looked for."""
+        where = ('--os-region-name', 'R', '--os-interface', 'internal')
+        for there, status, words in (
+                ({'compute': self.server.url}, 2, ('placement', 'catalog')),
+                ({'placement': self.placement.url}, 255,
+                 ('compute', 'catalog'))):
+            self.catalog(**there)
+            _said, errors = self.openstack(
+                *where, 'aggregate', 'mirror', 'list', status=status)
+            for word in words:
+                self.assertIn(word, errors)
+
+    def test_password_that_is_wrong(self):
+        """The client says so itself, before it comes to us."""
+        self.keystone.answers['/v3/auth/tokens'] = (401, {'error': {
+            'code': 401, 'message': 'no', 'title': 'Unauthorized'}})
+        self.openstack('aggregate', 'mirror', 'list', status=1)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's REST API behind a real socket, and what may go wrong there."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import json
+import threading
+from typing import Any
+from wsgiref import simple_server
+
+import fixtures
+import webob
+
+from tests import nova_service
+
+PREFIX = '/v2.1'
+
+
+class _Handler(simple_server.WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the requests are recorded."""
+
+
+class NovaServer(fixtures.Fixture):
+    """A nova of this process on a loopback port, without a keystone.
+
+    ``url`` is the endpoint, ``requests`` what came, and ``roles`` what
+    keystone would have said of the user. ``answers`` maps a path to a response
+    in place of nova's; ``edit`` changes nova's own answer to a path.
+    """
+
+    def __init__(self, nova: nova_service.NovaService) -> None:
+        super().__init__()
+        self._nova = nova
+
+    def _setUp(self) -> None:
+        self.requests: list[str] = []
+        self.roles = 'admin'
+        self.answers: dict[str, webob.Response] = {}
+        self.edits: dict[str, Callable[[Any], None]] = {}
+        server = simple_server.make_server(
+            '127.0.0.1', 0, self._serve, handler_class=_Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.url = 'http://127.0.0.1:%d%s' % (server.server_port, PREFIX)
+        threading.Thread(target=server.serve_forever, args=(0.01,),
+                         daemon=True).start()
+
+    def _serve(self, environ: dict[str, Any], start: Callable[..., Any]
+               ) -> Iterable[bytes]:
+        request = webob.Request(environ)
+        self.requests.append(request.path_qs)
+        path = request.path.removeprefix(PREFIX)
+        for name, value in {**nova_service.ADMINISTRATOR,
+                            'X-Roles': self.roles}.items():
+            request.headers.setdefault(name, value)
+        request.path_info = path
+        response = self.answers.get(path)
+        if response is None:
+            response = request.get_response(self._nova.app)
+            if path in self.edits and response.status_code == 200:
+                body = response.json
+                self.edits[path](body)
+                response.body = json.dumps(body).encode()
+        return response(environ, start)

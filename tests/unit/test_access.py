@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement by a connection that somebody else has made."""
+
+from keystoneauth1 import session
+from openstack import connection
+import testtools
+
+from nova_aggregate_mirror import access
+from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror import translation
+from tests.unit import servers
+
+NOBODY = (200, {'resource_providers': []})
+
+
+class ConnectedTest(servers.LoopbackTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+        self.cloud.answers['/placement/resource_providers'] = NOBODY
+        self.cloud.answers['/placement/'] = (200, servers.VERSIONS)
+        self.cloud.answers['/placement'] = (200, servers.VERSIONS)
+        self.catalog(self.cloud.url)
+
+    def catalog(self, *urls: str) -> None:
+        self.cloud.answers['/v3/auth/tokens'] = (
+            201, self.cloud.token(*urls))
+
+    def connect(self, timeout: float = servers.PATIENCE, **options: str
+                ) -> report.ReportClient:
+        self.sdk = connection.Connection(**{
+            'auth': {'auth_url': self.cloud.url + '/v3', 'username': 'nova',
+                     'password': 'the-password', 'user_domain_id': 'default'},
+            'region_name': 'R', 'interface': 'internal', **options})
+        return report.ReportClient(access.Connected(self.sdk, timeout))
+
+    def test_region_and_interface(self) -> None:
+        """They are the connection's, and named in errors."""
+        client = self.connect()
+        self.assertEqual(frozenset(), client.providers())
+        self.assertEqual(
+            'region R, interface internal, endpoint %s' % self.cloud.url,
+            client.endpoint().rstrip('/'))
+        for options in {'region_name': 'S'}, {'interface': 'public'}:
+            client = self.connect(**options)
+            error = self.assertRaises(exceptions.PlacementUnreachable,
+                                      client.providers)
+            self.assertIn(*options.values(), str(error))
+
+    def test_endpoint_of_the_service(self) -> None:
+        """Whoever names one for placement does not want the catalog's."""
+        self.catalog()
+        client = self.connect(
+            placement_endpoint_override=self.cloud.url + '/placement')
+        self.assertIn('/placement', client.endpoint())
+        client.providers()
+        self.assertEqual(1, self.cloud.count('/placement/resource_providers'))
+
+    def test_answer_that_never_comes(self) -> None:
+        """The session has no limit of its own, and gets one."""
+        client = self.connect(timeout=0.5)
+        self.cloud.hanging.add('/resource_providers')
+        self.assertRaises(exceptions.DeadlineExceeded, client.providers)
+
+    def test_token_that_was_revoked(self) -> None:
+        """A new one is fetched, although the session is the same."""
+        client = self.connect()
+        client.providers()
+        fetched = self.cloud.count('/v3/auth/tokens')
+        self.cloud.answers['/resource_providers'] = (401, {})
+        self.assertRaises(exceptions.NotAuthorized, client.providers)
+        self.cloud.answers['/resource_providers'] = NOBODY
+        client.providers()
+        self.assertLess(fetched, self.cloud.count('/v3/auth/tokens'))
+
+    def test_advice_is_for_those_who_have_no_nova_conf(self) -> None:
+        """As long as somebody says what to do instead."""
+        client = self.connect()
+        self.cloud.answers['/resource_providers'] = (403, {})
+        with translation.advising({
+                exceptions.NotAuthorized: 'Ask the administrator.'}):
+            error = self.assertRaises(exceptions.NotAuthorized,
+                                      client.providers)
+        self.assertIn('Ask the administrator.', str(error))
+        self.assertIn('[placement]', str(self.assertRaises(
+            exceptions.NotAuthorized, client.providers)))
+
+
+class TestBound(testtools.TestCase):
+
+    def test_tls_settings_are_kept(self) -> None:
+        """What a session was told of TLS holds for its new adapters."""
+        given = session.Session()
+        if not hasattr(given.session.get_adapter('https://host/'),
+                       'tls_min_version'):
+            self.skipTest('keystoneauth has no such settings yet')
+        for old in given.session.adapters.values():
+            old.tls_min_version = '1.3'
+        deadline.bound(given)
+        self.assertEqual(
+            {'1.3'}, {new.tls_min_version
+                      for new in given.session.adapters.values()})
+        self.assertIsInstance(given.session.get_adapter('https://host/'),
+                              deadline.Adapter)
