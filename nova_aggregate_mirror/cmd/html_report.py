@@ -14,8 +14,8 @@ Exit status, the lowest that applies; the page is written unless it is said:
     4  a member host has no host mapping
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet
-    7  there is something to add or to remove
-    8  so much would be removed that a sync would not do it
+    7  there is something to add or to remove, be it so much that a sync
+       would not remove it
   130  interrupted, no page; 143 when by SIGTERM
   255  nova's database or the journal could not be read; or, and then there is
        no page, the configuration or the file could not be used

@@ -71,16 +71,13 @@ def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
     environment.filters.update(
         time=lambda seconds: _time(seconds).strftime('%Y-%m-%d %H:%M:%S'),
         age=lambda seconds: _age(now - seconds))
-    style, script = [(HERE / name).read_text() for name in (
-        'page.css', 'page.js')]
+    script = environment.get_template('page.js').render()
     return environment.get_template('page.html').generate(
-        style=jinja2.utils.markupsafe.Markup(style),
-        script=jinja2.utils.markupsafe.Markup(script),
         script_hash=base64.b64encode(
             hashlib.sha256(script.encode()).digest()).decode(),
-        now=now, most=MOST, symbols=SYMBOLS, state=matrix.State,
+        most=MOST, symbols=SYMBOLS,
         version=importlib.metadata.version('nova-aggregate-mirror'),
-        machine=socket.gethostname(), **values(gathered, now))
+        machine=socket.gethostname(), now=now, **values(gathered, now))
 
 
 def status(gathered: gather.Gathered) -> int:
@@ -112,8 +109,9 @@ def verdict(gathered: gather.Gathered) -> str:
 def values(gathered: gather.Gathered, now: float) -> dict[str, Any]:
     """What the template asks for."""
     result = sync_result.Result(gathered.sync, gathered.request)
-    rows = matrix.rows(gather.seen(gathered))
-    columns = matrix.columns(gather.seen(gathered), rows)
+    seen = gather.seen(gathered)
+    rows = matrix.rows(seen)
+    columns = matrix.columns(seen, rows)
     journal, nova = gathered.journal, gathered.sync.nova
     faults = result.faults()
     if journal.trouble:
