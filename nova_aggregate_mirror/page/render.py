@@ -27,6 +27,10 @@ CHUNK = 50
 MOST = 500
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
+ADVICE = sync_result.Advice(
+    refused='run "%s --force", or raise [aggregate_mirror] max_removed_share '
+            'for a while; if not, look at nova\'s database' % REPAIR,
+    all='"%s --dry-run --format json" lists all' % REPAIR)
 
 SYMBOLS = {
     matrix.State.RIGHT: ('✓', 'right',
@@ -80,9 +84,13 @@ def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
         machine=socket.gethostname(), now=now, **values(gathered, now))
 
 
+def _result(gathered: gather.Gathered) -> sync_result.Result:
+    return sync_result.Result(gathered.sync, gathered.request, ADVICE)
+
+
 def status(gathered: gather.Gathered) -> int:
     """The exit status: the lowest that applies."""
-    found = sync_result.Result(gathered.sync, gathered.request).status()
+    found = _result(gathered).status()
     if found == sync_result.OK and gathered.journal.trouble:
         return sync_result.COULD_NOT_RUN
     return found
@@ -90,7 +98,7 @@ def status(gathered: gather.Gathered) -> int:
 
 def verdict(gathered: gather.Gathered) -> str:
     """All of it in one line."""
-    result = sync_result.Result(gathered.sync, gathered.request)
+    result = _result(gathered)
     if gathered.sync.not_compared:
         return 'Nothing could be compared'
     parts = []
@@ -108,7 +116,7 @@ def verdict(gathered: gather.Gathered) -> str:
 
 def values(gathered: gather.Gathered, now: float) -> dict[str, Any]:
     """What the template asks for."""
-    result = sync_result.Result(gathered.sync, gathered.request)
+    result = _result(gathered)
     seen = gather.seen(gathered)
     rows = matrix.rows(seen)
     columns = matrix.columns(seen, rows)

@@ -110,6 +110,7 @@ class TestPage(ReportTest):
             self.stale('s%d' % number, self.zone.uuid)
         page = self.report(7)
         self.assertIn('92.31% of the associations would be removed', page)
+        self.assertIn('sync_aggregates --prune --force&#34;', page)
         self.assertIn('12 stale', page)
         self.assertIn('<b>12 hosts</b>', page)
 
