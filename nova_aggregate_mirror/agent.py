@@ -28,6 +28,12 @@ SOON = 4.0
 LEASE = 'sync'
 
 
+Note = Callable[[mirror_reconciler.Request, float,
+                 mirror_reconciler.Sync | exceptions.MirrorError], str]
+"""Writes a sync into the history: what was asked for, how many seconds it
+took, and what became of it; returns why that could not be done."""
+
+
 class Figures(Protocol):
     """Where an agent leaves its figures; see ``metrics``."""
 
@@ -142,17 +148,22 @@ class Drain:
 
 
 class Sync:
-    """Compares everything, if this agent leads and it is time."""
+    """Compares everything, if this agent leads and it is time.
+
+    :param note: writes each sync into the history
+    """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: mirror_reconciler.Reconciler, figures: Figures,
-                 now: Callable[[], float] = time.monotonic) -> None:
+                 now: Callable[[], float] = time.monotonic,
+                 note: Note = lambda *_what: '') -> None:
         self._conf = conf
         self._reconciler = reconciler
         self._figures = figures
         self._now = now
+        self._note = note
         self._due = now()
-        self._trouble = ''
+        self._trouble = self._unnoted = ''
 
     def step(self) -> mirror_reconciler.Sync | None:
         """Run a full sync when it is due, and say what it found."""
@@ -161,26 +172,39 @@ class Sync:
             return None
         options = self._conf.aggregate_mirror
         self._due = start + options.sync_interval
-        result, trouble = None, ''
+        request = mirror_reconciler.Request(
+            options.max_removed_share if options.prune else None)
+        result, error = None, None
         try:
-            result = self._reconciler.sync(
-                request=mirror_reconciler.Request(
-                    options.max_removed_share if options.prune else None))
+            result = self._reconciler.sync(request=request)
             if result.not_compared:
                 raise result.not_compared
         except exceptions.Stopped:
             return None
         except exceptions.MirrorError as exc:
             # Told below: oslo.log would tell it twice while it is handled.
-            result, trouble = None, 'nothing could be compared: %s' % exc
+            result, error = None, exc
         if self._left(result):
             return None
-        if result is None:
-            self._say(trouble)
-            self._figures.synced('failure', self._now() - start)
+        seconds = self._now() - start
+        if error:
+            self._say('nothing could be compared: %s' % error)
+            self._figures.synced('failure', seconds)
         else:
-            self._tell(result, self._now() - start)
+            self._tell(result, seconds)
+        self._remember(request, seconds, error or result)
         return result
+
+    def _remember(self, request: mirror_reconciler.Request, seconds: float,
+                  became: mirror_reconciler.Sync | exceptions.MirrorError
+                  ) -> None:
+        """Write it into the history; if that fails, it is said once."""
+        unnoted = self._note(request, seconds, became)
+        # What is wrong with the whole journal, the other loop says.
+        if unnoted and not self._unnoted and not isinstance(
+                became, exceptions.JournalUnavailable):
+            LOG.warning('%s', unnoted)
+        self._unnoted = unnoted
 
     @staticmethod
     def _left(result: mirror_reconciler.Sync | None) -> bool:

@@ -15,8 +15,10 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror.db import history as history_queries
 from nova_aggregate_mirror.db import queries
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import history
 from nova_aggregate_mirror import owner as row_owner
 
 T = TypeVar('T')
@@ -34,6 +36,8 @@ CONFLICTS = 20
 PAUSE = 0.02
 # Characters of an error; more help nobody, and a column is as long as it is.
 ERROR_LENGTH = 1000
+# Characters of a name, as columns of names have them.
+NAME_LENGTH = 255
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,6 +287,21 @@ class Journal:
             connection, empty, others, now, before))
         self._entered -= forgotten
         return len(forgotten)
+
+    def note_sync(self, entry: history.Entry, keep: int = history.KEEP
+                  ) -> None:
+        """Add a full sync to the history, which keeps that many."""
+        entry = dataclasses.replace(
+            entry, command=_storable(entry.command)[:NAME_LENGTH],
+            host=_storable(entry.host)[:NAME_LENGTH],
+            reason=_storable(entry.reason))
+        self._run(lambda connection: history_queries.note(
+            connection, entry, keep))
+
+    def syncs(self, limit: int = history.KEEP) -> list[history.Entry]:
+        """The last full syncs, newest first."""
+        return self._run(lambda connection: history_queries.newest(
+            connection, limit))
 
     def lease(self, name: str) -> tuple[str, int, float] | None:
         """Holder, renewals and seconds of a lease; None if nobody ever led."""

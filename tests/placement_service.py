@@ -203,8 +203,9 @@ class PlacementService(fixtures.Fixture):
 
         self._break(app, ('PUT',))
 
-    def hold_after(self, count: int) -> Callable[[], None]:
-        """Answer so many PUTs, and hold back those that come then.
+    def hold_after(self, count: int, methods: tuple[str, ...] = ('PUT',)
+                   ) -> Callable[[], None]:
+        """Answer so many requests, and hold back those that come then.
 
         ``stuck`` is set when the first of these has come.
 
@@ -220,7 +221,7 @@ class PlacementService(fixtures.Fixture):
                 go.wait(FOR_EVER)
             return self._run(environ, start)
 
-        self._break(app, ('PUT',))
+        self._break(app, methods)
         return go.set
 
     def create_provider(self, uuid: str, name: str, parent: str = '') -> None:

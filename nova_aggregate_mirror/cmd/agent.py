@@ -2,6 +2,7 @@
 """``nova-aggregate-mirror-agent``: keeps placement equal to nova."""
 
 from collections.abc import Sequence
+import functools
 import signal
 import sys
 import threading
@@ -15,6 +16,8 @@ from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror.cmd import sync_history
+from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
@@ -56,8 +59,17 @@ def _build(journal: mirror_journal.Journal,
             stopping=stop.is_set, count=options.sync_workers),
         agent.Sync(CONF, reconciler.Reconciler(
             journal, source, report.ReportClient(CONF), stop.is_set,
-            options.sync_workers), figures),
+            options.sync_workers), figures,
+            note=functools.partial(_note, journal)),
         lease.Lease(journal, agent.LEASE, options.leader_lease), figures, stop)
+
+
+def _note(journal: mirror_journal.Journal, request: reconciler.Request,
+          seconds: float,
+          became: reconciler.Sync | exceptions.MirrorError) -> str:
+    if isinstance(became, reconciler.Sync):
+        became = sync_result.Result(became, request)
+    return sync_history.note(journal, request, 'agent', seconds, became)
 
 
 def _run_once() -> int:
@@ -69,7 +81,8 @@ def _run_once() -> int:
             journal, source, report.ReportClient(CONF), stopping,
             options.sync_workers, progress),
         journal, reconciler.Request(
-            options.max_removed_share if options.prune else None))
+            options.max_removed_share if options.prune else None),
+        name='agent --once')
 
 
 def _serve() -> int:

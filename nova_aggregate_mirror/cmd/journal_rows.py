@@ -37,7 +37,7 @@ def show(journal: mirror_journal.Journal, form: str,
     table.align, table.max_width = 'l', WIDTH
     for row in rows:
         table.add_row([
-            row.id, _subject(row.dirty), _state(row, row.id in ended, now()),
+            row.id, subject(row.dirty), state(row, row.id in ended, now()),
             '%d s' % max(0, now() - row.created_at), row.attempts,
             row.last_error])
     print(table)
@@ -82,13 +82,13 @@ def _complain(unknown: Collection[int]) -> int:
     return NO_SUCH_ROW if unknown else OK
 
 
-def _subject(dirty: mirror_journal.Dirty) -> str:
+def subject(dirty: mirror_journal.Dirty) -> str:
     if dirty.host:
         return 'host %s' % dirty.host
     return 'deleted aggregate %s' % dirty.aggregate_uuid
 
 
-def _state(row: mirror_journal.Row, ended: bool, now: float) -> str:
+def state(row: mirror_journal.Row, ended: bool, now: float) -> str:
     if not ended:
         return 'its operation runs'
     if row.claimant and row.claimed_until > now:
@@ -106,7 +106,7 @@ def _document(row: mirror_journal.Row, ended: bool,
         'nodes': sorted(row.dirty.nodes),
         'aggregate_uuid': row.dirty.aggregate_uuid or None,
         'request_id': row.dirty.request_id or None,
-        'state': _state(row, ended, now),
+        'state': state(row, ended, now),
         'created_at': _time(row.created_at),
         'next_attempt_at': _time(row.next_attempt_at),
         'attempts': row.attempts,

@@ -13,6 +13,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
+from nova_aggregate_mirror.cmd import html_report
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
@@ -35,15 +36,11 @@ QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
 
 def placement_sync_aggregates() -> int:
     """Make placement's aggregates equal to nova's host aggregates."""
-    if not CONF.api_database.connection:
-        raise exceptions.InvalidConfiguration(
-            'there is no [api_database] connection in the configuration that '
-            'was read; name nova-api\'s nova.conf with --config-file')
+    source = _source()
     client = report.ReportClient(CONF)
     client.check_credentials()
     options, asked = CONF.aggregate_mirror, CONF.command
     wanted = sync_aggregates.request(asked, options.max_removed_share)
-    source = database.DatabaseSource(cells.bounded(options.cell_timeout))
     kept = journal.Journal(CONF, database=(
         engine.for_reading(CONF) if asked.dry_run else None))
     return sync_aggregates.run(
@@ -51,6 +48,21 @@ def placement_sync_aggregates() -> int:
             kept, source, client, stopping,
             asked.workers or options.sync_workers, progress),
         kept, wanted, asked.format, asked.quiet, asked.verbose)
+
+
+def _source() -> database.DatabaseSource:
+    if not CONF.api_database.connection:
+        raise exceptions.InvalidConfiguration(
+            'there is no [api_database] connection in the configuration that '
+            'was read; name nova-api\'s nova.conf with --config-file')
+    return database.DatabaseSource(
+        cells.bounded(CONF.aggregate_mirror.cell_timeout))
+
+
+def show_report() -> int:
+    """Show on one HTML page where placement differs from nova, and why."""
+    return html_report.run(
+        CONF, _source(), CONF.command.html, CONF.command.quiet)
 
 
 def db_sync() -> int:
@@ -102,6 +114,11 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     sync_aggregates.add_arguments(sync)
     sync.set_defaults(run=placement_sync_aggregates)
+    shown = subparsers.add_parser(
+        'report', help=show_report.__doc__, description=html_report.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    html_report.add_arguments(shown)
+    shown.set_defaults(run=show_report)
     tables = subparsers.add_parser(
         'db', help='The journal\'s database').add_subparsers(
             metavar='COMMAND', required=True)

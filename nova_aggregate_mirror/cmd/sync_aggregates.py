@@ -29,7 +29,9 @@ import os
 import signal
 import sys
 import threading
+import time
 
+from nova_aggregate_mirror.cmd import sync_history
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
@@ -39,6 +41,7 @@ from nova_aggregate_mirror import reconciler
 Build = Callable[[Callable[[], bool], mirror_progress.Progress],
                  reconciler.Reconciler]
 
+NAME = 'placement sync_aggregates'
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -137,15 +140,24 @@ def _shout(text: str) -> None:
 
 def run(build: Build, journal: mirror_journal.Journal,
         wanted: reconciler.Request, form: str = 'table', quiet: bool = True,
-        verbose: bool = False) -> int:
+        verbose: bool = False, name: str = NAME) -> int:
     """Sync, print what happened, and tell the exit status.
 
     :param build: makes the reconciler, given when to leave off, and who is to
         be told how far it is
     :param form: of the result, ``table`` or ``json``
+    :param name: of the command, for the history
     :raises MirrorError: when nova or the journal could not be read at all
     """
-    interruption = Interruption()
+    interruption, start = Interruption(), time.monotonic()
+
+    def note(became: sync_result.Result | exceptions.MirrorError) -> None:
+        lacks = sync_history.note(
+            journal, wanted, name, time.monotonic() - start, became,
+            interruption.status)
+        if lacks:
+            print(lacks, file=sys.stderr)
+
     try:
         with interruption.watched(), mirror_progress.shown(
                 quiet, verbose) as progress:
@@ -154,14 +166,23 @@ def run(build: Build, journal: mirror_journal.Journal,
     except exceptions.Stopped:
         print('Interrupted before anything was done', file=sys.stderr)
         return interruption.status
-    except (exceptions.NovaUnavailable, exceptions.JournalUnavailable,
-            exceptions.UnknownName):
+    except (exceptions.JournalUnavailable, exceptions.UnknownName):
+        raise
+    except exceptions.NovaUnavailable as exc:
+        note(exc)
         raise
     except exceptions.MirrorError as exc:
         print('Nothing could be compared: %s' % exc, file=sys.stderr)
+        note(exc)
         return sync_result.NOT_READ
     shown = sync_result.Result(result, wanted)
     status = interruption.status or shown.status()
+    _print(shown, form, status)
+    note(shown)
+    return status
+
+
+def _print(shown: sync_result.Result, form: str, status: int) -> None:
     if form == 'json':
         print(json.dumps({**shown.document(), 'exit_status': status},
                          indent=2))
@@ -171,7 +192,6 @@ def run(build: Build, journal: mirror_journal.Journal,
         print(line, file=sys.stderr)
     if form != 'json':
         print(shown.summary())
-    return status
 
 
 def workers(text: str) -> int:

@@ -141,6 +141,11 @@ class Result:
                     % (len(same) - SAME, self._advice.all)]
         return lines
 
+    @property
+    def fault_count(self) -> int:
+        """How many there are, however few lines tell of them."""
+        return len(self._faults)
+
     @functools.cached_property
     def added(self) -> list[Row]:
         return self._rows((change.provider, uuid)
@@ -181,7 +186,7 @@ class Result:
         for subject, exc in outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
                 faults.append((
-                    _status(exc, subject in outcome.unwritten),
+                    status_of(exc, subject in outcome.unwritten),
                     '%s is not mirrored: %s' % (self._subject(subject), exc),
                     str(exc)))
         return sorted(faults, key=lambda one: (one[0], one[2], one[1]))
@@ -189,8 +194,8 @@ class Result:
     def _find_faults(self) -> Iterator[tuple[int, str]]:
         outcome, missed = self._sync.outcome, self._sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
-            yield _status(missed, False), ('Nothing could be compared: %s'
-                                           % missed)
+            yield (status_of(missed),
+                   'Nothing could be compared: %s' % missed)
         for host in self._nova.unmapped:
             yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (
                 host, DISCOVER)
@@ -227,7 +232,8 @@ class Result:
         return sorted(rows, key=lambda row: tuple(row.values()))
 
 
-def _status(exc: exceptions.MirrorError, unwritten: bool) -> int:
+def status_of(exc: exceptions.MirrorError, unwritten: bool = False) -> int:
+    """The exit status for one error."""
     if isinstance(exc, exceptions.CellUnavailable):
         return NO_NODE
     if isinstance(exc, (exceptions.NovaUnavailable,

@@ -124,21 +124,29 @@ class Database:
             if (migration.version(connection) or '') <= migration.HEAD:
                 migration.upgrade(connection)
 
+    def check(self) -> None:
+        """Check that the tables are up to date, and write nothing.
+
+        :raises JournalUnavailable: when they are not
+        """
+        found = self.version()
+        if found is None or found < migration.HEAD:
+            raise exceptions.JournalUnavailable(
+                'the journal\'s database has %s: run "%s" once'
+                % ('no tables' if found is None
+                   else 'tables of version %s instead of %s'
+                   % (found, migration.HEAD), SYNC_COMMAND))
+
     def prepare(self) -> None:
         """Check the tables; those of an SQLite file are brought up to date.
 
         :raises JournalUnavailable: when the tables of a server are not, which
             an operator does once for all controllers
         """
-        found = self.version()
-        if self._is_sqlite and (found is None or found < migration.HEAD):
+        if self._is_sqlite and (self.version() or '') < migration.HEAD:
             self.migrate()
-        elif found is None or found < migration.HEAD:
-            raise exceptions.JournalUnavailable(
-                'the journal\'s database has %s: run "%s" once'
-                % ('no tables' if found is None
-                   else 'tables of version %s instead of %s'
-                   % (found, migration.HEAD), SYNC_COMMAND))
+        else:
+            self.check()
 
 
 def _parse(connection: str) -> sa.engine.URL:

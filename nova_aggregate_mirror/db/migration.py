@@ -5,7 +5,7 @@ import pathlib
 
 import sqlalchemy as sa
 
-HEAD = '0002'
+HEAD = '0003'
 """The newest migration; a constant, so that nova-api need not load alembic."""
 
 

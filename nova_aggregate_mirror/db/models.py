@@ -60,3 +60,21 @@ lease = sa.Table(
 Nobody compares clocks: whoever has watched a lease stay as it is for its
 ``seconds`` takes it.
 """
+
+syncs = sa.Table(
+    'syncs', metadata,
+    sa.Column('id', RowId, primary_key=True, autoincrement=True),
+    sa.Column('command', sa.String(255), nullable=False),
+    sa.Column('host', sa.String(255), nullable=False),
+    sa.Column('started_at', sa.Float(53), nullable=False),
+    sa.Column('ended_at', sa.Float(53), nullable=False),
+    sa.Column('passes', sa.Integer(), nullable=False),
+    sa.Column('seconds', sa.Float(53), nullable=False),
+    sa.Column('added', sa.Integer(), nullable=False),
+    sa.Column('removed', sa.Integer(), nullable=False),
+    sa.Column('stale', sa.Integer(), nullable=False),
+    sa.Column('failed', sa.Integer(), nullable=False),
+    sa.Column('status', sa.Integer(), nullable=False),
+    sa.Column('reason', sa.Text(), nullable=False),
+    sqlite_autoincrement=True)
+"""What full syncs did, newest last; see ``history.Entry``."""

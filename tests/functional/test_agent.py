@@ -280,6 +280,13 @@ class TestProcess(AgentTest):
         process = self.start()
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
+        # Then it finds everything right twice, which is one entry.
+        self.wait_for(lambda: any(
+            one.passes > 1 for one in journal.Journal(CONF).syncs()))
+        last, *before = journal.Journal(CONF).syncs()
+        self.assertEqual(('agent --prune', 0, 0, 0), (
+            last.command, last.status, last.added, last.removed))
+        self.assertLess(0, sum(one.added + one.removed for one in before))
         with urllib.request.urlopen(
                 'http://127.0.0.1:%d/healthz' % self.port) as answer:
             self.assertEqual(200, answer.status)
@@ -305,6 +312,8 @@ class TestProcess(AgentTest):
         self.assertIn('| removed | h1   | %s | rack' % self.one.nodes[0],
                       done.stdout)
         self.assertEqual([], self.cloud.drift())
+        entry, = journal.Journal(CONF).syncs()
+        self.assertEqual('agent --once --prune', entry.command)
 
     def test_once_with_the_brake(self):
         """Exit 8, with the figures and what to do."""

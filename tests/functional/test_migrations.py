@@ -16,6 +16,7 @@ from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror.db import models
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import history
 from nova_aggregate_mirror import journal
 from tests import databases
 from tests.unit import ends
@@ -26,6 +27,7 @@ COMMAND = str(pathlib.Path(sys.executable).with_name(
     'nova-aggregate-mirror-manage'))
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
                      request_id='req-1')
+ENTRY = history.Entry('agent --prune', 'api1', 1000.5, 1001.5, 1.0, added=2)
 # What nova-api of the first release writes, which knows no other column.
 WRITTEN_BY_0001 = """
     INSERT INTO dirty (host, nodes, request_id, owner, created_at, attempts,
@@ -107,6 +109,18 @@ class TestMigrations(MigrationTest):
         self.assertEqual({'a'}, self.open().ledger())
         self.assertEqual(0, self.open().emptied(['a'], []))
 
+    def test_from_0002(self):
+        """What agents have written is there; the history is empty."""
+        self.migrate_to('0002')
+        databases.execute(self.url, WRITTEN_BY_0001, LEDGERED_BY_0001)
+        self.database.migrate()
+        self.assert_is_the_models()
+        kept = self.open()
+        row, = kept.claim(5)
+        self.assertEqual((HOST, []), (row.dirty, kept.syncs()))
+        kept.note_sync(ENTRY)
+        self.assertEqual([ENTRY], kept.syncs())
+
     def test_tables_of_a_newer_release(self):
         """They are left as they are, and work."""
         self.database.migrate()
@@ -126,6 +140,20 @@ class TestMigrations(MigrationTest):
         self.assertEqual({'a'}, kept.ledger())
         kept.retry_later({row: 'failed'})
         self.assertEqual(1, kept.complete([row.id]))
+
+    def test_agent_of_the_release_before(self):
+        """During a rolling upgrade it works on, beside one of this."""
+        self.database.migrate()
+        self.open().note_sync(ENTRY)
+        with fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.db.migration.HEAD', '0002'):
+            before = self.open()
+            number = before.record(HOST, {'a'}).id
+            before.hand_over(number, 'refused')
+            self.assertTrue(before.take_lease('sync', None, 15))
+            self.assertEqual([number], [row.id for row in before.claim(5)])
+            self.assertEqual(1, before.complete([number]))
+        self.assertEqual([ENTRY], self.open().syncs())
 
     def test_command(self):
         """db sync and db version, once and again."""
@@ -158,13 +186,14 @@ class TestServer(MigrationTest):
         self.database.migrate()
         kept.record(HOST)
 
-    def test_server_with_tables_of_the_release_before(self):
+    def test_server_with_tables_of_a_release_before(self):
         """Likewise, with both versions."""
-        self.migrate_to('0001')
-        with self.assertRaisesRegex(
-                exceptions.JournalUnavailable,
-                'version 0001 instead of %s: run "nova-aggregate-mirror-'
-                'manage db sync"' % migration.HEAD):
-            self.open().record(HOST)
+        for version in ('0001', '0002'):
+            self.migrate_to(version)
+            with self.assertRaisesRegex(
+                    exceptions.JournalUnavailable,
+                    'version %s instead of %s: run "nova-aggregate-mirror-'
+                    'manage db sync"' % (version, migration.HEAD)):
+                self.open().record(HOST)
         self.database.migrate()
         self.open().record(HOST)

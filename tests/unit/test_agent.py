@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's steps, between nova and placement in memory."""
 
+import logging
 import threading
 
 from nova_aggregate_mirror import agent
@@ -206,7 +207,12 @@ class TestSync(AgentTest):
         self.sync = agent.Sync(
             self.conf, reconciler.Reconciler(
                 self.journal, self.nova, self.placement),
-            self.figures, now=lambda: self.clock)
+            self.figures, now=lambda: self.clock, note=self.note)
+        self.noted, self.unnoted = [], ''
+
+    def note(self, request, seconds, became):
+        self.noted.append(became)
+        return self.unnoted
 
     def test_it_runs_when_it_is_due(self):
         """At once, and then every interval."""
@@ -252,8 +258,18 @@ class TestSync(AgentTest):
         self.assertEqual(('failure', 0.0), self.figures.last('synced'))
         self.placement.broken.clear()
         self.clock += self.conf.aggregate_mirror.sync_interval
-        self.sync.step()
+        result = self.sync.step()
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual([REFUSED, result], self.noted)
+
+    def test_history_that_cannot_be_written(self):
+        """It is said once, and again when it happens again."""
+        log = self.useFixture(ends.fixtures.FakeLogger(
+            level=logging.WARNING))
+        for self.unnoted in ('lacks', 'lacks', '', 'lacks'):
+            self.assertIsNotNone(self.sync.step())
+            self.clock += self.conf.aggregate_mirror.sync_interval
+        self.assertEqual(['lacks'] * 2, log.output.splitlines())
 
     def test_deleted_aggregate_is_forgotten_when_placement_is_long_empty(self):
         """And not while a provider still has it."""

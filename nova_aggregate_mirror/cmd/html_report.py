@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Show on one HTML page where placement differs from nova, and why.
+
+The page shows each host in each aggregate, what waits in the journal, what is
+kept because it is not nova's, and the last full syncs. It needs nothing from
+the network and is read as a preview of "placement sync_aggregates --prune":
+nothing is changed in placement or in the journal.
+
+What cannot be read is told on the page, which is written all the same.
+
+Exit status, the lowest that applies; the page is written unless it is said:
+    0  everything is mirrored
+    2  placement, or a provider in it, could not be read
+    4  a member host has no host mapping
+    5  a member host has no compute node, or its cell did not answer
+    6  a compute node has no resource provider yet
+    7  there is something to add or to remove, be it so much that a sync
+       would not remove it
+  130  interrupted, no page; 143 when by SIGTERM
+  255  nova's database or the journal could not be read; or, and then there is
+       no page, the configuration or the file could not be used
+"""
+
+import argparse
+import sys
+import time
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.page import gather
+from nova_aggregate_mirror.page import output
+from nova_aggregate_mirror.page import render
+from nova_aggregate_mirror import progress as mirror_progress
+from nova_aggregate_mirror import report
+from nova_aggregate_mirror.source import database
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--html', required=True, metavar='FILE',
+        help='where the page goes, - for standard output; a file that is '
+             'there is replaced when the page is complete')
+    parser.add_argument('--quiet', action='store_true',
+                        help='print no progress')
+
+
+def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
+        name: str, quiet: bool = True) -> int:
+    """Write the page, print what it says in one line, and tell the status.
+
+    :param name: of the file, or ``-``
+    :raises InvalidConfiguration: when the file cannot be written
+    """
+    interruption = sync_aggregates.Interruption()
+    try:
+        with interruption.watched(), output.replaced(name) as write, \
+                mirror_progress.shown(quiet) as progress:
+            gathered = gather.gather(conf, gather.Ends(
+                source, report.ReportClient(conf), interruption.stopping,
+                progress))
+            write(render.render(gathered, time.time()))
+    except exceptions.Stopped:
+        print('Interrupted before the page was complete; nothing was written',
+              file=sys.stderr)
+        return interruption.status
+    print('%s: %s' % ('standard output' if name == output.STDOUT else name,
+                      render.verdict(gathered)),
+          file=sys.stderr if name == output.STDOUT else sys.stdout)
+    return render.status(gathered)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes into the history what a full sync did, whoever ran it."""
+
+from collections.abc import Callable
+import socket
+import time
+
+from nova_aggregate_mirror.cmd import sync_result
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import history
+from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import reconciler
+
+
+def command(name: str, wanted: reconciler.Request) -> str:
+    """What was run, as somebody would type it."""
+    words = [name]
+    if wanted.max_removed_share is not None:
+        words.append('--prune')
+    if wanted.max_removed_share == reconciler.WHATEVER:
+        words.append('--force')
+    words += ['--aggregate ' + one for one in sorted(wanted.aggregates)]
+    words += ['--host ' + one for one in sorted(wanted.hosts)]
+    return ' '.join(words)
+
+
+def entry(name: str, seconds: float,
+          became: sync_result.Result | exceptions.MirrorError,
+          status: int = 0, now: Callable[[], float] = time.time
+          ) -> history.Entry:
+    """What is to be remembered of a sync that has just ended.
+
+    :param became: its result, or why there is none
+    :param status: of an interruption
+    """
+    ended = now()
+    host = socket.gethostname()
+    if isinstance(became, exceptions.MirrorError):
+        return history.Entry(
+            name, host, ended - seconds, ended, seconds, failed=1,
+            status=sync_result.status_of(became), reason=str(became))
+    faults = became.faults()
+    return history.Entry(
+        name, host, ended - seconds, ended, seconds,
+        added=len(became.added), removed=len(became.removed),
+        stale=len(became.left), failed=became.fault_count,
+        status=status or became.status(), reason=faults[0] if faults else '')
+
+
+def note(journal: mirror_journal.Journal, wanted: reconciler.Request,
+         name: str, seconds: float,
+         became: sync_result.Result | exceptions.MirrorError,
+         status: int = 0) -> str:
+    """Write it; a preview is none.
+
+    :returns: why that could not be done, which is no failure of the sync
+    """
+    if not wanted.write:
+        return ''
+    try:
+        journal.note_sync(entry(
+            command(name, wanted), seconds, became, status))
+    except exceptions.JournalUnavailable as exc:
+        return 'The history of syncs lacks this one: %s' % exc
+    return ''

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads all that the page shows; what cannot be read is told, not raised."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import os
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror.checks import journal as checked_journal
+from nova_aggregate_mirror import converge
+from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import history
+from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror.page import matrix
+from nova_aggregate_mirror import progress as mirror_progress
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror.source import database
+
+# More entries of the history help nobody who looks at a page.
+SYNCS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Ends:
+    """What the page is read from."""
+
+    source: database.DatabaseSource
+    report: mirror_report.ReportClient
+    stopping: Callable[[], bool] = lambda: False
+    progress: mirror_progress.Progress = mirror_progress.Silent()
+
+
+@dataclasses.dataclass(frozen=True)
+class Journal:
+    """What the journal says, or why it cannot."""
+
+    readable: checked_journal.Readable
+    rows: tuple[mirror_journal.Row, ...] = ()
+    ended: frozenset[int] = frozenset()
+    """Rows of which the operation has ended."""
+    syncs: tuple[history.Entry, ...] = ()
+    trouble: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Gathered:
+    """Everything that the page shows."""
+
+    sync: reconciler.Sync
+    """What a run with ``request`` would do."""
+    request: reconciler.Request
+    journal: Journal
+    zones: database.Zones
+    endpoint: str
+    """Where placement is."""
+
+
+def gather(conf: cfg.ConfigOpts, ends: Ends) -> Gathered:
+    """Compare everything and read the journal; nothing is written.
+
+    :raises Stopped: when it was told to leave off
+    """
+    options = conf.aggregate_mirror
+    request = reconciler.Request(options.max_removed_share, write=False)
+    journal = read_journal(conf)
+    sync = _compare(ends, journal, request, options.sync_workers)
+    zones: database.Zones = {}
+    try:
+        zones = ends.source.zones()
+    except exceptions.NovaUnavailable as exc:
+        sync = dataclasses.replace(sync, not_compared=sync.not_compared or exc)
+    return Gathered(sync, request, journal, zones, ends.report.endpoint())
+
+
+def read_journal(conf: cfg.ConfigOpts) -> Journal:
+    """The journal as it is: no file is made, and no table migrated."""
+    empty = checked_journal.Empty()
+    path = engine.sqlite_file(conf)
+    if path is not None and not os.path.exists(path):
+        return Journal(empty)
+    try:
+        opened = engine.Database(conf)
+        opened.check()
+        kept = mirror_journal.Journal(conf, database=opened)
+        rows = kept.rows()
+        return Journal(kept, tuple(rows),
+                       frozenset(row.id for row in kept.closable(rows)),
+                       tuple(kept.syncs(SYNCS)))
+    except exceptions.JournalUnavailable as exc:
+        return Journal(empty, trouble=str(exc))
+
+
+def _compare(ends: Ends, journal: Journal, request: reconciler.Request,
+             workers: int) -> reconciler.Sync:
+    try:
+        sync = reconciler.Reconciler(
+            journal.readable, ends.source, ends.report, ends.stopping,
+            workers, ends.progress).sync(journal.rows, request)
+    except exceptions.Stopped:
+        raise
+    except exceptions.MirrorError as exc:
+        sync = reconciler.Sync(
+            converge.Outcome(), mirror_source.Nova({}, {}, {}), drift=0,
+            not_compared=exc)
+    if isinstance(sync.not_compared, exceptions.Stopped) or ends.stopping():
+        raise exceptions.Stopped('told to leave off')
+    if sync.not_compared:
+        # What nova wants is worth seeing while placement is away.
+        try:
+            return dataclasses.replace(sync, nova=ends.source.read_all())
+        except exceptions.NovaUnavailable as exc:
+            return dataclasses.replace(sync, not_compared=exc)
+    return sync
+
+
+def seen(gathered: Gathered) -> matrix.Seen:
+    """The comparison by host and aggregate."""
+    sync, nova = gathered.sync, gathered.sync.nova
+    changes = [*sync.outcome.changes, *sync.stale]
+    unknown = {*sync.outcome.failed, *nova.hosts_down}
+    if sync.not_compared:
+        unknown |= {*nova.nodes, *nova.members}
+    return matrix.Seen(
+        nova,
+        missing=frozenset((change.provider, uuid) for change in changes
+                          for uuid in change.add),
+        stale=frozenset((change.provider, uuid) for change in changes
+                        for uuid in change.remove),
+        pending=sync.outcome.pending, unknown=unknown,
+        marks=_marks(gathered))
+
+
+def _marks(gathered: Gathered) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for host, mark in _all_marks(gathered):
+        found.setdefault(host, []).append(mark)
+    return {host: tuple(marks) for host, marks in found.items()}
+
+
+def _all_marks(gathered: Gathered) -> Iterator[tuple[str, str]]:
+    nova = gathered.sync.nova
+    failed = gathered.sync.outcome.failed
+    for hosts, mark in (
+            ({row.dirty.host for row in gathered.journal.rows
+              if row.dirty.host}, 'in the journal'),
+            (nova.unmapped, 'no host mapping'),
+            (nova.nodeless(), 'no compute node'),
+            (nova.hosts_down, 'its cell did not answer'),
+            ({nova.nodes.get(subject, subject) for subject in failed}
+             - nova.hosts_down, 'could not be compared')):
+        for host in hosts:
+            yield host, mark

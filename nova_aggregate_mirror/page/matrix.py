@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts by aggregates, as nova and placement have them: pure, no I/O."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import enum
+
+from nova_aggregate_mirror import source
+
+Pair = tuple[str, str]
+"""Provider and aggregate UUID."""
+
+
+class State(enum.Enum):
+    """One host in one aggregate; what matters most comes first."""
+
+    MISSING = 'missing'
+    STALE = 'stale'
+    UNKNOWN = 'unknown'
+    NO_NODE = 'nodeless'
+    PENDING = 'pending'
+    RIGHT = 'right'
+
+
+ORDER = {state: number for number, state in enumerate(State)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One host in one aggregate."""
+
+    aggregate: str
+    state: State
+    share: str = ''
+    """Of how many of its nodes that is so, if not of all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A host, or a provider that has none."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Hosts of which the same is to be said."""
+
+    hosts: tuple[Host, ...]
+    cells: tuple[Cell, ...]
+    """By aggregate; none where neither nova nor placement has the host."""
+    marks: tuple[str, ...]
+    """What else there is to be said."""
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.marks) or any(
+            cell.state is not State.RIGHT for cell in self.cells)
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """Drift first, and hosts in no aggregate last."""
+        worst = min((ORDER[cell.state] for cell in self.cells),
+                    default=len(ORDER))
+        if self.marks:
+            worst = min(worst, ORDER[State.PENDING])
+        return worst, self.hosts[0].name
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """An aggregate, and how many hosts are in it in each state."""
+
+    uuid: str
+    name: str
+    """Empty when nova has deleted it."""
+    counts: Mapping[State, int]
+
+    @property
+    def differs(self) -> bool:
+        return any(state is not State.RIGHT for state in self.counts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What a comparison saw of nova and of placement."""
+
+    nova: source.Nova
+    missing: Collection[Pair] = frozenset()
+    stale: Collection[Pair] = frozenset()
+    pending: Collection[str] = frozenset()
+    """Compute nodes without a provider."""
+    unknown: Collection[str] = frozenset()
+    """Compute nodes and hosts of which placement's side is not known."""
+    marks: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict)
+    """Host to what else there is to be said of it."""
+
+    def state(self, node: str, aggregate: str) -> State | None:
+        """Of one compute node; None when nobody has it in there."""
+        if (node, aggregate) in self.stale:
+            return State.STALE
+        if aggregate not in self.nova.wanted(node):
+            return None
+        if (node, aggregate) in self.missing:
+            return State.MISSING
+        if node in self.unknown:
+            return State.UNKNOWN
+        return State.PENDING if node in self.pending else State.RIGHT
+
+
+def rows(seen: Seen) -> list[Row]:
+    """Hosts that are alike in one row, those that differ first."""
+    also: dict[str, set[str]] = {}
+    for node, aggregate in seen.stale:
+        also.setdefault(node, set()).add(aggregate)
+    groups: dict[tuple, list[Host]] = {}
+    for host in _hosts(seen, also):
+        cells = tuple(_cells(seen, host, also))
+        groups.setdefault((cells, seen.marks.get(host.name, ())), []).append(
+            host)
+    found = [Row(tuple(hosts), cells, marks)
+             for (cells, marks), hosts in groups.items()]
+    return sorted(found, key=lambda row: row.rank)
+
+
+def columns(seen: Seen, found: Iterable[Row]) -> list[Column]:
+    """Every aggregate, by name; those in which something differs first."""
+    counts: dict[str, dict[State, int]] = {
+        uuid: {} for uuid in seen.nova.aggregates}
+    for row in found:
+        for cell in row.cells:
+            count = counts.setdefault(cell.aggregate, {})
+            count[cell.state] = count.get(cell.state, 0) + len(row.hosts)
+    made = [Column(uuid, seen.nova.aggregates.get(uuid, ''), count)
+            for uuid, count in counts.items()]
+    return sorted(made, key=lambda one: (not one.differs, one.name, one.uuid))
+
+
+def _hosts(seen: Seen, also: Collection[str]) -> Iterator[Host]:
+    nodes: dict[str, list[str]] = {host: [] for host in seen.nova.members}
+    for node, host in sorted(seen.nova.nodes.items()):
+        nodes.setdefault(host, []).append(node)
+    for host, its in sorted(nodes.items()):
+        yield Host(host, tuple(its))
+    for provider in sorted(also):
+        if provider not in seen.nova.nodes:
+            yield Host('', (provider,))
+
+
+def _cells(seen: Seen, host: Host, also: Mapping[str, Collection[str]]
+           ) -> Iterator[Cell]:
+    wanted = seen.nova.members.get(host.name, frozenset())
+    stale = (uuid for node in host.nodes for uuid in also.get(node, ()))
+    for aggregate in sorted({*wanted, *stale}):
+        if not host.nodes or host.name in seen.unknown:
+            yield Cell(aggregate, State.UNKNOWN
+                       if host.name in seen.unknown else State.NO_NODE)
+            continue
+        states = [seen.state(node, aggregate) for node in host.nodes]
+        worst = min(filter(None, states), key=ORDER.__getitem__)
+        count = states.count(worst)
+        yield Cell(aggregate, worst, '' if count == len(states)
+                   else '%d/%d' % (count, len(states)))

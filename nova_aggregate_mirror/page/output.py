@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file that is replaced when it is complete, and not before."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
+import os
+import shutil
+import sys
+from typing import BinaryIO
+import uuid
+
+from nova_aggregate_mirror import exceptions
+
+STDOUT = '-'
+
+
+Write = Callable[[Iterable[str]], None]
+
+
+@contextlib.contextmanager
+def replaced(name: str) -> Iterator[Write]:
+    """Open a file, before the work whose result it is to take.
+
+    Whoever reads it meanwhile reads the one before; so it stays, too, when
+    the block raises.
+
+    :param name: of the file, or ``-`` for standard output
+    :returns: what writes all of it
+    :raises InvalidConfiguration: when it cannot be written
+    """
+    if name == STDOUT:
+        yield lambda parts: _write(sys.stdout.buffer, parts)
+        return
+    # A link stays a link.
+    path = os.path.realpath(name)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise exceptions.InvalidConfiguration(
+            '%s is no file: name another one, or - for standard output' % name)
+    made = '%s.%s' % (path, uuid.uuid4().hex)
+    with _translated(name):
+        out = open(made, 'xb')
+
+    def write(parts: Iterable[str]) -> None:
+        with _translated(name):
+            _write(out, parts)
+            if os.path.exists(path):
+                shutil.copymode(path, made)
+            os.replace(made, path)
+
+    try:
+        with out:
+            yield write
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(made)
+
+
+def _write(out: BinaryIO, parts: Iterable[str]) -> None:
+    for part in parts:
+        out.write(part.encode(errors='replace'))
+    out.flush()
+
+
+@contextlib.contextmanager
+def _translated(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise exceptions.InvalidConfiguration(
+            '%s cannot be written: %s; name a file in a directory that this '
+            'user may write to' % (name, exc.strerror or exc)) from exc

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fills the page: what was gathered in words and figures, all escaped."""
+
+import base64
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import hashlib
+import importlib.metadata
+import itertools
+import pathlib
+import socket
+from typing import Any
+
+import jinja2
+
+from nova_aggregate_mirror.cmd import journal_rows
+from nova_aggregate_mirror.cmd import sync_result
+from nova_aggregate_mirror.page import gather
+from nova_aggregate_mirror.page import matrix
+
+HERE = pathlib.Path(__file__).parent
+# Rows of the matrix that a browser lays out in one go.
+CHUNK = 50
+# Lines of a list; who needs more than that has the commands.
+MOST = 500
+
+REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
+ADVICE = sync_result.Advice(
+    refused='run "%s --force", or raise [aggregate_mirror] max_removed_share '
+            'for a while; if not, look at nova\'s database' % REPAIR,
+    all='"%s --dry-run --format json" lists all' % REPAIR)
+
+SYMBOLS = {
+    matrix.State.RIGHT: ('✓', 'right',
+                         'in the aggregate, in nova and in placement'),
+    matrix.State.MISSING: ('+', 'missing',
+                           'in nova, and not yet in placement'),
+    matrix.State.STALE: ('−', 'stale',
+                         'still in placement, and not in nova'),
+    matrix.State.PENDING: ('…', 'pending',
+                           'in nova; there is no resource provider yet'),
+    matrix.State.NO_NODE: ('∅', 'no node',
+                           'in nova; the host has no compute node'),
+    matrix.State.UNKNOWN: ('?', 'unknown',
+                           'in nova; placement\'s side could not be read')}
+
+MEANINGS = {
+    sync_result.OK: 'everything mirrored',
+    sync_result.NOT_READ: 'placement could not be read',
+    sync_result.NOT_UPDATED: 'a provider could not be updated',
+    sync_result.NOT_MAPPED: 'a host has no host mapping',
+    sync_result.NO_NODE: 'a host has no compute node, or its cell is down',
+    sync_result.NO_PROVIDER: 'a compute node has no provider yet',
+    sync_result.REFUSED: 'too much would have been removed',
+    sync_result.COULD_NOT_RUN: 'nova or the journal could not be read',
+    130: 'interrupted', 143: 'interrupted'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """A cell of a row, or so many empty ones."""
+
+    cell: matrix.Cell | None
+    width: int = 1
+
+
+def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
+    """The page, part by part."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True)
+    environment.filters.update(
+        time=lambda seconds: _time(seconds).strftime('%Y-%m-%d %H:%M:%S'),
+        age=lambda seconds: _age(now - seconds))
+    script = environment.get_template('page.js').render()
+    return environment.get_template('page.html').generate(
+        script_hash=base64.b64encode(
+            hashlib.sha256(script.encode()).digest()).decode(),
+        most=MOST, symbols=SYMBOLS,
+        version=importlib.metadata.version('nova-aggregate-mirror'),
+        machine=socket.gethostname(), now=now, **values(gathered, now))
+
+
+def _result(gathered: gather.Gathered) -> sync_result.Result:
+    return sync_result.Result(gathered.sync, gathered.request, ADVICE)
+
+
+def status(gathered: gather.Gathered) -> int:
+    """The exit status: the lowest that applies."""
+    found = _result(gathered).status()
+    if found == sync_result.OK and gathered.journal.trouble:
+        return sync_result.COULD_NOT_RUN
+    return found
+
+
+def verdict(gathered: gather.Gathered) -> str:
+    """All of it in one line."""
+    result = _result(gathered)
+    if gathered.sync.not_compared:
+        return 'Nothing could be compared'
+    parts = []
+    if result.added:
+        parts.append('%d missing' % len(result.added))
+    if result.removed or result.left:
+        parts.append('%d stale' % (len(result.removed) + len(result.left)))
+    text = 'Placement differs from nova: %s' % ' and '.join(parts)
+    if not parts:
+        text = 'Placement shows every host aggregate as nova has it'
+    if result.fault_count or gathered.journal.trouble:
+        text += ', as far as it could be compared'
+    return text
+
+
+def values(gathered: gather.Gathered, now: float) -> dict[str, Any]:
+    """What the template asks for."""
+    result = _result(gathered)
+    seen = gather.seen(gathered)
+    rows = matrix.rows(seen)
+    columns = matrix.columns(seen, rows)
+    journal, nova = gathered.journal, gathered.sync.nova
+    faults = result.faults()
+    if journal.trouble:
+        faults.insert(0, '%s. What this page says of deleted aggregates and '
+                         'of operations is not complete.' % journal.trouble)
+    names = {column.uuid: column.name or 'deleted ' + column.uuid
+             for column in columns}
+    return {
+        'status': status(gathered), 'verdict': verdict(gathered),
+        'faults': faults, 'endpoint': gathered.endpoint,
+        'figures': _figures(result, gathered), 'columns': columns,
+        'names': names, 'zones': gathered.zones, 'meanings': MEANINGS,
+        'chunks': _chunks(rows, [column.uuid for column in columns]),
+        'hosts': len({*nova.members, *nova.nodes.values()}),
+        'differing': sum(len(row.hosts) for row in rows if row.differs),
+        'journal': [(row, journal_rows.subject(row.dirty), journal_rows.state(
+            row, row.id in journal.ended, now)) for row in journal.rows],
+        'pending': result.document()['pending'], 'kept': result.kept,
+        'repair': REPAIR if result.added or result.removed or result.left
+        else '', 'syncs': journal.syncs, 'trouble': journal.trouble}
+
+
+def _figures(result: sync_result.Result, gathered: gather.Gathered
+             ) -> list[tuple[str, int | str, str]]:
+    """What stands at the top: a word, a number and its kind."""
+    nova = gathered.sync.nova
+    if gathered.sync.not_compared:
+        # No figure at all is not none.
+        return [('aggregates', len(nova.aggregates), ''),
+                ('missing or stale', '?', 'unknown'),
+                ('in the journal', '?' if gathered.journal.trouble
+                 else len(gathered.journal.rows), 'unknown')]
+    return [
+        ('aggregates', len(nova.aggregates), ''),
+        ('hosts', len({*nova.members, *nova.nodes.values()}), ''),
+        ('compute nodes', len(nova.nodes), ''),
+        ('missing', len(result.added), 'missing'),
+        ('stale', len(result.removed) + len(result.left), 'stale'),
+        ('without provider', len(gathered.sync.outcome.pending), 'pending'),
+        ('in the journal', '?' if gathered.journal.trouble
+         else len(gathered.journal.rows), 'unknown')]
+
+
+def _chunks(rows: Sequence[matrix.Row], uuids: Sequence[str]
+            ) -> Iterator[list[tuple[matrix.Row, list[Span]]]]:
+    places = {uuid: place for place, uuid in enumerate(uuids)}
+    for start in range(0, len(rows), CHUNK):
+        yield [(row, _spans(row, places))
+               for row in rows[start:start + CHUNK]]
+
+
+def _spans(row: matrix.Row, places: dict[str, int]) -> list[Span]:
+    """The cells in the order of the columns; empty ones are put together."""
+    spans, at = [], 0
+    for cell in sorted(row.cells, key=lambda one: places[one.aggregate]):
+        place = places[cell.aggregate]
+        if place > at:
+            spans.append(Span(None, place - at))
+        spans.append(Span(cell))
+        at = place + 1
+    if at < len(places):
+        spans.append(Span(None, len(places) - at))
+    return spans
+
+
+def _time(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+
+def _age(seconds: float) -> str:
+    units = ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's'))
+    seconds = max(0.0, seconds)
+    size, unit = next(itertools.chain(
+        (one for one in units if seconds >= 2 * one[0]), [units[-1]]))
+    return '%d %s' % (seconds / size, unit)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in a real browser: complete, harmless, quick and readable."""
+
+import json
+import pathlib
+import uuid
+
+import fixtures as base_fixtures
+import testtools
+
+from nova_aggregate_mirror.checks import journal as checked_journal
+from nova_aggregate_mirror import converge
+from nova_aggregate_mirror import history
+from nova_aggregate_mirror.page import gather
+from nova_aggregate_mirror.page import render
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import source
+from tests import chromium
+from tests.functional import test_html_report
+
+HOSTS, AGGREGATES = 5000, 100
+NOW = 1.7e9
+MEGABYTE = 1 << 20
+# Each cell of the matrix that says something, by host and column.
+CELLS = """
+Object.fromEntries([...document.querySelectorAll('.chunk tr')].map(row => [
+  row.querySelector('bdi')?.textContent ?? '',
+  Object.fromEntries([...row.cells].filter(cell => cell.className).map(
+    cell => [names[column(cell)].split(' (')[0],
+             cell.className + ' ' + cell.firstChild.data.trim()]))]))
+"""
+VISIBLE = """
+[...document.querySelectorAll('.chunk tr')].filter(row => !row.hidden).map(
+  row => row.querySelector('bdi').textContent)
+"""
+# Of each kind of cell, how much its text differs from what is behind it.
+CONTRASTS = """
+(() => {
+  const light = text => {
+    const parts = text.match(/[\\d.]+/g).slice(0, 3).map(one => one / 255).map(
+      one => one <= .03928 ? one / 12.92 : ((one + .055) / 1.055) ** 2.4);
+    return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2];
+  };
+  const behind = one => {
+    const found = getComputedStyle(one).backgroundColor;
+    return /^rgba.*, 0\\)$/.test(found) && one.parentElement
+      ? behind(one.parentElement) : found;
+  };
+  return [...document.querySelectorAll(
+    'h1, p, li, th, td, dt, dd, summary, .c, .mark, small')].filter(
+      one => one.textContent.trim()).map(one => {
+        const pair = [light(getComputedStyle(one).color), light(behind(one))];
+        return [(Math.max(...pair) + .05) / (Math.min(...pair) + .05),
+                one.outerHTML.slice(0, 80)];
+      });
+})()
+"""
+
+
+def open_page(test, width=1400, scheme='light', path=None):
+    """The page in a browser that has told nothing bad."""
+    test.browser.look(width, 1000, scheme)
+    test.browser.open(path or test.file)
+    test.assertEqual([], test.browser.told('Runtime.exceptionThrown'))
+    test.assertEqual([], test.browser.told('Log.entryAdded'))
+    # From nowhere but from the file itself.
+    test.assertEqual(
+        [(path or test.file).as_uri()],
+        [event['request']['url'] for event in
+         test.browser.told('Network.requestWillBeSent')])
+
+
+def type_text(test, text):
+    """Type into the filter, and wait until it has filtered."""
+    test.browser.evaluate("""
+        new Promise(done => {
+          new MutationObserver(done).observe(
+            document.querySelector('#filter output'), {childList: true});
+          const input = document.querySelector('#filter input');
+          input.value = %s;
+          input.dispatchEvent(new Event('input'));
+        }).then(() => 0)""" % json.dumps(text))
+
+
+class TestDrift(test_html_report.ReportTest):
+    """A small cloud with everything that can be wrong."""
+
+    def setUp(self):
+        self.program = chromium.find(self)
+        super().setUp()
+        self.every_kind()
+        self.report(4)
+        self.browser = self.useFixture(chromium.Chromium(self.program))
+
+    def test_each_cell(self):
+        """As nova and placement have it, told in words and symbols, too."""
+        open_page(self)
+        zone, evil = 'zone', test_html_report.EVIL
+        gone = 'deleted ' + self.gone
+        self.assertEqual({
+            'right': {zone: 'right ✓', gone: 'stale −'},
+            'missing': {zone: 'missing +'}, 'stale': {evil: 'stale −'},
+            'pending': {zone: 'pending …'}, 'nodeless': {zone: 'nodeless ∅'},
+            'unmapped': {zone: 'right ✓'}, 'ironic': {zone: 'missing +'},
+            'same1': {zone: 'right ✓'}}, self.browser.evaluate(CELLS))
+
+    def test_names_do_nothing(self):
+        """A name of an aggregate is text, wherever it stands."""
+        open_page(self)
+        self.assertIn('Placement differs',
+                      self.browser.evaluate('document.title'))
+        self.assertEqual(1, self.browser.evaluate(
+            'document.scripts.length'))
+        self.assertEqual(test_html_report.EVIL, self.browser.evaluate("""
+            [...document.querySelectorAll('#aggregates th bdi')].map(
+              one => one.textContent).find(one => one.startsWith('<'))"""))
+
+    def test_script_that_is_not_ours_does_not_run(self):
+        """Were something not escaped one day, it would be harmless still."""
+        text = self.file.read_text()
+        self.file.write_text(text.replace(
+            '<main>', '<main><script>document.title = "evil"</script>'
+            '<img src="x" onerror="document.title = \'evil\'">'))
+        self.browser.open(self.file)
+        self.assertNotEqual('evil', self.browser.evaluate('document.title'))
+
+    def test_filter(self):
+        """By host, by aggregate, by what is marked; and all of it again."""
+        open_page(self)
+        everything = self.browser.evaluate(VISIBLE)
+        self.assertEqual(8, len(everything))
+        for text, found in (('IRON', ['ironic']), ('same2', ['same1']),
+                            (self.gone[:8], ['right']),
+                            ('in the journal', ['missing']),
+                            ('no such', []), ('', everything)):
+            type_text(self, text)
+            self.assertEqual(found, self.browser.evaluate(VISIBLE), text)
+        self.assertEqual(0, self.browser.evaluate(
+            "document.querySelectorAll('.f[hidden]').length"))
+        type_text(self, 'pending')
+        self.assertEqual(
+            ['faults', 'matrix', 'pending', 'history'], self.browser.evaluate(
+                "[...document.querySelectorAll('section:not([hidden])')].map("
+                "one => one.id)"))
+
+    def test_everybody_can_read_it(self):
+        """In the light and in the dark, in a wide and a narrow window."""
+        for width in (320, 1400):
+            for scheme in ('light', 'dark'):
+                open_page(self, width, scheme)
+                self.assertGreaterEqual(width, self.browser.evaluate(
+                    'document.documentElement.scrollWidth'))
+                self.assertEqual([], [
+                    one for one in self.browser.evaluate(CONTRASTS)
+                    if one[0] < 4.5])
+
+    def test_without_scripts(self):
+        """Everything is there but for the filter."""
+        self.browser.call('Emulation.setScriptExecutionDisabled', value=True)
+        open_page(self)
+        self.assertTrue(self.browser.evaluate(
+            "document.getElementById('filter').hidden"))
+        self.assertEqual(8, self.browser.evaluate(
+            "document.querySelectorAll('.chunk tr').length"))
+
+
+class TestManyHosts(testtools.TestCase):
+    """Thousands of hosts: what a page of that size takes."""
+
+    def setUp(self):
+        super().setUp()
+        program = chromium.find(self)
+        self.file = pathlib.Path(self.useFixture(
+            base_fixtures.TempDir()).path, 'report.html')
+        self.browser = self.useFixture(chromium.Chromium(program))
+        self.uuids = [str(uuid.UUID(int=number))
+                      for number in range(AGGREGATES)]
+
+    def write(self, members, every):
+        """A page of hosts with these aggregates; each of some differs."""
+        nodes = {str(uuid.UUID(int=number << 64)): host
+                 for number, host in enumerate(members)}
+        changes = [plan.Change(node, add=tuple(sorted(members[host])[:1]))
+                   for node, host in list(nodes.items())[::every]]
+        nova = source.Nova(
+            {one: 'aggregate %03d' % number
+             for number, one in enumerate(self.uuids)}, members, nodes)
+        with open(self.file, 'w') as page:
+            page.writelines(render.render(gather.Gathered(
+                reconciler.Sync(converge.Outcome(changes), nova, len(changes)),
+                reconciler.Request(0.3, write=False),
+                gather.Journal(checked_journal.Empty(), syncs=(
+                    history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),
+                {}, 'region RegionOne'), NOW))
+        self.assertLess(self.file.stat().st_size, 4 * MEGABYTE)
+        open_page(self)
+        self.assertEqual(HOSTS, self.browser.evaluate("""
+            [...document.querySelectorAll('.chunk tr')].reduce((sum, row) =>
+              sum + Math.max(1, row.querySelectorAll('li').length), 0)"""))
+
+    def test_hosts_that_are_alike(self):
+        """They are few rows, of which those that differ are to be seen."""
+        self.write({'host-%04d' % number: frozenset(
+            {self.uuids[number % 20], self.uuids[20 + number % 4]})
+            for number in range(HOSTS)}, every=100)
+        # What differs are the hosts 0, 100, 200...: all of one set.
+        rows = self.browser.evaluate(VISIBLE)
+        self.assertEqual((21, 'host-0000'), (len(rows), rows[0]))
+        self.assertIn('50 hosts', self.browser.evaluate(
+            "document.querySelector('.chunk tr').textContent"))
+        self.assertTrue(self.browser.evaluate("""
+            (() => { const one = document.querySelector('.chunk tr');
+              document.querySelector('#matrix').scrollIntoView();
+              return one.getBoundingClientRect().bottom < innerHeight })()"""))
+
+    def test_hosts_that_all_differ(self):
+        """They are looked through in no time that a person would notice."""
+        self.write({'host-%04d' % number: frozenset(
+            self.uuids[10 * place + int(digit)]
+            for place, digit in enumerate('%04d' % number))
+            for number in range(HOSTS)}, every=1)
+        for text, found in (('host-4711', ['host-4711']), ('none', [])):
+            type_text(self, text)
+            self.assertEqual(found, self.browser.evaluate(VISIBLE))
+        # Of what is not to be seen nothing is laid out.
+        open_page(self)
+        self.assertGreater(20, self.browser.evaluate("""
+            new Promise(done => requestAnimationFrame(
+              () => requestAnimationFrame(done))).then(
+                () => [...document.querySelectorAll('.chunk table')].filter(
+                  one => one.checkVisibility(
+                    {contentVisibilityAuto: true})).length)"""))

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The history of syncs: on each database, and as commands write it."""
+
+import dataclasses
+import pathlib
+import sqlite3
+
+from nova.db.api import api as api_db
+import testscenarios
+import testtools
+
+from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import history
+from nova_aggregate_mirror import journal
+from tests import databases
+from tests import fixtures
+from tests.functional import test_sync_command
+from tests import processes
+from tests.unit import ends
+
+load_tests = testscenarios.load_tests_apply_scenarios
+
+PROCESSES = 4
+TURNS = 25
+GOOD = history.Entry('agent --prune', 'api1', 1000.5, 1001.5, 1.0)
+BAD = dataclasses.replace(GOOD, failed=1, status=2, reason='refused')
+
+
+class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
+
+    scenarios = databases.SCENARIOS
+
+    def setUp(self):
+        super().setUp()
+        self.conf = ends.make_conf(self)
+        self.conf.set_override('connection', databases.create(
+            self, self.kind), 'aggregate_mirror_database')
+        engine.Database(self.conf).migrate()
+        self.journal = journal.Journal(self.conf)
+
+    def note(self, *entries, keep=history.KEEP):
+        for entry in entries:
+            self.journal.note_sync(entry, keep)
+
+    def later(self, entry, seconds=60.0):
+        return dataclasses.replace(
+            entry, started_at=entry.started_at + seconds,
+            ended_at=entry.ended_at + seconds)
+
+    def test_passes_that_find_the_same_are_one_entry(self):
+        """It tells how many, since when and until when."""
+        last = dataclasses.replace(self.later(GOOD, 120), seconds=2.0)
+        self.note(GOOD, self.later(GOOD), last)
+        self.assertEqual([dataclasses.replace(
+            last, started_at=GOOD.started_at, passes=3)],
+            self.journal.syncs())
+
+    def test_outage_is_one_entry(self):
+        """With the last reason, whatever port or time is in it."""
+        other = dataclasses.replace(self.later(BAD), reason='refused: 4711')
+        self.note(GOOD, BAD, other, self.later(GOOD, 120))
+        self.assertEqual(
+            [(0, 1, ''), (2, 2, 'refused: 4711'), (0, 1, '')],
+            [(one.status, one.passes, one.reason)
+             for one in self.journal.syncs()])
+
+    def test_whatever_is_news_has_an_entry(self):
+        """Each change, and each other command, host or figure."""
+        entries = [GOOD]
+        # Each differs from the one before in one thing only.
+        for change in ({'added': 1}, {'added': 0, 'removed': 1},
+                       {'removed': 0}, {'host': 'api2'}, {'command': 'x'},
+                       {'stale': 1}, {'failed': 1}, {'status': 8}):
+            entries.append(dataclasses.replace(entries[-1], **change))
+        changed = dataclasses.replace(GOOD, added=1)
+        entries += [changed, changed]
+        self.note(*entries)
+        self.assertEqual(entries[::-1], self.journal.syncs())
+        self.assertEqual(entries[:-3:-1], self.journal.syncs(2))
+
+    def test_old_entries_are_deleted(self):
+        """The newest are kept."""
+        for number in range(7):
+            self.note(dataclasses.replace(GOOD, added=number), keep=3)
+        self.assertEqual([6, 5, 4],
+                         [one.added for one in self.journal.syncs()])
+
+    def test_text_that_a_column_does_not_take(self):
+        """It is cut and escaped, and never an error."""
+        self.note(dataclasses.replace(
+            GOOD, command='x --host \u0437' + 'y' * 999, host='h' * 999,
+            failed=1, reason='no\0thing \U0001f600' + 'z' * 99999))
+        entry, = self.journal.syncs()
+        self.assertTrue(entry.command.startswith('x --host \\u0437yyy'))
+        self.assertTrue(entry.reason.startswith('no\\x00thing \\U0001f600'))
+
+    def test_many_at_once(self):
+        """Nobody sees an error, and every pass is counted."""
+        def work(number):
+            kept = journal.Journal(self.conf)
+            for _turn in range(TURNS):
+                kept.note_sync(GOOD, keep=1000)
+
+        processes.at_once(PROCESSES, work)
+        self.assertEqual(PROCESSES * TURNS, sum(
+            one.passes for one in self.journal.syncs(1000)))
+
+
+class TestCommand(test_sync_command.SyncTest):
+
+    def syncs(self, *columns):
+        return [tuple(getattr(one, column) for column in columns)
+                for one in self.journal.syncs()]
+
+    def test_run_is_written_and_a_preview_is_not(self):
+        """What was typed, and what came of it."""
+        self.host('h1')
+        self.host('pending', providers=False)
+        self.stale('stale', self.zone.uuid)
+        self.sync('--dry-run', '--prune')
+        self.assertEqual([], self.journal.syncs())
+        self.sync()
+        self.sync('--prune', '--force', '--host', 'stale')
+        self.assertEqual([
+            ('placement sync_aggregates --prune --force --host stale',
+             0, 1, 0, 0, 0),
+            ('placement sync_aggregates', 1, 0, 1, 1, 6)], self.syncs(
+                'command', 'added', 'removed', 'stale', 'failed', 'status'))
+        first = self.journal.syncs()[-1]
+        self.assertIn('Host pending: compute node', first.reason)
+        self.assertLess(0, first.seconds)
+        self.assertAlmostEqual(first.seconds,
+                               first.ended_at - first.started_at, places=3)
+
+    def test_refusal(self):
+        """With its figures."""
+        for number in range(12):
+            self.stale('h%d' % number, self.zone.uuid)
+        self.sync('--prune')
+        (status, stale, reason), = self.syncs('status', 'stale', 'reason')
+        self.assertEqual((8, 12), (status, stale))
+        self.assertIn('no host is in any aggregate', reason)
+
+    def test_what_is_away(self):
+        """Placement, and nova's database."""
+        self.host('h1')
+        self.placement.refuse()
+        self.sync()
+        api_db.get_engine().dispose()
+        with sqlite3.connect(api_db.get_engine().url.database) as nova:
+            nova.execute('DROP TABLE aggregates')
+        self.sync()
+        self.assertEqual([(255, 1), (2, 1)], self.syncs('status', 'failed'))
+
+    def test_history_that_cannot_be_written(self):
+        """The sync is as good as ever, and says what it could not write."""
+        self.host('h1')
+        self.journal.rows()
+        path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
+        with sqlite3.connect(path) as kept:
+            kept.execute('DROP TABLE syncs')
+        done = self.sync('--quiet')
+        self.assertEqual(0, done.returncode, done.stderr)
+        line, = done.stderr.splitlines()
+        self.assertIn('The history of syncs lacks this one: the journal could '
+                      'not be used', line)
+        self.assertEqual([], self.cloud.drift())
+        with self.assertRaises(exceptions.JournalUnavailable):
+            self.journal.syncs()

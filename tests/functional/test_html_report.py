@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as an operator writes it: what is on it, and its exit status."""
+
+import os
+import pathlib
+import signal
+import sqlite3
+import stat
+import subprocess
+
+import fixtures as base_fixtures
+from nova.db.api import api as api_db
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror import history
+from nova_aggregate_mirror import journal
+from tests import fixtures
+from tests.functional import test_manage
+from tests.functional import test_sync_command
+
+PATIENCE = 60
+EVIL = '<script>document.title = "evil"</script><b title=\'&amp;'
+
+
+class ReportTest(test_sync_command.SyncTest):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(
+            self.useFixture(base_fixtures.TempDir()).path)
+        self.file = self.directory / 'report.html'
+
+    def report(self, status, *argv):
+        """Write the page, assert the exit status, and read it."""
+        done = self.run_command('report', '--quiet', '--html',
+                                str(self.file), *argv)
+        self.assertEqual(status, done.returncode, done.stderr)
+        self.assertEqual('', done.stderr)
+        self.assertEqual([self.file], list(self.directory.iterdir()))
+        return self.file.read_text()
+
+    def every_kind(self):
+        """A cloud with each kind of drift, and each name a bad one."""
+        self.evil = self.cloud.create_aggregate(EVIL, 'zone <2>')
+        self.right = self.host('right')
+        self.gone, storage = [uuidutils.generate_uuid() for _ in range(2)]
+        self.journal.remember({self.gone})
+        self.placement.set_aggregates(self.right.nodes[0], [
+            self.zone.uuid, self.gone, test_sync_command.FOREIGN])
+        for name in ('same1', 'same2'):
+            self.placement.set_aggregates(
+                self.host(name).nodes[0], [self.zone.uuid])
+        self.host('missing')
+        self.host('pending', providers=False)
+        self.host('nodeless', nodes=0)
+        self.placement.set_aggregates(
+            self.host('unmapped', mapped=False).nodes[0], [self.zone.uuid])
+        self.stale('stale', self.evil.uuid)
+        many = self.host('ironic', nodes=3)
+        self.placement.set_aggregates(many.nodes[0], [self.zone.uuid])
+        self.placement.create_provider(storage, 'storage')
+        self.placement.set_aggregates(storage, [self.zone.uuid])
+        row = self.journal.record(journal.Dirty(host='missing'))
+        self.journal.hand_over(row.id, 'refused <by> "placement"')
+        self.journal.note_sync(history.Entry(
+            'agent --prune', 'api<1>', 1.6e9, 1.6e9 + 1, 1.0, added=3,
+            status=6, failed=1, reason='no provider <yet>'))
+
+
+class TestPage(ReportTest):
+
+    def test_everything_is_told_and_nothing_is_written(self):
+        """Each kind of drift, the journal, what is kept, and the history."""
+        self.every_kind()
+        before = self.everything(), self.journal.syncs()
+        page = self.report(4)
+        self.assertEqual(before, (self.everything(), self.journal.syncs()))
+        for text in (
+                'Placement differs from nova: 3 missing and 2 stale',
+                'Host unmapped has no host mapping: run',
+                'Host nodeless has no compute node', 'in the journal',
+                'has no resource provider yet', '<small>2/3</small>',
+                'deleted ' + self.gone, test_sync_command.FOREIGN,
+                'refused &lt;by&gt;', 'api&lt;1&gt;', '2020-09-13 12:26:41',
+                'no provider &lt;yet&gt;', 'zone &lt;2&gt;',
+                '<b>2 hosts</b> from <bdi>same1</bdi>'):
+            self.assertIn(text, page)
+        self.assertNotIn('<script>document', page)
+        self.assertNotIn(test_manage.placement_service.TOKEN, page)
+
+    def test_in_sync(self):
+        """0; then 7, and what to type."""
+        host = self.host('h1')
+        self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
+        page = self.report(0)
+        self.assertIn('Placement shows every host aggregate as nova has it',
+                      page)
+        self.assertIn('None yet: run the agent, or a sync.', page)
+        self.placement.set_aggregates(host.nodes[0], [])
+        self.assertIn('sync_aggregates --prune</code>', self.report(7))
+        self.sync()
+        self.assertIn('placement sync_aggregates</bdi>', self.report(0))
+
+    def test_refusal(self):
+        """What a sync would not do is there to be seen, with the reason."""
+        host = self.host('h1')
+        self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
+        for number in range(12):
+            self.stale('s%d' % number, self.zone.uuid)
+        page = self.report(7)
+        self.assertIn('92.31% of the associations would be removed', page)
+        self.assertIn('sync_aggregates --prune --force&#34;', page)
+        self.assertIn('12 stale', page)
+        self.assertIn('<b>12 hosts</b>', page)
+
+    def test_no_journal_yet(self):
+        """None is made."""
+        path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
+        self.assertFalse(path.exists())
+        self.report(0)
+        self.assertFalse(path.exists())
+
+
+class TestWhatIsAway(ReportTest):
+    """The page is written all the same, and says so."""
+
+    def setUp(self):
+        super().setUp()
+        self.host('h1')
+        row = self.journal.record(journal.Dirty(host='h1'))
+        self.journal.hand_over(row.id, 'because of this')
+
+    def test_placement(self):
+        """What nova wants, the journal and the history are there."""
+        self.placement.refuse()
+        page = self.report(2)
+        self.assertIn('Nothing could be compared', page)
+        self.assertIn('<td class="unknown">?', page)
+        self.assertIn('because of this', page)
+
+    def test_placement_in_the_middle(self):
+        """Between the journal's rows and the comparison."""
+        self.placement.fail_with(503, methods=('GET',), query='member_of')
+        self.assertIn('503', self.report(2))
+
+    def test_credentials(self):
+        """Which are missing."""
+        self.conf.write_text(self.conf.read_text().replace(
+            'auth_type = admin_token', ''))
+        page = self.report(2)
+        self.assertIn('auth_type', page)
+        self.assertIn('<bdi>h1</bdi>', page)
+
+    def test_nova(self):
+        """255; the journal is there."""
+        with sqlite3.connect(api_db.get_engine().url.database) as nova:
+            nova.execute('DROP TABLE aggregates')
+        page = self.report(255)
+        self.assertIn('Nothing could be compared', page)
+        self.assertIn('nova could not be read', page)
+        self.assertIn('because of this', page)
+
+    def test_cell(self):
+        """5; its hosts are unknown, and not stale."""
+        far = self.host('far', cell='cell2')
+        self.placement.set_aggregates(far.nodes[0], [self.zone.uuid])
+        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
+            b'no database any more' * 999)
+        page = self.report(5)
+        self.assertIn('its cell did not answer', page)
+        self.assertIn('Cell cell2 (', page)
+        self.assertIn('<td class="unknown">', page)
+        for state in ('stale', 'nodeless'):
+            self.assertNotIn('<td class="%s">' % state, page)
+
+    def test_journal(self):
+        """The comparison is there; 255 when there is nothing else."""
+        self.write_conf(more='[aggregate_mirror_database]\n'
+                             'connection = sqlite:////proc/version\n')
+        page = self.report(7)
+        self.assertIn('the journal could not be used', page)
+        self.assertIn('is not complete', page)
+        self.assertNotIn('every operation is mirrored', page)
+        self.cloud.sync()
+        self.report(255)
+
+    def test_journal_of_the_release_before(self):
+        """It is not migrated by somebody who only looks."""
+        path = engine.sqlite_file(fixtures.CONF)
+        with sqlite3.connect(path) as kept:
+            kept.execute('DROP TABLE syncs')
+            kept.execute("UPDATE alembic_version SET version_num = '0002'")
+        self.assertIn('version 0002 instead of', self.report(7))
+        with sqlite3.connect(path) as kept:
+            self.assertEqual([('0002',)], kept.execute(
+                'SELECT version_num FROM alembic_version').fetchall())
+
+
+class TestFile(ReportTest):
+
+    def test_file_that_cannot_be_written(self):
+        """255 and one line, before placement is asked."""
+        self.placement.refuse()
+        pipe = self.directory / 'pipe'
+        os.mkfifo(pipe)
+        for name in (str(self.directory), str(pipe), '/proc/report.html',
+                     str(self.directory / 'none' / 'report.html'), ''):
+            done = self.run_command('report', '--html', name)
+            self.assertEqual(255, done.returncode)
+            line, = done.stderr.splitlines()
+            self.assertIn(name, line)
+        self.assertEqual([pipe], list(self.directory.iterdir()))
+        self.assertTrue(pipe.is_fifo())
+
+    def test_no_file(self):
+        """A usage error."""
+        done = self.run_command('report')
+        self.assertEqual(2, done.returncode)
+        self.assertIn('--html', done.stderr)
+
+    def test_help(self):
+        """It tells the exit statuses."""
+        done = self.run_command('report', '--help')
+        self.assertEqual(0, done.returncode)
+        self.assertIn('  7  there is something to add', done.stdout)
+
+    def test_file_is_replaced(self):
+        """Its mode stays, and a link stays a link."""
+        target = self.directory / 'target'
+        target.write_text('before')
+        target.chmod(0o640)
+        self.file.symlink_to(target)
+        done = self.run_command('report', '--html', str(self.file))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertTrue(self.file.is_symlink())
+        self.assertIn('</html>', target.read_text())
+        self.assertEqual(0o640, stat.S_IMODE(target.stat().st_mode))
+
+    def test_standard_output(self):
+        """The page alone; what it says in one line is elsewhere."""
+        done = self.run_command('report', '--quiet', '--html', '-')
+        self.assertEqual(0, done.returncode)
+        self.assertTrue(done.stdout.startswith('<!DOCTYPE html>'))
+        self.assertTrue(done.stdout.endswith('</html>'))
+        self.assertEqual(1, len(done.stderr.splitlines()))
+
+    def test_interrupted(self):
+        """The file is the one before."""
+        self.file.write_text('before')
+        self.host('h1')
+        land = self.placement.hold_after(0, ('GET',))
+        process = subprocess.Popen(
+            [test_manage.COMMAND, '--config-file', str(self.conf), 'report',
+             '--html', str(self.file)], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        self.assertTrue(self.placement.stuck.wait(PATIENCE))
+        process.send_signal(signal.SIGTERM)
+        while 'once more to stop at once' not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        land()
+        _said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(143, process.returncode, errors)
+        self.assertIn('nothing was written', errors)
+        self.assertEqual('before', self.file.read_text())
+        self.assertEqual([self.file], list(self.directory.iterdir()))
