@@ -31,7 +31,6 @@ from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import output
-from nova_aggregate_mirror.page import render
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import database
@@ -53,6 +52,8 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
     :param name: of the file, or ``-``
     :raises InvalidConfiguration: when the file cannot be written
     """
+    # What makes pages is not for the commands beside this one to wait for.
+    from nova_aggregate_mirror.page import render
     interruption = sync_aggregates.Interruption()
     try:
         with interruption.watched(), output.replaced(name) as write, \
