@@ -115,6 +115,13 @@ class _Response(http.client.HTTPResponse):
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_Reader(self.fp.detach(), sock))
 
+    def read(self, amt: int | None = None) -> bytes:
+        data = super().read(amt)
+        if amt and not data and self.length:
+            # Urllib3 before 2.0 takes a body that is cut for a whole one.
+            raise http.client.IncompleteRead(data, self.length)
+        return data
+
 
 class _Connection:
     """What a bounded connection does otherwise than the one it mixes in."""

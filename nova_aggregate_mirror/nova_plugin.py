@@ -20,7 +20,7 @@ def register() -> list:
     """
     refused = None
     try:
-        refused = _install()
+        refused = _install() if _configured() else _postpone()
     except Exception:
         # Without us nova mirrors by itself; without nova-api nothing works.
         LOG.exception('nova-aggregate-mirror is not active: nova mirrors host '
@@ -28,6 +28,32 @@ def register() -> list:
     if refused is not None:
         raise refused
     return []
+
+
+def _configured() -> bool:
+    from nova.conf import CONF
+
+    # Oslo.config registers it when it begins to read.
+    return 'config_file' in CONF
+
+
+def _postpone() -> None:
+    """Install the hooks when the first ``AggregateAPI`` is made.
+
+    Nova-api-wsgi of nova 29 loads plugins before it reads nova.conf; what
+    serves its users is made after that.
+    """
+    from nova.compute.api import AggregateAPI
+
+    stock = AggregateAPI.__init__
+
+    @functools.wraps(stock)
+    def first(self) -> None:
+        AggregateAPI.__init__ = stock
+        register()
+        stock(self)
+
+    AggregateAPI.__init__ = first
 
 
 # The paste filter must not succeed with what the entry point refused.

@@ -16,9 +16,10 @@ INTERRUPTED = 130
 NOT_READ_TO_THE_END = 141
 """What a shell says of a program that SIGPIPE has ended."""
 
-# Libraries of nova's may import eventlet, which says so on every terminal; an
-# operator who runs a command can do nothing about it.
+# Nova and its libraries may import eventlet or pkg_resources, which say so on
+# every terminal; an operator who runs a command can do nothing about it.
 warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
+warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 
 
 def run(program: str, command: Callable[[], int]) -> int:

@@ -9,6 +9,7 @@ import builtins
 from collections.abc import Callable
 import functools
 import importlib
+import importlib.util
 import json
 import sys
 from typing import Any
@@ -35,11 +36,21 @@ def broken_import(module: str, error: str) -> None:
     sys.meta_path.insert(0, _Broken(module, error))  # type: ignore[arg-type]
 
 
-def _aggregate_api() -> Any:
+def _patch() -> None:
     # As the entry does first; up to nova 31 the import is all.
     monkey_patch = importlib.import_module('nova.monkey_patch')
     if hasattr(monkey_patch, 'patch'):
         monkey_patch.patch()
+
+
+def plugins_first() -> None:
+    """Be nova 29, whose entry loads plugins before it reads nova.conf."""
+    _patch()
+    importlib.import_module('nova.api.openstack.compute')
+
+
+def _aggregate_api() -> Any:
+    _patch()
     return importlib.import_module('nova.compute.api').AggregateAPI
 
 
@@ -77,7 +88,16 @@ def hidden_entry_point() -> None:
 
 FAULTS: dict[str, Callable[..., None]] = {
     fault.__name__: fault for fault in (
-        broken_import, renamed_parameter, cached_client, hidden_entry_point)}
+        broken_import, plugins_first, renamed_parameter, cached_client,
+        hidden_entry_point)}
+
+
+def _start() -> Any:
+    if importlib.util.find_spec('nova.wsgi').submodule_search_locations:
+        return importlib.import_module('nova.wsgi.osapi_compute').application
+    # In nova 29 the entry is a script that calls this.
+    return importlib.import_module(
+        'nova.api.openstack.compute.wsgi').init_application()
 
 
 def main() -> None:
@@ -85,14 +105,14 @@ def main() -> None:
     told = json.load(sys.stdin)
     for name, *arguments in told['faults']:
         FAULTS[name](*arguments)
-    entry = importlib.import_module('nova.wsgi.osapi_compute')
+    application = _start()
     webob = importlib.import_module('webob')
     statuses = []
     for method, path, body in told['requests']:
         request = webob.Request.blank(
             '/v2.1' + path, method=method, headers=ADMINISTRATOR,
             content_type='application/json', **{'json': body} if body else {})
-        statuses.append(request.get_response(entry.application).status_code)
+        statuses.append(request.get_response(application).status_code)
     json.dump(statuses, sys.stdout)
 
 

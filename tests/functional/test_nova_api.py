@@ -94,15 +94,7 @@ class NovaApiTest(testtools.TestCase):
         :param ours: lines of the section [aggregate_mirror]
         :param placement: lines of [placement], complete unless given
         """
-        if placement is None:
-            placement = ('auth_type = admin_token\nendpoint = %s\ntoken = %s'
-                         % (self.cloud.placement.url, placement_service.TOKEN))
-        databases = nova_service.CONF
-        (self.path / 'nova.conf').write_text(CONF % {
-            'state': self.state, 'placement': placement, 'ours': ours,
-            'api': databases.api_database.connection,
-            'cell0': databases.database.connection})
-        (self.path / 'api-paste.ini').write_text(self.paste)
+        self.configure(ours, placement)
         done = subprocess.run(
             [sys.executable, str(PROGRAM)],
             input=json.dumps({'faults': faults, 'requests': STORY}),
@@ -113,6 +105,18 @@ class NovaApiTest(testtools.TestCase):
         self.addDetail('nova-api', testtools.content.text_content(done.stderr))
         return Ended(done.returncode == 0, json.loads(done.stdout or '[]'),
                      done.stderr)
+
+    def configure(self, ours: str = '', placement: str | None = None) -> None:
+        """Write the two files that nova-api reads."""
+        if placement is None:
+            placement = ('auth_type = admin_token\nendpoint = %s\ntoken = %s'
+                         % (self.cloud.placement.url, placement_service.TOKEN))
+        databases = nova_service.CONF
+        (self.path / 'nova.conf').write_text(CONF % {
+            'state': self.state, 'placement': placement, 'ours': ours,
+            'api': databases.api_database.connection,
+            'cell0': databases.database.connection})
+        (self.path / 'api-paste.ini').write_text(self.paste)
 
     def mirrored_nodes(self) -> int:
         """How many nodes of the host placement has in the first aggregate."""
@@ -161,6 +165,13 @@ class InstallationTest(NovaApiTest):
     def test_installed(self) -> None:
         """To install the package is enough, if there are credentials."""
         self.assert_ours(self.serve(ours='missing_credentials = fail'))
+
+    def test_loaded_before_the_configuration(self) -> None:
+        """It is read first, and then the hooks are installed."""
+        self.assert_ours(self.serve(('plugins_first',)))
+        ended = self.serve(('plugins_first',), placement='',
+                           ours='missing_credentials = fail')
+        self.assertFalse(ended.started)
 
     def test_paste_filter(self) -> None:
         """A filter in api-paste.ini installs the hooks just as well."""

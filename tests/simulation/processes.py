@@ -44,7 +44,7 @@ class Memory:
         self._driver = self._connection.connection.driver_connection
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sa.Connection]:
+    def transaction(self) -> Iterator[sa.engine.Connection]:
         with self._connection.begin():
             yield self._connection
 

@@ -209,7 +209,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
     def test_shorter_timeout_of_nova_holds(self) -> None:
         """[placement] timeout is honoured where it is the shorter one."""
-        client = report.ReportClient(self.make_conf(timeout=0.5))
+        client = report.ReportClient(self.make_conf(timeout=1))
         self.placement.hang()
         with client.deadline(servers.PATIENCE * 10):
             self.assertRaises(exceptions.DeadlineExceeded, client.providers)

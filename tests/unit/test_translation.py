@@ -28,6 +28,9 @@ def _make(cls: type[Exception]) -> Exception:
     return subclass.__new__(subclass)
 
 
+# Older keystoneauth has no class for it, and its base class is raised.
+TooManyRequests = getattr(ks_exceptions, 'TooManyRequests',
+                          ks_exceptions.HTTPClientError)
 MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
     (exceptions.PlacementUnreachable, [
         ConnectionRefusedError(), ConnectionResetError(), OSError(),
@@ -50,7 +53,7 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
     (exceptions.PlacementFailed, [
         ks_exceptions.InternalServerError(), ks_exceptions.BadGateway(),
         ks_exceptions.ServiceUnavailable(), ks_exceptions.GatewayTimeout(),
-        ks_exceptions.TooManyRequests(), ks_exceptions.RequestTimeout(),
+        TooManyRequests(http_status=429), ks_exceptions.RequestTimeout(),
         ks_exceptions.Conflict(), sdk_exceptions.ConflictException(),
         requests.exceptions.TooManyRedirects()]),
     (exceptions.MalformedAnswer, [
