@@ -184,7 +184,7 @@ class TestOtherPages(unittest.TestCase):
         running = cls.enterClassContext(cloud.Cloud())
         steps.Scene(running, stock=False, verbose=False)
         services = terminal.Services(running)
-        serving = threading.Thread(target=services.serve)
+        serving = threading.Thread(target=services.serve, daemon=True)
         serving.start()
         cls.addClassCleanup(serving.join)
         cls.addClassCleanup(services.close)
