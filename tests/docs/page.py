@@ -47,14 +47,15 @@ def pages() -> list[str]:
 
 
 def examples(page: str) -> list[Example]:
-    """The examples of a page, in their order.
+    """The examples of a page, in their order."""
+    return list(parse(page, (SOURCE / f'{page}.rst').read_text()))
+
+
+def parse(page: str, text: str) -> Iterator[Example]:
+    """The examples in the text of a page, in their order.
 
     :raises ValueError: when a block is not what a shell can be given
     """
-    return list(_examples(page, (SOURCE / f'{page}.rst').read_text()))
-
-
-def _examples(page: str, text: str) -> Iterator[Example]:
     lines = text.splitlines()
     section, not_run, exits = '', '', (0,)
     for number, line in enumerate(lines):
