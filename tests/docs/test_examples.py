@@ -180,7 +180,7 @@ class TestOtherPages(unittest.TestCase):
         cls.addClassCleanup(remove_package)
         pip('install', '-c', os.environ.get(
             'TOX_CONSTRAINTS_FILE', str(shell.ROOT / 'constraints.txt')),
-            f'{shell.ROOT}[agent]')
+            f'{shell.ROOT}[agent,osc]')
         running = cls.enterClassContext(cloud.Cloud())
         steps.Scene(running, stock=False, verbose=False)
         services = terminal.Services(running)
