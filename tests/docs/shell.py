@@ -86,13 +86,15 @@ class Shell:
         return {'XDG_CACHE_HOME': os.path.expanduser('~/.cache'), **kept,
                 'HOME': str(self._home),
                 # The build of the package leaves nothing in the checkout.
-                'DIST_EXTRA_CONFIG': str(self._build_options())}
+                'DIST_EXTRA_CONFIG': str(build_options(self._home))}
 
-    def _build_options(self) -> pathlib.Path:
-        options = self._home / 'build.cfg'
-        options.write_text(f'[build]\nbuild_base = {self._home}/build\n'
-                           f'[egg_info]\negg_base = {self._home}\n')
-        return options
+
+def build_options(directory: pathlib.Path) -> pathlib.Path:
+    """Write what DIST_EXTRA_CONFIG names: a build within this directory."""
+    options = directory / 'build.cfg'
+    options.write_text(f'[build]\nbuild_base = {directory}/build\n'
+                       f'[egg_info]\negg_base = {directory}\n')
+    return options
 
 
 def _quoted(text: str) -> str:

@@ -9,10 +9,12 @@ import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import unittest
 
@@ -26,7 +28,8 @@ ACTIVE = 'Host aggregates are mirrored to placement by ' + PACKAGE
 MISSING = [name for name in (
     'keystone', 'nova', 'novaclient', 'openstackclient', 'osc_placement',
     'placement', 'waitress')
-    if importlib.util.find_spec(name) is None]
+    if importlib.util.find_spec(name) is None] + [
+        name for name in ('bash', 'curl') if not shutil.which(name)]
 NEEDED = 'no cloud without ' + ', '.join(MISSING)
 
 
@@ -38,10 +41,13 @@ def is_installed():
 
 
 def pip(*arguments):
-    subprocess.run(
-        [sys.executable, '-m', 'pip', '--quiet',
-         '--disable-pip-version-check', *arguments],
-        check=True, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as directory:
+        options = shell.build_options(pathlib.Path(directory))
+        subprocess.run(
+            [sys.executable, '-m', 'pip', '--quiet',
+             '--disable-pip-version-check', *arguments],
+            check=True, stdin=subprocess.DEVNULL,
+            env={**os.environ, 'DIST_EXTRA_CONFIG': str(options)})
 
 
 def remove_package():
