@@ -8,6 +8,7 @@ from concurrent import futures
 import contextlib
 import pathlib
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -183,6 +184,14 @@ class Cloud:
     def stop_agent(self) -> None:
         """Stop the agent as systemd would."""
         self._agent.stop()
+
+    @property
+    def agent_runs(self) -> bool:
+        return self._agent.running
+
+    def reload_agent(self) -> None:
+        """Let the agent read its configuration again."""
+        self._agent.send(signal.SIGHUP)
 
     def agent_lines(self) -> list[str]:
         """What the agent has logged, without times and process ids."""

@@ -127,6 +127,15 @@ class Process:
         self._signal(signal.SIGKILL)
         self._forget()
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to it alone, and do not wait for what it does."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def finish(self, timeout: float = START_TIMEOUT) -> None:
         """Wait until it has done its task.
 

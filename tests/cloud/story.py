@@ -4,10 +4,6 @@
 import argparse
 from collections.abc import Callable
 import importlib.metadata
-import os
-import pathlib
-import shlex
-import signal
 import sys
 import sysconfig
 import time
@@ -19,6 +15,7 @@ from tests.cloud import cloud
 from tests.cloud import options
 from tests.cloud import processes
 from tests.cloud import steps
+from tests.cloud import terminal
 
 PACKAGE = 'nova-aggregate-mirror'
 
@@ -70,28 +67,21 @@ def _tell_verdict(failed: list[str], stock: bool) -> None:
 
 def _keep(running: cloud.Cloud, stock: bool) -> None:
     """Leave the cloud up until the person has had enough."""
-    directory = running.config.directory
-    programs = pathlib.Path(sys.executable).parent
-    exports = [f'export {name}={shlex.quote(value)}'
-               for name, value in sorted(running.environment().items())]
-    exports.append(f'export PATH={shlex.quote(str(programs))}:"$PATH"')
-    (directory / 'openrc').write_text('\n'.join(exports) + '\n')
-    print(f'\nThe cloud stays up. In another terminal, ". {directory}/openrc" '
-          'does this:\n', *exports, f'\nConfiguration: {running.nova_conf}',
-          f'Logs:          {directory}/log',
-          f'"kill -USR1 {os.getpid()}" restarts nova-api.', sep='\n')
+    openrc = terminal.write_openrc(running)
+    services = terminal.Services(running)
+    print('\nThe cloud stays up. To use it in another terminal:\n',
+          f'    . {openrc}\n',
+          'There "openstack" is an administrator, and "sudo" and "systemctl" '
+          'mean',
+          'this cloud: "systemctl restart nova-api" restarts its nova-api.\n',
+          f'Configuration: {running.nova_conf}',
+          f'Logs:          {running.config.directory}/log',
+          f'Metrics:       port {running.config.metrics_port}, not 9184',
+          sep='\n')
     if stock:
-        print(f'To install the package: "pip install {pathlib.Path.cwd()}", '
-              'then restart nova-api.')
+        print('To install the package, follow doc/source/install.rst there.')
     print('Ctrl-C stops the cloud.', flush=True)
-    requests: list[int] = []
-    signal.signal(signal.SIGUSR1, lambda number, _: requests.append(number))
-    while True:
-        time.sleep(0.5)
-        if requests:
-            requests.clear()
-            running.restart_nova_api()
-            print('nova-api restarted', flush=True)
+    services.serve()
 
 
 def _demonstrate(chosen: argparse.Namespace) -> int:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator types on a machine with systemd, typed at a cloud.
+
+The documentation says ``sudo -u nova`` and ``systemctl restart nova-api``. A
+shell that has read the file ``openrc`` finds programs of these names that mean
+this cloud; the one asks the process that runs it.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import contextlib
+import pathlib
+import shlex
+import socket
+import sys
+
+from tests.cloud import cloud
+from tests.cloud import processes
+
+PROGRAMS = pathlib.Path(__file__).with_name('bin')
+AGENT = 'nova-aggregate-mirror-agent'
+VERBS = ('start', 'stop', 'restart', 'reload', 'enable', 'disable')
+
+
+def write_openrc(running: cloud.Cloud) -> pathlib.Path:
+    """Write what a shell reads to use the cloud, as administrator of all."""
+    directory = running.config.directory
+    variables = {**running.environment(), 'MIRROR_CLOUD': str(directory),
+                 'NOVA': sys.prefix}
+    lines = [f'export {name}={shlex.quote(value)}'
+             for name, value in sorted(variables.items())]
+    path = [PROGRAMS, pathlib.Path(sys.prefix) / 'bin']
+    lines.append('export PATH=%s:"$PATH"' % shlex.quote(
+        ':'.join(map(str, path))))
+    openrc = directory / 'openrc'
+    openrc.write_text('\n'.join(lines) + '\n')
+    return openrc
+
+
+class Services:
+    """The services of a cloud, as systemctl names them."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        self._stop: dict[str, Callable[[], None]] = {
+            'nova-api': running.stop_nova_api,
+            'placement': running.stop_placement,
+            AGENT: running.stop_agent}
+        self._start: dict[str, Callable[[], None]] = {
+            'nova-api': running.start_nova_api,
+            'placement': running.start_placement,
+            AGENT: running.start_agent}
+        self._reload = {AGENT: running.reload_agent}
+        self._active = {'nova-api', 'placement'}
+        if running.agent_runs:
+            self._active.add(AGENT)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(running.config.path('systemd'))
+        self._socket.listen()
+
+    def serve(self) -> None:
+        """Do what systemctl is told, until this is closed or interrupted."""
+        # Closing the socket ends it.
+        with contextlib.suppress(OSError):
+            while True:
+                self._serve_one()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _serve_one(self) -> None:
+        connection, _address = self._socket.accept()
+        with connection, connection.makefile() as request:
+            answer = self.run(request.read().split('\n'))
+            # A person may have had enough before it was done.
+            with contextlib.suppress(OSError):
+                connection.sendall(answer.encode())
+
+    def run(self, argv: Sequence[str]) -> str:
+        """Do what a command line says; return why not, or nothing."""
+        options = {one for one in argv if one.startswith('-')}
+        verb, *names = [one for one in argv if one not in options] or ['']
+        names = [name.removesuffix('.service') for name in names]
+        if verb == 'daemon-reload':
+            return ''
+        unknown = sorted(set(names) - set(self._start))
+        if verb not in VERBS or not names or unknown:
+            return ('systemctl of this cloud knows %s, of %s\n' % (
+                ', '.join(VERBS), ', '.join(sorted(self._start))))
+        if verb in ('enable', 'disable'):
+            verb = ('start' if verb == 'enable' else 'stop')
+            names = names if '--now' in options else []
+        try:
+            for name in names:
+                self._change(verb, name)
+        except processes.CloudError as exc:
+            return f'{exc}\n'
+        return ''
+
+    def _change(self, verb: str, name: str) -> None:
+        if verb == 'reload':
+            self._reload.get(name, lambda: None)()
+            return
+        if verb in ('stop', 'restart') and name in self._active:
+            self._stop[name]()
+            self._active.discard(name)
+        if verb in ('start', 'restart') and name not in self._active:
+            self._start[name]()
+            self._active.add(name)

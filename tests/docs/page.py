@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shell examples of a page of the documentation: pure, but for reading it.
+
+An example is a ``console`` block. Before it may stand a comment of one line::
+
+    .. not run: why no test can run it
+    .. exits 0 or 7: why it need not exit with 0
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import pathlib
+import re
+
+SOURCE = pathlib.Path(__file__).parent.parent.parent / 'doc' / 'source'
+
+_BLOCK = re.compile(r'^( *)\.\. code-block:: console$')
+_NOT_RUN = re.compile(r'^ *\.\. not run: (.+)$')
+_EXITS = re.compile(r'^ *\.\. exits ([0-9]+(?: or [0-9]+)*): (.+)$')
+_TITLE = re.compile(r'^([=-])\1{2,}$')
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """One block.
+
+    :param line: the number of its first line in the page
+    :param section: the title that is above it
+    :param commands: as they are typed, without prompts
+    :param not_run: why not; empty when it is run
+    :param exits: the statuses that each command may end with
+    """
+
+    page: str
+    line: int
+    section: str
+    commands: tuple[str, ...]
+    not_run: str = ''
+    exits: tuple[int, ...] = (0,)
+
+
+def pages() -> list[str]:
+    """The pages that have examples, as Sphinx names them."""
+    return [name for name in sorted(
+        str(path.relative_to(SOURCE).with_suffix(''))
+        for path in SOURCE.rglob('*.rst')) if examples(name)]
+
+
+def examples(page: str) -> list[Example]:
+    """The examples of a page, in their order."""
+    return list(parse(page, (SOURCE / f'{page}.rst').read_text()))
+
+
+def parse(page: str, text: str) -> Iterator[Example]:
+    """The examples in the text of a page, in their order.
+
+    :raises ValueError: when a block is not what a shell can be given
+    """
+    lines = text.splitlines()
+    section, not_run, exits = '', '', (0,)
+    for number, line in enumerate(lines):
+        if _TITLE.match(line) and number and lines[number - 1]:
+            section = lines[number - 1].strip()
+        if found := _NOT_RUN.match(line):
+            not_run = found[1]
+        elif found := _EXITS.match(line):
+            exits = tuple(map(int, found[1].split(' or ')))
+        elif found := _BLOCK.match(line):
+            block = _block(lines[number + 1:], len(found[1]))
+            commands = tuple(_commands(block, f'{page}.rst:{number + 1}'))
+            yield Example(page, number + 1, section, commands, not_run, exits)
+            not_run, exits = '', (0,)
+        elif line and (not_run or exits != (0,)):
+            raise ValueError(
+                f'{page}.rst:{number + 1}: the comment above is not followed '
+                'by a console block')
+
+
+def _block(lines: list[str], indent: int) -> list[str]:
+    """The lines of a block, without what all of them begin with."""
+    block = []
+    for line in lines:
+        if line.strip() and len(line) - len(line.lstrip()) <= indent:
+            break
+        block.append(line)
+    depth = min(len(line) - len(line.lstrip()) for line in block if line)
+    return [line[depth:] for line in block]
+
+
+def _commands(block: list[str], where: str) -> Iterator[str]:
+    """What follows a prompt, and the lines that a backslash adds to it."""
+    command: list[str] = []
+    for line in block:
+        if command and command[-1].endswith('\\'):
+            command.append(line)
+        elif line.startswith(('$ ', '# ')):
+            if command:
+                yield '\n'.join(command)
+            command = [line[2:]]
+        elif not command and line:
+            raise ValueError(f'{where}: {line!r} has no prompt')
+    if not command:
+        raise ValueError(f'{where}: there is no command')
+    yield '\n'.join(command)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types the examples of a page into one shell, as a reader would.
+
+What is typed is what the page says, but for the few ``SUBSTITUTIONS``. The
+programs ``sudo`` and ``systemctl`` are those of ``tests/cloud/terminal.py``.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import os
+import pathlib
+import subprocess
+import sys
+
+from tests.docs import page
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+TIMEOUT = 200
+TAIL = 60
+
+# What a page says, and what the test types: a path outside of the cloud's own
+# directory, and where Python's setup and this checkout are.
+SUBSTITUTIONS = {
+    '/opt/nova': sys.prefix,
+    '/opt/src/nova-aggregate-mirror': str(ROOT),
+    '/etc/nova': '$MIRROR_CLOUD',
+    '/etc/systemd/system': '$MIRROR_CLOUD',
+    '/var/lib/nova': '$MIRROR_CLOUD/state',
+    '/var/log/nova': '$MIRROR_CLOUD/log',
+}
+
+
+class ExampleFailed(AssertionError):
+    """A command did not end as its page says; the text has what it printed."""
+
+
+class Shell:
+    """A bash on the terminal of a cloud.
+
+    :param openrc: what ``terminal.write_openrc`` wrote
+    :param substitutions: besides ``SUBSTITUTIONS``
+    """
+
+    def __init__(self, openrc: pathlib.Path,
+                 substitutions: Mapping[str, str]) -> None:
+        self._openrc = openrc
+        self._substitutions = {**SUBSTITUTIONS, **substitutions}
+        self._home = openrc.parent / 'home'
+        self._home.mkdir(exist_ok=True)
+
+    def type(self, examples: Sequence[page.Example]) -> str:
+        """Type what is to be run of these; return what was printed.
+
+        :raises ExampleFailed: at the first command that ends otherwise
+        """
+        script = [f'. {self._openrc}', f'cd {ROOT}']
+        for example in examples:
+            if not example.not_run:
+                script += self._lines(example)
+        done = subprocess.run(
+            ['bash'], input='\n'.join(script), text=True, timeout=TIMEOUT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True, env=self._environment())
+        if done.returncode:
+            raise ExampleFailed('\n'.join(
+                ['', *done.stdout.splitlines()[-TAIL:]]))
+        return done.stdout
+
+    def _lines(self, example: page.Example) -> list[str]:
+        allowed = '|'.join(map(str, example.exits))
+        lines = []
+        for command in example.commands:
+            for said, typed in self._substitutions.items():
+                command = command.replace(said, typed)
+            lines += [
+                f"printf '%s\\n' {_quoted('$ ' + command)}",
+                # A command that reads must not read the script.
+                '{ ' + command + '\n} < /dev/null',
+                f'case $? in {allowed}) ;; *) echo "exit status $?, at '
+                f'{example.page}.rst:{example.line}"; exit 1;; esac']
+        return lines
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(('OS_', 'PYTHONPATH'))}
+        return {'XDG_CACHE_HOME': os.path.expanduser('~/.cache'), **kept,
+                'HOME': str(self._home),
+                # The build of the package leaves nothing in the checkout.
+                'DIST_EXTRA_CONFIG': str(build_options(self._home))}
+
+
+def build_options(directory: pathlib.Path) -> pathlib.Path:
+    """Write what DIST_EXTRA_CONFIG names: a build within this directory."""
+    options = directory / 'build.cfg'
+    options.write_text(f'[build]\nbuild_base = {directory}/build\n'
+                       f'[egg_info]\negg_base = {directory}\n')
+    return options
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reader types what the documentation says, and it works.
+
+It needs what ``tools/demo --stock`` installs, and installs the package into
+that environment and takes it away again. ``tox -e docs-examples`` has it.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import unittest
+
+from tests.docs import page
+from tests.docs import shell
+
+PACKAGE = 'nova-aggregate-mirror'
+INSTALL = 'install'
+REMOVAL = 'Remove it'
+ACTIVE = 'Host aggregates are mirrored to placement by ' + PACKAGE
+MISSING = [name for name in (
+    'keystone', 'nova', 'novaclient', 'openstackclient', 'osc_placement',
+    'placement', 'waitress')
+    if importlib.util.find_spec(name) is None] + [
+        name for name in ('bash', 'curl') if not shutil.which(name)]
+NEEDED = 'no cloud without ' + ', '.join(MISSING)
+
+
+def is_installed():
+    """Whether the environment has the package, the checkout aside."""
+    importlib.invalidate_caches()
+    return any(importlib.metadata.distributions(
+        name=PACKAGE, path=[sysconfig.get_path('purelib')]))
+
+
+def pip(*arguments):
+    with tempfile.TemporaryDirectory() as directory:
+        options = shell.build_options(pathlib.Path(directory))
+        subprocess.run(
+            [sys.executable, '-m', 'pip', '--quiet',
+             '--disable-pip-version-check', *arguments],
+            check=True, stdin=subprocess.DEVNULL,
+            env={**os.environ, 'DIST_EXTRA_CONFIG': str(options)})
+
+
+def remove_package():
+    if is_installed():
+        pip('uninstall', '--yes', PACKAGE)
+
+
+def install_examples(removal):
+    """Those of the install page, before or in its last section."""
+    return [one for one in page.examples(INSTALL)
+            if (one.section == REMOVAL) == removal]
+
+
+def different(environment):
+    """Compute nodes that nova and placement have in other host aggregates."""
+    from keystoneauth1 import adapter
+    from keystoneauth1.identity import v3
+    from keystoneauth1 import session
+    client = session.Session(v3.Password(
+        environment['OS_AUTH_URL'], username='admin',
+        password=environment['OS_PASSWORD'], project_name='admin',
+        user_domain_id='default', project_domain_id='default'))
+    # The machine's proxy settings are not for the loopback interface.
+    client.session.trust_env = False
+    # Hypervisors are known by their UUID from 2.53 on.
+    nova = adapter.Adapter(client, service_type='compute',
+                           default_microversion='2.53')
+    placement = adapter.Adapter(client, service_type='placement',
+                                default_microversion='1.36')
+    hosts = {one['uuid']: one['hosts'] for one in
+             nova.get('/os-aggregates').json()['aggregates']}
+    found = []
+    for node in nova.get('/os-hypervisors/detail').json()['hypervisors']:
+        wanted = {uuid for uuid, members in hosts.items()
+                  if node['service']['host'] in members}
+        mirrored = placement.get(
+            '/resource_providers/%s/aggregates' % node['id']).json()
+        if wanted != set(mirrored['aggregates']) & set(hosts):
+            found.append(node['hypervisor_hostname'])
+    return found
+
+
+class Demonstration:
+    """``./tools/demo --keep --stock``, in this environment."""
+
+    def __enter__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'tests.cloud.story', '--keep', '--stock'],
+            cwd=shell.ROOT, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.said = []
+        for line in self._process.stdout:
+            self.said.append(line.strip())
+            if line.startswith('Ctrl-C '):
+                break
+        else:
+            self.__exit__()
+            raise AssertionError('\n'.join(self.said))
+        openrc, = [line.removeprefix('. ') for line in self.said
+                   if line.startswith('. /')]
+        self.openrc = pathlib.Path(openrc)
+        return self
+
+    def __exit__(self, *exc_info):
+        self._process.send_signal(signal.SIGINT)
+        self._process.stdout.read()
+        self._process.wait()
+
+    def environment(self):
+        """The variables that a terminal has."""
+        exports = [line.removeprefix('export ').partition('=')
+                   for line in self.openrc.read_text().splitlines()]
+        return {name: value for name, _equals, value in exports}
+
+    def metrics_port(self):
+        line, = [line for line in self.said if line.startswith('Metrics:')]
+        return line.split()[2].rstrip(',')
+
+    def log(self, name):
+        return (self.openrc.parent / 'log' / name).read_text(errors='replace')
+
+
+@unittest.skipIf(MISSING, NEEDED)
+class TestInstallPage(unittest.TestCase):
+
+    def test_a_newcomer(self):
+        """From a stock cloud that drifts to a mirrored one, and back."""
+        remove_package()
+        self.addCleanup(remove_package)
+        with Demonstration() as demonstration:
+            terminal = shell.Shell(demonstration.openrc, {
+                '9184': demonstration.metrics_port()})
+            self.assertNotIn(ACTIVE, demonstration.log('nova-api.log'))
+
+            self.assertNotEqual([], different(demonstration.environment()))
+            said = terminal.type(install_examples(removal=False))
+            self.assertEqual(
+                [], different(demonstration.environment()), said)
+            self.assertIn(ACTIVE, demonstration.log('nova-api.log'))
+
+            terminal.type(install_examples(removal=True))
+            self.assertFalse(is_installed())
+            self.assertEqual(1, demonstration.log('nova-api.log').count(
+                ACTIVE), 'nova-api has loaded the package once, and not again')
+
+
+def follow(name):
+    def test(self):
+        terminal = shell.Shell(self.openrc, {'9184': self.metrics_port})
+        terminal.type(page.examples(name))
+
+    test.__doc__ = f'{name}.rst, from its first example to its last.'
+    return test
+
+
+@unittest.skipIf(MISSING, NEEDED)
+class TestOtherPages(unittest.TestCase):
+    """On a cloud as the install page leaves it.
+
+    Each page finds the hosts of the demonstration in no aggregate, or in what
+    the pages before it have left.
+    """
+
+    for _page in page.pages():
+        if _page != INSTALL and any(
+                not one.not_run for one in page.examples(_page)):
+            locals()['test_' + _page.replace('/', '_')] = follow(_page)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        from tests.cloud import cloud
+        from tests.cloud import steps
+        from tests.cloud import terminal
+        remove_package()
+        cls.addClassCleanup(remove_package)
+        pip('install', '-c', os.environ.get(
+            'TOX_CONSTRAINTS_FILE', str(shell.ROOT / 'constraints.txt')),
+            f'{shell.ROOT}[agent,osc]')
+        running = cls.enterClassContext(cloud.Cloud())
+        steps.Scene(running, stock=False, verbose=False)
+        services = terminal.Services(running)
+        serving = threading.Thread(target=services.serve, daemon=True)
+        serving.start()
+        cls.addClassCleanup(serving.join)
+        cls.addClassCleanup(services.close)
+        services.run(['start', terminal.AGENT])
+        cls.openrc = terminal.write_openrc(running)
+        cls.metrics_port = str(running.config.metrics_port)
+
+
+class TestExamples(unittest.TestCase):
+    """What every example has to be, whether it is run or not."""
+
+    def test_what_is_not_run_is_counted(self):
+        """Why each is not run is printed, so that somebody reads it."""
+        found = [one for name in page.pages() for one in page.examples(name)]
+        left_out = [one for one in found if one.not_run]
+        for one in left_out:
+            print(f'not run: {one.page}.rst:{one.line}: {one.not_run}')
+        print(f'{len(found)} examples, {len(found) - len(left_out)} of them '
+              'are run')
+        self.assertLess(len(left_out), len(found) / 2)

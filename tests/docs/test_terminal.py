@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""systemctl and sudo on the terminal of a cloud; the cloud is a recorder."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+import unittest
+
+try:
+    from tests.cloud import processes
+    from tests.cloud import terminal
+except ImportError as exc:
+    raise unittest.SkipTest('no cloud without %s' % exc.name) from exc
+
+
+class Recorder:
+    """Notes which method of the cloud was called."""
+
+    def __init__(self, directory, agent_runs):
+        self.config = types.SimpleNamespace(
+            directory=directory, path=lambda name: str(directory / name))
+        self.agent_runs = agent_runs
+        self.calls = []
+
+    def environment(self):
+        return {'OS_USERNAME': "o'admin"}
+
+    def start_placement(self):
+        raise processes.CloudError('placement died while starting')
+
+    def __getattr__(self, name):
+        return lambda: self.calls.append(name)
+
+
+class TestTerminal(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+
+    def serve(self, agent_runs=False):
+        self.cloud = Recorder(self.directory, agent_runs)
+        self.openrc = terminal.write_openrc(self.cloud)
+        services = terminal.Services(self.cloud)
+        serving = threading.Thread(target=services.serve, daemon=True)
+        serving.start()
+        self.addCleanup(serving.join)
+        self.addCleanup(services.close)
+
+    def type(self, line):
+        """Exit status and output of a line in a shell that read openrc."""
+        done = subprocess.run(
+            ['bash', '-c', f'. {self.openrc}; {line}'], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    def test_services_start_and_stop_once(self):
+        """As with systemd, what runs is not started again."""
+        self.serve()
+        agent = terminal.AGENT
+        for line in ('daemon-reload', 'restart nova-api',
+                     f'enable {agent}', f'enable --now {agent}',
+                     f'start {agent}.service', f'reload {agent}',
+                     f'disable --now {agent}', f'stop {agent}'):
+            self.assertEqual((0, ''), self.type('systemctl ' + line), line)
+        self.assertEqual(
+            ['stop_nova_api', 'start_nova_api', 'start_agent',
+             'reload_agent', 'stop_agent'], self.cloud.calls)
+
+    def test_an_agent_that_runs_already(self):
+        self.serve(agent_runs=True)
+        self.type(f'systemctl enable --now {terminal.AGENT}')
+        self.assertEqual([], self.cloud.calls)
+
+    def test_what_cannot_be_done_is_said(self):
+        self.serve()
+        status, said = self.type('systemctl restart nova-compute')
+        self.assertEqual(1, status)
+        self.assertIn('knows start', said)
+        status, said = self.type('systemctl restart placement')
+        self.assertEqual((1, 'placement died while starting\n'),
+                         (status, said.replace('\n\n', '\n')))
+
+    def test_a_cloud_that_is_gone(self):
+        self.serve()
+        self.doCleanups()
+        self.assertEqual(
+            1, self.type('systemctl restart nova-api')[0])
+
+    def test_sudo(self):
+        """Any user's home is where nova.conf is, and options go."""
+        self.serve()
+        self.assertEqual(
+            (0, f"{self.directory} -n o'admin\n"),
+            self.type('sudo -E -u nova bash -c \'echo $HOME -n '
+                      '"$OS_USERNAME"\''))
+
+    def test_the_environment(self):
+        self.serve()
+        self.assertEqual((0, f'{sys.prefix}\n'), self.type('echo $NOVA'))

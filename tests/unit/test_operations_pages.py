@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations pages know each line of the log, each metric and alert."""
+
+import ast
+import pathlib
+import re
+
+import testtools
+
+from nova_aggregate_mirror import metrics
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+PAGES = ROOT / 'doc' / 'source'
+WATCH = (PAGES / 'operations.rst').read_text()
+LOG = (PAGES / 'operations' / 'log.rst').read_text()
+RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
+ENDINGS = {'counter': '_total', 'info': '_info'}
+LEVELS = {'warning': 'WARNING', 'error': 'ERROR', 'exception': 'ERROR',
+          'critical': 'CRITICAL'}
+ROW = re.compile(r'^   \* - (WARNING|ERROR|CRITICAL)\n     - ``(.+?)``$',
+                 re.DOTALL | re.MULTILINE)
+VALUE = re.compile(r'%[sdg]')
+WORD = re.compile(r'\b[A-Z]{1,9}\b')
+
+
+def plain(text):
+    """Without what a page breaks, and without what differs."""
+    text = WORD.sub('*', VALUE.sub('*', text))
+    return ' '.join(text.split())
+
+
+def logged():
+    """Level and text of what the package may log, values as stars."""
+    for path in sorted((ROOT / 'nova_aggregate_mirror').rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and isinstance(node.func.value, ast.Name)
+                    and node.func.value.id == 'LOG'
+                    and node.func.attr in LEVELS):
+                yield LEVELS[node.func.attr], said(node)
+
+
+def said(call):
+    text = ast.literal_eval(call.args[0])
+    for number, value in enumerate(call.args[1:]):
+        if isinstance(value, ast.Name) and value.id == 'GUARD':
+            # The page gives the name.
+            parts = VALUE.split(text)
+            text = ('%s'.join(parts[:number + 1]) + 'AggregateMembershipFilter'
+                    + '%s'.join(parts[number + 1:]))
+    return plain(text)
+
+
+class TestOperationsPages(testtools.TestCase):
+
+    def test_each_line_of_the_log_is_explained(self):
+        """And no line is, that nobody logs any more."""
+        explained = sorted((level, plain(text))
+                           for level, text in ROW.findall(LOG))
+        self.assertEqual(sorted(logged()), explained)
+
+    def test_each_metric_is_explained(self):
+        shown = {metric.name + ENDINGS.get(metric.type, '')
+                 for metric in metrics.Metrics().registry.collect()}
+        self.assertEqual(
+            sorted(name for name in shown if name.startswith(metrics.PREFIX)),
+            sorted(set(re.findall(r'``(%s\w+)``' % metrics.PREFIX, WATCH))))
+
+    def test_each_alert_is_explained(self):
+        alerts = re.findall(r'- alert: (\w+)', RULES.read_text())
+        self.assertEqual(
+            sorted(alerts),
+            sorted(re.findall(r'``(NovaAggregateMirror\w+)``', WATCH)))
