@@ -203,7 +203,7 @@ class Sync:
         # What is wrong with the whole journal, the other loop says.
         if unnoted and not self._unnoted and not isinstance(
                 became, exceptions.JournalUnavailable):
-            LOG.warning('%s', unnoted)
+            LOG.warning('The history of syncs lacks this one: %s', unnoted)
         self._unnoted = unnoted
 
     @staticmethod

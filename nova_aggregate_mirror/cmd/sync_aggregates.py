@@ -156,7 +156,8 @@ def run(build: Build, journal: mirror_journal.Journal,
             journal, wanted, name, time.monotonic() - start, became,
             interruption.status)
         if lacks:
-            print(lacks, file=sys.stderr)
+            print('The history of syncs lacks this one: %s' % lacks,
+                  file=sys.stderr)
 
     try:
         with interruption.watched(), mirror_progress.shown(

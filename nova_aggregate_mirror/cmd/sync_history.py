@@ -61,5 +61,5 @@ def note(journal: mirror_journal.Journal, wanted: reconciler.Request,
         journal.note_sync(entry(
             command(name, wanted), seconds, became, status))
     except exceptions.JournalUnavailable as exc:
-        return 'The history of syncs lacks this one: %s' % exc
+        return str(exc)
     return ''

@@ -269,7 +269,8 @@ class TestSync(AgentTest):
         for self.unnoted in ('lacks', 'lacks', '', 'lacks'):
             self.assertIsNotNone(self.sync.step())
             self.clock += self.conf.aggregate_mirror.sync_interval
-        self.assertEqual(['lacks'] * 2, log.output.splitlines())
+        self.assertEqual(['The history of syncs lacks this one: lacks'] * 2,
+                         log.output.splitlines())
 
     def test_deleted_aggregate_is_forgotten_when_placement_is_long_empty(self):
         """And not while a provider still has it."""
