@@ -74,10 +74,12 @@ FIGURES = (
     figures.Figure(LOAD, lambda one: one.load, 1))
 
 
-def rows(hosts: int, pairs: Sequence[figures.Pair], bound: int
+def rows(state: str, pairs: Sequence[figures.Pair], bound: int, hosts: int
          ) -> tuple[list[list[str]], list[str]]:
-    """The lines of the table for a size, and the targets that are missed."""
-    state = '%d hosts' % hosts
+    """The lines of the table for a state, and the targets that are missed.
+
+    :param bound: hosts that the flavor may have, of so many ``hosts``
+    """
     wanted = {(state, WALL.name): FASTER[hosts]} if hosts in FASTER else {}
     lines, missed = figures.rows(state, pairs, wanted, FIGURES)
     verdict, failed = _all('%s: %s' % (state, RIGHT), bound, min(
@@ -91,15 +93,15 @@ def rows(hosts: int, pairs: Sequence[figures.Pair], bound: int
     return lines, missed + failed
 
 
-def lone_row(hosts: int, stock: int, ours: int, asked: int
+def lone_row(state: str, stock: int, ours: int, asked: int
              ) -> tuple[list[str], list[str]]:
     """The line for aggregates of one host, and the target if it is missed."""
-    name = '%d hosts: found, of %d aggregates of one host' % (hosts, asked)
+    name = '%s: found, of %d aggregates of one host' % (state, asked)
     verdict, missed = _all(name, asked, ours)
     return [name, str(stock), str(ours), figures.NONE, verdict], missed
 
 
-def stage_rows(hosts: int, pairs: Sequence[figures.Pair]) -> list[list[str]]:
+def stage_rows(state: str, pairs: Sequence[figures.Pair]) -> list[list[str]]:
     """Where the time of a call goes; what nobody does has no line."""
     lines = []
     names = dict.fromkeys(
@@ -113,7 +115,7 @@ def stage_rows(hosts: int, pairs: Sequence[figures.Pair]) -> list[list[str]]:
         share = statistics.median(
             pair.ours.stages.get(name, 0.0) / pair.ours.seconds
             for pair in pairs)
-        line, = figures.rows('%d hosts' % hosts, pairs, {}, [figure])[0]
+        line, = figures.rows(state, pairs, {}, [figure])[0]
         lines.append([*line[:-1], '%.1f %%' % (share * 100)])
     return lines
 

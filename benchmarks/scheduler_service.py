@@ -73,6 +73,7 @@ class Scheduler:
         self._context = context.get_admin_context()
         self._manager = manager.SchedulerManager()
         self._stages = Stages()
+        self._placed: list[str] = []
         hosts = self._manager.host_manager
         for owner, name, stage in (
                 (request_filter, 'process_reqspec', 'request filters'),
@@ -90,16 +91,17 @@ class Scheduler:
         self._note_candidates(self._manager.placement_client)
 
     def sync(self, hosts: list[str]) -> dict[str, Any]:
-        """Hear from every nova-compute that it has no instance."""
-        for host in hosts:
+        """Hear from every nova-compute that it has no instance, and again.
+
+        Of a host that it did not know it believes only what it hears twice.
+        """
+        for host in hosts * 2:
             self._manager.sync_instance_info(self._context, host, [])
         return {}
 
     def schedule(self, extra_specs: dict[str, str],
                  profile: str = '') -> dict[str, Any]:
         """Select a destination for a server; tell what it took.
-
-        The allocation is removed after the clock has stopped.
 
         :param profile: a file for what cProfile finds
         """
@@ -117,9 +119,15 @@ class Scheduler:
         if profile:
             profiler.dump_stats(profile)
         if answer['host']:
-            self._manager.placement_client.delete_allocation_for_instance(
-                self._context, instance, force=True)
+            self._placed.append(instance)
         return answer
+
+    def clean(self) -> dict[str, Any]:
+        """Remove the allocations of all servers so far."""
+        while self._placed:
+            self._manager.placement_client.delete_allocation_for_instance(
+                self._context, self._placed.pop(), force=True)
+        return {}
 
     def _timed(self, call: Callable[[], Any]) -> dict[str, Any]:
         host = node = ''
@@ -181,7 +189,7 @@ def application(environ: Any, start_response: Any) -> list[bytes]:
     body = environ['wsgi.input'].read(int(environ.get('CONTENT_LENGTH') or 0))
     answer: Any = {}
     if environ['REQUEST_METHOD'] == 'POST':
-        method = {'/sync': _SCHEDULER.sync,
+        method = {'/sync': _SCHEDULER.sync, '/clean': _SCHEDULER.clean,
                   '/schedule': _SCHEDULER.schedule}[environ['PATH_INFO']]
         answer = method(**json.loads(body))
     start_response('200 OK', [('Content-Type', 'application/json')])

@@ -28,20 +28,26 @@ ISOLATION = (
     ('tenant_isolation', 'image_properties'))
 
 
-def nova_conf(isolation: bool) -> dict[str, config.Options]:
-    """What the nova.conf of either has besides what both have."""
+def nova_conf(isolation: bool, tracked: bool) -> dict[str, config.Options]:
+    """What the nova.conf of each has besides what all of the cloud's have.
+
+    :param isolation: whether tenants and images are isolated, too
+    :param tracked: whether nova-computes tell of their instances
+    """
     filters, ours = BINDING
     if isolation:
         filters, ours = filters + ISOLATION[0], ours + ISOLATION[1]
     # No nova-compute reports here; all are taken to be up.
-    common = {'DEFAULT': {'service_down_time': '999999999'}}
+    up = {'DEFAULT': {'service_down_time': '999999999'}}
+    common = {'track_instance_changes': str(tracked)}
     return {
-        STOCK: {**common, 'filter_scheduler': {
+        STOCK: {**up, 'filter_scheduler': {
+            **common,
             'enabled_filters': ','.join((*DEFAULT_FILTERS, *filters))}},
         OURS: {
-            **common, 'aggregate_mirror': {'request_filters': ','.join(ours)},
+            **up, 'aggregate_mirror': {'request_filters': ','.join(ours)},
             'filter_scheduler': {
-                'available_filters':
+                **common, 'available_filters':
                     'nova_aggregate_mirror.scheduler.filters.all_filters',
                 'enabled_filters': ','.join((
                     *DEFAULT_FILTERS, *filters,
@@ -52,16 +58,16 @@ class Scheduler:
     """A nova-scheduler that runs; see ``scheduler_service``."""
 
     def __init__(self, url: str, running: cloud.Cloud,
-                 hosts: fleet.Fleet) -> None:
+                 hosts: fleet.Fleet, tracked: bool) -> None:
         self._url = url
         self._running = running
         self._fleet = hosts
         # The machine's proxy settings are not for the loopback interface.
         self._http = requests.Session()
         self._http.trust_env = False
-        self._ask('sync', hosts=hosts.hosts)
-        for _call in range(WARM_UP):
-            self._ask('schedule', extra_specs=fleet.BOUND_SPECS)
+        if tracked:
+            self._ask('sync', hosts=hosts.hosts)
+        self.measure(WARM_UP)
 
     def measure(self, calls: int) -> placing.Run:
         """Place servers with the flavor that is bound, one by one.
@@ -72,6 +78,7 @@ class Scheduler:
         answers = [self._ask('schedule', extra_specs=fleet.BOUND_SPECS)
                    for _call in range(calls)]
         spent = self._running.placement_cpu_seconds() - before
+        self._ask('clean')
         for answer in answers:
             if answer['node'] not in self._fleet.bound:
                 raise program.Void('A server was placed on host "%s", which '
@@ -81,13 +88,15 @@ class Scheduler:
 
     def found(self) -> int:
         """Ask for each host that is alone in an aggregate: how many come."""
-        return sum(bool(self._ask(
-            'schedule', extra_specs=fleet.lone_specs(number))['host'])
-            for number in range(fleet.LONE))
+        hosts = [self._ask('schedule', extra_specs=fleet.lone_specs(number))[
+            'host'] for number in range(fleet.LONE)]
+        self._ask('clean')
+        return sum(map(bool, hosts))
 
     def profile(self, path: pathlib.Path) -> None:
         self._ask('schedule', extra_specs=fleet.BOUND_SPECS,
                   profile=str(path.absolute()))
+        self._ask('clean')
 
     def _ask(self, what: str, **arguments: Any) -> Any:
         answer = self._http.post('%s/%s' % (self._url, what), json=arguments)
@@ -99,9 +108,19 @@ class Scheduler:
 
 
 @contextlib.contextmanager
-def started(running: cloud.Cloud, hosts: fleet.Fleet, name: str,
-            options: config.Options) -> Iterator[Scheduler]:
-    """Run a nova-scheduler."""
+def started(running: cloud.Cloud, hosts: fleet.Fleet, isolation: bool,
+            tracked: bool) -> Iterator[dict[str, Scheduler]]:
+    """Run two nova-schedulers, see ``nova_conf``."""
+    with contextlib.ExitStack() as stack:
+        yield {name: Scheduler(stack.enter_context(_serving(
+            running, name, options)), running, hosts, tracked)
+            for name, options in nova_conf(isolation, tracked).items()}
+
+
+@contextlib.contextmanager
+def _serving(running: cloud.Cloud, name: str,
+             options: config.Options) -> Iterator[str]:
+    """Run a nova-scheduler; gives its URL."""
     port, = processes.free_ports(1)
     path = running.config.path
     config.write_nova(running.config, name + '.conf', options)
@@ -117,6 +136,6 @@ def started(running: cloud.Cloud, hosts: fleet.Fleet, name: str,
     try:
         process.start()
         process.wait_ready(url)
-        yield Scheduler(url, running, hosts)
+        yield url
     finally:
         process.stop()
