@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import statistics
+from typing import Any
 
 from benchmarks import traffic
 
@@ -39,10 +40,13 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Both commands, one right after the other; theirs may be left out."""
+    """Both of them, one right after the other; theirs may be left out.
 
-    ours: Run
-    theirs: Run | None = None
+    They are ``Run``, or whatever else the figures that are shown read.
+    """
+
+    ours: Any
+    theirs: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +54,10 @@ class Figure:
     """One line of the table."""
 
     name: str
-    value: Callable[[Run], float]
+    value: Callable[[Any], float]
     decimals: int = 0
 
-    def spread(self, runs: Sequence[Run | None]) -> str:
+    def spread(self, runs: Sequence[Any]) -> str:
         """The median of all runs, and from which to which they go."""
         return spread([self.value(run) for run in runs if run],
                       self.decimals)
@@ -107,14 +111,15 @@ def spread(values: Sequence[float], decimals: int = 0) -> str:
     return '%s (%s to %s)' % (median, least, greatest)
 
 
-def rows(state: str, pairs: Sequence[Pair], wanted: Targets
+def rows(state: str, pairs: Sequence[Pair], wanted: Targets,
+         shown: Sequence[Figure] = FIGURES
          ) -> tuple[list[list[str]], list[str]]:
     """The lines of the table for one state, and the targets that are missed.
 
     A kind of request that nobody made has no line.
     """
     lines, missed = [], []
-    for figure in FIGURES:
+    for figure in shown:
         runs = [run for pair in pairs for run in (pair.theirs, pair.ours)
                 if run]
         if not any(map(figure.value, runs)):

@@ -92,10 +92,13 @@ def compute_hosts(cloud: config.Config, version: int,
 
 
 def aggregates(cloud: config.Config,
-               members: Mapping[str, Iterable[str]]) -> None:
+               members: Mapping[str, Iterable[str]],
+               metadata: Mapping[str, Mapping[str, str]] | None = None
+               ) -> None:
     """Insert aggregates and their member hosts; placement hears nothing.
 
     :param members: UUID of each aggregate to its hosts; nova has no other
+    :param metadata: UUID of an aggregate to its metadata, where it has any
     """
     numbers = {aggregate: number
                for number, aggregate in enumerate(members, start=1)}
@@ -105,6 +108,11 @@ def aggregates(cloud: config.Config,
     _insert(cloud, 'nova_api', 'aggregate_hosts', [
         {'aggregate_id': numbers[aggregate], 'host': host}
         for aggregate, hosts in members.items() for host in hosts])
+    if metadata:
+        _insert(cloud, 'nova_api', 'aggregate_metadata', [
+            {'aggregate_id': numbers[aggregate], 'key': key, 'value': value}
+            for aggregate, values in metadata.items()
+            for key, value in values.items()])
 
 
 def _insert(cloud: config.Config, database: str, table: str,

@@ -5,6 +5,8 @@ import fixtures
 import testtools
 
 from benchmarks import figures
+from benchmarks import fleet
+from benchmarks import placing
 from benchmarks import table
 from benchmarks import traffic
 from benchmarks import workload
@@ -96,6 +98,75 @@ class TestFigures(testtools.TestCase):
         self.assertEqual(
             ['nothing mirrored: wall, s', '', '1.0', '', ''], rows[0])
         self.assertEqual([], missed)
+
+
+def answer(seconds, candidates, **stages):
+    return {'seconds': seconds, 'cpu_seconds': 0.1, 'stages': stages,
+            'candidates': candidates}
+
+
+class TestPlacing(testtools.TestCase):
+
+    def pair(self, ours=('a', 'b')):
+        bound = frozenset('ab')
+        return figures.Pair(
+            placing.run([answer(0.2, ours, claim=0.05)], bound, 0.1, 1.0),
+            placing.run([answer(seconds, ('b', 'c', 'd'), claim=0.5)
+                         for seconds in (1.0, 2.0, 9.0)], bound, 0.9, 1.0))
+
+    def test_median_call_decides(self):
+        """And processor time of placement is shared by the calls."""
+        stock = self.pair().theirs
+        self.assertEqual((2.0, 3, 1), (
+            stock.seconds, stock.candidates, stock.right))
+        self.assertEqual(0.3, round(stock.placement_cpu_seconds, 9))
+
+    def test_what_no_stage_explains_is_shown(self):
+        """The parts of a call are all of it."""
+        self.assertEqual({'claim': 0.5, placing.REST: 1.5},
+                         self.pair().theirs.stages)
+
+    def test_ten_times_as_fast_is_wanted_of_2000_hosts(self):
+        """And of no other number."""
+        rows, missed = placing.rows('big', [self.pair()], 2, 2000)
+        self.assertEqual(['big: wall, ms', '2000', '200', '10.0',
+                          '10 or more: met'], rows[0])
+        self.assertEqual([], missed)
+        rows, _missed = placing.rows('less', [self.pair()], 2, 1000)
+        self.assertEqual('', rows[0][-1])
+
+    def test_every_right_host_must_be_offered(self):
+        """Being fast is not enough."""
+        rows, missed = placing.rows(
+            'small', [self.pair(), self.pair(['a'])], 2, 200)
+        self.assertEqual(['small: right hosts offered'], missed)
+        self.assertIn(['small: right hosts offered', '1', '2 (1 to 2)',
+                       '', 'all 2: MISSED'], rows)
+
+    def test_every_lone_host_must_be_found(self):
+        """Where stock nova finds some by luck."""
+        row, missed = placing.lone_row('big', 10, 20, 20)
+        self.assertEqual(['10', '20', '', 'all 20: met'], row[1:])
+        self.assertEqual([], missed)
+        row, missed = placing.lone_row('big', 10, 19, 20)
+        self.assertEqual('all 20: MISSED', row[-1])
+        self.assertEqual([row[0]], missed)
+
+    def test_stages_show_their_share_of_ours(self):
+        """Also one that only one of the two has."""
+        pair = self.pair()
+        pair.ours.stages['our SQL query'] = 0.01
+        rows = placing.stage_rows('big', [pair])
+        self.assertEqual(
+            [['big: claim, ms', '500.0', '50.0', '10.0', '25.0 %'],
+             ['big: our SQL query, ms', '0.0', '10.0', '', '5.0 %'],
+             ['big: all else, ms', '1500.0', '150.0', '10.0',
+              '75.0 %']], rows)
+
+    def test_hosts_are_spread_evenly(self):
+        """As many in the first half as in the second one."""
+        self.assertEqual([1, 3, 5, 7], fleet.spread(range(8), 4))
+        self.assertEqual([50, 150], fleet.spread(range(200), 2))
 
 
 class TestTable(testtools.TestCase):

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute hosts that could run servers, some of them in a bound aggregate."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import json
+from typing import Any
+import uuid
+
+from nova import objects
+import os_traits
+import sqlalchemy as sa
+
+from benchmarks import workload
+from tests.cloud import cloud
+from tests.cloud import seed
+
+ZONES, MEMBERSHIPS = 20, 3
+"""So many aggregates for all hosts, and of these so many for each."""
+BOUND = 20
+"""Hosts of the aggregate that the flavor is bound to."""
+LONE = 20
+"""Aggregates of one host."""
+CPUS, MEMORY_MB, DISK_GB = 64, 262144, 2000
+NODE_TRAITS = 60
+SCOPE = 'aggregate_instance_extra_specs:'
+BOUND_SPECS = {SCOPE + 'bound': 'true'}
+
+_INVENTORY = sa.text(
+    'INSERT INTO inventories (resource_provider_id, resource_class_id, total,'
+    ' reserved, min_unit, max_unit, step_size, allocation_ratio)'
+    ' SELECT p.id, c.id, :total, 0, 1, :total, 1, :ratio'
+    ' FROM resource_providers p, resource_classes c WHERE c.name = :name')
+_TRAITS = sa.text(
+    'INSERT INTO resource_provider_traits (resource_provider_id, trait_id)'
+    ' SELECT p.id, t.id FROM resource_providers p, traits t'
+    ' WHERE t.name IN :traits').bindparams(
+        sa.bindparam('traits', expanding=True))
+_AGGREGATE = sa.text('INSERT INTO placement_aggregates (uuid) VALUES (:uuid)')
+_ASSOCIATIONS = sa.text(
+    'INSERT INTO resource_provider_aggregates'
+    ' (resource_provider_id, aggregate_id)'
+    ' SELECT p.id, a.id FROM resource_providers p, placement_aggregates a'
+    ' WHERE a.uuid = :uuid AND p.name IN :hosts').bindparams(
+        sa.bindparam('hosts', expanding=True))
+
+
+def lone_specs(number: int) -> dict[str, str]:
+    """The extra specs of a flavor for the one host of an aggregate."""
+    return {SCOPE + 'lone': str(number)}
+
+
+def spread(names: Sequence[str], count: int) -> list[str]:
+    """So many of the names, as far from each other as can be."""
+    return [names[(2 * number + 1) * len(names) // (2 * count)]
+            for number in range(count)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fleet:
+    """The compute hosts of a cloud, by name, and those that are bound."""
+
+    nodes: Sequence[seed.Node]
+    bound: frozenset[str]
+    """UUIDs of the providers that the bound flavor may have."""
+
+    @property
+    def hosts(self) -> list[str]:
+        return [node.host for node in self.nodes]
+
+
+def seeded(running: cloud.Cloud, hosts: int) -> Fleet:
+    """Seed hosts and aggregates, in nova and in placement alike."""
+    size = workload.Size(hosts, MEMBERSHIPS, ZONES)
+    names = size.host_names()
+    nodes = running.seed_hosts(names)
+    _grow(running)
+    _equip(running)
+    members = dict(size.members())
+    metadata = {aggregate: {'rack': 'rack-%02d' % number}
+                for number, aggregate in enumerate(members)}
+    bound = spread(names, BOUND)
+    for values, chosen in (
+            ({'bound': 'true'}, bound),
+            *(({'lone': str(number)}, [host])
+              for number, host in enumerate(spread(names, LONE)))):
+        aggregate = str(uuid.uuid4())
+        members[aggregate], metadata[aggregate] = list(chosen), values
+    seed.aggregates(running.config, members, metadata)
+    _mirror(running, members)
+    return Fleet(nodes, frozenset(
+        node.uuid for node in nodes if node.host in bound))
+
+
+def _grow(running: cloud.Cloud) -> None:
+    """Let nova's compute nodes say what libvirt's say."""
+    objects.register_all()
+    engine = sa.create_engine(running.config.database_url('nova'),
+                              poolclass=sa.pool.NullPool)
+    values = _reported()
+    table = sa.table('compute_nodes', *map(sa.column, values))
+    with engine.begin() as connection:
+        connection.execute(table.update().values(values))
+
+
+def _reported() -> dict[str, Any]:
+    free = MEMORY_MB - 512
+    return {
+        'vcpus': CPUS, 'memory_mb': MEMORY_MB, 'local_gb': DISK_GB,
+        'memory_mb_used': 512, 'free_ram_mb': free, 'free_disk_gb': DISK_GB,
+        'disk_available_least': DISK_GB - 50, 'hypervisor_type': 'QEMU',
+        'hypervisor_version': 8002000, 'host_ip': '192.0.2.1',
+        'current_workload': 0, 'running_vms': 0, 'metrics': '[]',
+        'cpu_allocation_ratio': 4.0, 'ram_allocation_ratio': 1.0,
+        'disk_allocation_ratio': 1.0, 'numa_topology': _numa(),
+        'updated_at': '2026-01-01 00:00:00',
+        'stats': json.dumps({'failed_builds': '0'}),
+        'cpu_info': json.dumps({
+            'arch': 'x86_64', 'model': 'Icelake-Server-noTSX',
+            'vendor': 'Intel', 'maxphysaddr': None,
+            'topology': {'cells': 2, 'sockets': 1, 'cores': CPUS // 4,
+                         'threads': 2},
+            'features': [trait.lower() for trait in _traits('HW_CPU_X86_')]}),
+        'supported_instances': json.dumps([
+            [arch, kind, 'hvm'] for arch in ('i686', 'x86_64')
+            for kind in ('qemu', 'kvm')]),
+    }
+
+
+def _numa() -> str:
+    """Two cells, threads, and three sizes of pages."""
+    half = CPUS // 2
+    return objects.NUMATopology(cells=[
+        objects.NUMACell(
+            id=cell, socket=cell, memory=MEMORY_MB // 2, memory_usage=0,
+            cpu_usage=0, cpuset=set(range(cell * half, (cell + 1) * half)),
+            pcpuset=set(), pinned_cpus=set(),
+            siblings=[{cell * half + one, cell * half + one + half // 2}
+                      for one in range(half // 2)],
+            mempages=[objects.NUMAPagesTopology(
+                size_kb=size, total=MEMORY_MB * 512 // size, used=0)
+                for size in (4, 2048, 1048576)],
+            network_metadata=objects.NetworkMetadata(
+                physnets=set(), tunneled=False))
+        for cell in range(2)])._to_json()
+
+
+def _traits(prefix: str) -> list[str]:
+    return sorted(one for one in os_traits.get_traits()
+                  if one.startswith(prefix) and 'STATUS' not in one)
+
+
+def _equip(running: cloud.Cloud) -> None:
+    """Give the providers what they have and what they can."""
+    traits = ['OWNER_NOVA', *_traits('COMPUTE_')[:NODE_TRAITS // 2],
+              *_traits('HW_CPU_X86_')[:NODE_TRAITS // 2]]
+    with _placement(running) as connection:
+        for name, total, ratio in (
+                ('VCPU', CPUS, 4.0), ('MEMORY_MB', MEMORY_MB, 1.0),
+                ('DISK_GB', DISK_GB, 1.0)):
+            connection.execute(_INVENTORY, {
+                'name': name, 'total': total, 'ratio': ratio})
+        connection.execute(_TRAITS, {'traits': traits})
+
+
+def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
+            ) -> None:
+    """Put into placement what a full sync would."""
+    with _placement(running) as connection:
+        connection.execute(_AGGREGATE, [
+            {'uuid': aggregate} for aggregate in members])
+        for aggregate, hosts in members.items():
+            connection.execute(_ASSOCIATIONS, {
+                'uuid': aggregate, 'hosts': list(hosts)})
+
+
+@contextlib.contextmanager
+def _placement(running: cloud.Cloud) -> Iterator[sa.Connection]:
+    """A transaction in placement's database: REST would take minutes."""
+    engine = sa.create_engine(running.config.database_url('placement'),
+                              poolclass=sa.pool.NullPool)
+    with engine.begin() as connection:
+        yield connection

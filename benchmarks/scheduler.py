@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time nova-scheduler with stock filters, and with this package's.
+
+A flavor is bound to an aggregate of 20 hosts by an extra spec. Two real
+nova-schedulers, each a process of its own with nova's select_destinations,
+share one keystone, placement and nova's databases: one has nova's default
+filters and AggregateInstanceExtraSpecsFilter, the other one those and this
+package's request filter and guard. They are asked in turn, several times each.
+The ratio is taken pair by pair, and above 1 this package is better. Machines
+are noisy: quote the medians and the ratios, not a single time.
+
+All of it is measured twice: when nova-computes tell nova-scheduler of their
+instances, which is nova's default, and when they cannot, because cells have
+message queues of their own ([filter_scheduler] track_instance_changes).
+
+Where there are more hosts than placement may return, both are also asked for
+hosts that are alone in an aggregate, from the first host to the last.
+
+exit status: 0 no target is missed, 1 one is, 2 it could not run or a run did
+not do its work, 130 interrupted
+"""
+
+import argparse
+import pathlib
+import sys
+
+try:
+    from benchmarks import commands
+    from benchmarks import databases
+    from benchmarks import figures
+    from benchmarks import fleet
+    from benchmarks import placing
+    from benchmarks import program
+    from benchmarks import schedulers
+    from benchmarks import sync
+    from benchmarks import table
+    from tests.cloud import cloud
+except ImportError as exc:
+    sys.exit('%s; run this in the environment that ./tools/demo makes: '
+             '.venv-demo/bin/python -m benchmarks.scheduler' % exc)
+
+SIZES = (200, 1000, 2000)
+PLACEMENT_LIMIT = 1000
+"""Nova's default of max_placement_results."""
+UNTRACKED = ', instances not tracked'
+LINE = '%-35s  %-5s  %8s ms  CPU %7s ms  placement %6s ms  load %s'
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='scheduler', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        '--hosts', type=program.positive, nargs='+', default=SIZES,
+        metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
+    for name, default, what in (
+            ('pairs', 5, 'how often the two are measured in turn'),
+            ('calls', 5, 'requests to each of the two, each time')):
+        parser.add_argument('--' + name, type=program.positive,
+                            default=default, metavar='N',
+                            help='%s (%d)' % (what, default))
+    parser.add_argument(
+        '--isolation', action='store_true',
+        help='with nova\'s filters that isolate tenants and images, too, and '
+             'with this package\'s request filters for them')
+    parser.add_argument(
+        '--profile', type=pathlib.Path, metavar='DIRECTORY',
+        help='write what cProfile finds in one more request to each')
+    program.add_database(
+        parser, None, 'without this option the MySQL server on the loopback '
+        'interface, or SQLite when there is none')
+    program.add_outputs(parser)
+    options = parser.parse_args(argv)
+    if min(options.hosts) < fleet.BOUND:
+        parser.error('--hosts: an aggregate has %d' % fleet.BOUND)
+    if options.profile and not options.profile.is_dir():
+        parser.error('--profile %s is not a directory' % options.profile)
+    return options
+
+
+def compare(running: dict[str, schedulers.Scheduler], state: str,
+            options: argparse.Namespace) -> list[figures.Pair]:
+    """Measure both in turn, and in the other order next."""
+    pairs, names = [], list(running)
+    for _pair in range(options.pairs):
+        runs = {}
+        for name in names:
+            runs[name] = running[name].measure(options.calls)
+            print(LINE % (state, name, *(
+                '%.0f' % (value * 1000) for value in (
+                    runs[name].seconds, runs[name].cpu_seconds,
+                    runs[name].placement_cpu_seconds)),
+                '%.1f' % runs[name].load), flush=True)
+        pairs.append(figures.Pair(runs[schedulers.OURS],
+                                  runs[schedulers.STOCK]))
+        # A B B A: whatever drifts meanwhile weighs on both alike.
+        names.reverse()
+    if options.profile:
+        for name, scheduler in running.items():
+            scheduler.profile(options.profile / (
+                '%s-%s.prof' % (name, state.replace(' ', '-'))))
+    return pairs
+
+
+def measure(options: argparse.Namespace, running: cloud.Cloud,
+            seeded: fleet.Fleet, tracked: bool
+            ) -> tuple[list[list[str]], list[list[str]], list[str]]:
+    """One size: lines of the two tables, and the targets that are missed."""
+    hosts = len(seeded.nodes)
+    state = '%d hosts%s' % (hosts, '' if tracked else UNTRACKED)
+    with schedulers.started(running, seeded, options.isolation,
+                            tracked) as both:
+        pairs = compare(both, state, options)
+        rows, missed = placing.rows(state, pairs, fleet.BOUND, hosts)
+        if tracked and hosts > PLACEMENT_LIMIT:
+            row, failed = placing.lone_row(
+                state, both[schedulers.STOCK].found(),
+                both[schedulers.OURS].found(), fleet.LONE)
+            rows.append(row)
+            missed += failed
+    return rows, placing.stage_rows(state, pairs), missed
+
+
+def run(options: argparse.Namespace) -> tuple[list[table.Table], list[str]]:
+    """Do what the command line says; the targets that are missed."""
+    commands.check_installed()
+    sync.warn_if_busy()
+    url = options.database or databases.find()
+    serve, served = sync.server(url)
+    where = sync.environment(served, url)
+    print(where, flush=True)
+    rows, missed, stages = [], [], []
+    for hosts in sorted(options.hosts):
+        with databases.made(url) as database, \
+                cloud.Cloud(database, serve) as running:
+            seeded = fleet.seeded(running, hosts)
+            for tracked in (True, False):
+                more, parts, failed = measure(
+                    options, running, seeded, tracked)
+                rows += more
+                missed += failed
+                if hosts == max(options.hosts):
+                    stages += parts
+    title = 'A flavor bound to %d hosts, pairs of %d calls: %d (%s)' % (
+        fleet.BOUND, options.calls, options.pairs, where)
+    return [table.Table(title, placing.HEADER, rows),
+            table.Table('Where the time of a call goes', placing.STAGES_HEADER,
+                        stages)], missed
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+
+    def benchmark() -> int:
+        result, missed = run(options)
+        program.publish(options, *result)
+        if missed:
+            print('Missed: ' + '; '.join(missed))
+        return 1 if missed else 0
+
+    return program.guarded(benchmark)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real nova-scheduler that is asked over HTTP, and tells where time went.
+
+Served by ``tests/cloud/child.py`` in a process of its own. In place of the
+message bus a POST of JSON asks it; all that follows is nova's own.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import cProfile
+import functools
+import json
+import os
+import time
+from typing import Any
+import uuid
+
+from nova import config
+from nova import context
+from nova import exception
+from nova import objects
+from nova.scheduler import manager
+from nova.scheduler import request_filter
+from nova.scheduler import utils
+from oslo_log import log as logging
+
+from nova_aggregate_mirror.source import metadata
+
+CONFIGURATION = 'BENCHMARK_NOVA_CONF'
+"""The variable that names nova's configuration file."""
+
+
+class Stages:
+    """How long parts of a request take, and what came of some of them.
+
+    A part that another one calls is not in that one's time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.candidates: list[str] = []
+        self._inner = [0.0]
+
+    def watch(self, owner: Any, name: str, stage: str) -> None:
+        """Take the time of each call of a function from now on."""
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            with self._timed(stage):
+                return function(*args, **kwargs)
+
+        setattr(owner, name, watched)
+
+    @contextlib.contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        self._inner.append(0.0)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            own = spent - self._inner.pop()
+            self._inner[-1] += spent
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + own
+
+
+class Scheduler:
+    """Nova's SchedulerManager as nova-scheduler makes it, with a watch."""
+
+    def __init__(self) -> None:
+        self._context = context.get_admin_context()
+        self._manager = manager.SchedulerManager()
+        self._stages = Stages()
+        self._placed: list[str] = []
+        hosts = self._manager.host_manager
+        for owner, name, stage in (
+                (request_filter, 'process_reqspec', 'request filters'),
+                (metadata.MetadataSource, 'read', 'our SQL query'),
+                (self._manager.placement_client, 'get_allocation_candidates',
+                 'allocation candidates'),
+                (objects.ServiceList, 'get_by_binary', 'all services'),
+                (objects.ComputeNodeList, 'get_all_by_uuids',
+                 'compute nodes of candidates'),
+                (hosts, '_get_host_states', 'host states of candidates'),
+                (hosts, 'get_filtered_hosts', 'host filters'),
+                (hosts, 'get_weighed_hosts', 'weighers'),
+                (utils, 'claim_resources', 'claim')):
+            self._stages.watch(owner, name, stage)
+        self._note_candidates(self._manager.placement_client)
+
+    def sync(self, hosts: list[str]) -> dict[str, Any]:
+        """Hear from every nova-compute that it has no instance, and again.
+
+        Of a host that it did not know it believes only what it hears twice.
+        """
+        for host in hosts * 2:
+            self._manager.sync_instance_info(self._context, host, [])
+        return {}
+
+    def schedule(self, extra_specs: dict[str, str],
+                 profile: str = '') -> dict[str, Any]:
+        """Select a destination for a server; tell what it took.
+
+        :param profile: a file for what cProfile finds
+        """
+        instance = str(uuid.uuid4())
+        spec = self._request(instance, extra_specs)
+        call = functools.partial(
+            self._manager.select_destinations, self._context, spec_obj=spec,
+            instance_uuids=[instance], return_objects=True,
+            return_alternates=True)
+        self._stages.seconds, self._stages.candidates = {}, []
+        profiler = cProfile.Profile()
+        if profile:
+            call = functools.partial(profiler.runcall, call)
+        answer = self._timed(call)
+        if profile:
+            profiler.dump_stats(profile)
+        if answer['host']:
+            self._placed.append(instance)
+        return answer
+
+    def clean(self) -> dict[str, Any]:
+        """Remove the allocations of all servers so far."""
+        while self._placed:
+            self._manager.placement_client.delete_allocation_for_instance(
+                self._context, self._placed.pop(), force=True)
+        return {}
+
+    def _timed(self, call: Callable[[], Any]) -> dict[str, Any]:
+        host = node = ''
+        cpu, start = time.process_time(), time.perf_counter()
+        try:
+            chosen = call()[0][0]
+            host, node = chosen.service_host, chosen.compute_node_uuid
+        # What the conductor sees as such.
+        except exception.NoValidHost:
+            pass
+        except Exception as exc:
+            if getattr(exc, 'exc_info', (None,))[0] != exception.NoValidHost:
+                raise
+        seconds = time.perf_counter() - start
+        cpu = time.process_time() - cpu
+        return {'host': host, 'node': node, 'seconds': seconds,
+                'cpu_seconds': cpu,
+                'stages': dict(self._stages.seconds),
+                'candidates': self._stages.candidates}
+
+    def _note_candidates(self, placement: Any) -> None:
+        asked = placement.get_allocation_candidates
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            found = asked(*args, **kwargs)
+            self._stages.candidates = sorted(found[1] or ())
+            return found
+
+        placement.get_allocation_candidates = noted
+
+    def _request(self, instance: str, extra_specs: dict[str, str]) -> Any:
+        flavor = objects.Flavor(
+            id=1, name='bound', flavorid='bound', memory_mb=512, vcpus=1,
+            root_gb=1, ephemeral_gb=0, swap=0, rxtx_factor=1.0, disabled=False,
+            is_public=True, extra_specs=extra_specs, vcpu_weight=0,
+            description=None)
+        image = objects.ImageMeta(properties=objects.ImageMetaProps())
+        return objects.RequestSpec.from_components(
+            self._context, instance, image, flavor, None,
+            objects.InstancePCIRequests(requests=[]), {}, None, None,
+            objects.SecurityGroupList(objects=[]),
+            project_id=str(uuid.uuid4()), user_id=str(uuid.uuid4()))
+
+
+def _load() -> Scheduler:
+    config.parse_args(
+        ['nova-scheduler', '--config-file', os.environ[CONFIGURATION]])
+    logging.setup(config.CONF, 'nova')
+    objects.register_all()
+    objects.Service.enable_min_version_cache()
+    return Scheduler()
+
+
+_SCHEDULER = _load()
+
+
+def application(environ: Any, start_response: Any) -> list[bytes]:
+    """Answer a POST: the path is a method, the body has its arguments."""
+    body = environ['wsgi.input'].read(int(environ.get('CONTENT_LENGTH') or 0))
+    answer: Any = {}
+    if environ['REQUEST_METHOD'] == 'POST':
+        method = {'/sync': _SCHEDULER.sync, '/clean': _SCHEDULER.clean,
+                  '/schedule': _SCHEDULER.schedule}[environ['PATH_INFO']]
+        answer = method(**json.loads(body))
+    start_response('200 OK', [('Content-Type', 'application/json')])
+    return [json.dumps(answer).encode()]

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two real nova-schedulers, configured as stock nova and as this package."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import pathlib
+from typing import Any
+
+import requests
+
+from benchmarks import commands
+from benchmarks import fleet
+from benchmarks import placing
+from benchmarks import program
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import processes
+
+WARM_UP = 2
+STOCK, OURS = 'stock', 'ours'
+DEFAULT_FILTERS = (
+    'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter')
+BINDING = ('AggregateInstanceExtraSpecsFilter',), ('flavor_extra_specs',)
+ISOLATION = (
+    ('AggregateMultiTenancyIsolation', 'AggregateImagePropertiesIsolation'),
+    ('tenant_isolation', 'image_properties'))
+
+
+def nova_conf(isolation: bool, tracked: bool) -> dict[str, config.Options]:
+    """What the nova.conf of each has besides what all of the cloud's have.
+
+    :param isolation: whether tenants and images are isolated, too
+    :param tracked: whether nova-computes tell of their instances
+    """
+    filters, ours = BINDING
+    if isolation:
+        filters, ours = filters + ISOLATION[0], ours + ISOLATION[1]
+    # No nova-compute reports here; all are taken to be up.
+    up = {'DEFAULT': {'service_down_time': '999999999'}}
+    common = {'track_instance_changes': str(tracked)}
+    return {
+        STOCK: {**up, 'filter_scheduler': {
+            **common,
+            'enabled_filters': ','.join((*DEFAULT_FILTERS, *filters))}},
+        OURS: {
+            **up, 'aggregate_mirror': {'request_filters': ','.join(ours)},
+            'filter_scheduler': {
+                **common, 'available_filters':
+                    'nova_aggregate_mirror.scheduler.filters.all_filters',
+                'enabled_filters': ','.join((
+                    *DEFAULT_FILTERS, *filters,
+                    'AggregateMembershipFilter'))}}}
+
+
+class Scheduler:
+    """A nova-scheduler that runs; see ``scheduler_service``."""
+
+    def __init__(self, url: str, running: cloud.Cloud,
+                 hosts: fleet.Fleet, tracked: bool) -> None:
+        self._url = url
+        self._running = running
+        self._fleet = hosts
+        # The machine's proxy settings are not for the loopback interface.
+        self._http = requests.Session()
+        self._http.trust_env = False
+        if tracked:
+            self._ask('sync', hosts=hosts.hosts)
+        self.measure(WARM_UP)
+
+    def measure(self, calls: int) -> placing.Run:
+        """Place servers with the flavor that is bound, one by one.
+
+        :raises Void: when one is placed on a wrong host, or nowhere
+        """
+        before = self._running.placement_cpu_seconds()
+        answers = [self._ask('schedule', extra_specs=fleet.BOUND_SPECS)
+                   for _call in range(calls)]
+        spent = self._running.placement_cpu_seconds() - before
+        self._ask('clean')
+        for answer in answers:
+            if answer['node'] not in self._fleet.bound:
+                raise program.Void('A server was placed on host "%s", which '
+                                   'it is not bound to' % answer['host'])
+        return placing.run(answers, self._fleet.bound, spent,
+                           os.getloadavg()[0])
+
+    def found(self) -> int:
+        """Ask for each host that is alone in an aggregate: how many come."""
+        hosts = [self._ask('schedule', extra_specs=fleet.lone_specs(number))[
+            'host'] for number in range(fleet.LONE)]
+        self._ask('clean')
+        return sum(map(bool, hosts))
+
+    def profile(self, path: pathlib.Path) -> None:
+        self._ask('schedule', extra_specs=fleet.BOUND_SPECS,
+                  profile=str(path.absolute()))
+        self._ask('clean')
+
+    def _ask(self, what: str, **arguments: Any) -> Any:
+        answer = self._http.post('%s/%s' % (self._url, what), json=arguments)
+        if not answer.ok:
+            raise processes.CloudError(
+                'nova-scheduler answered %d: %s' % (
+                    answer.status_code, answer.text[-2000:]))
+        return answer.json()
+
+
+@contextlib.contextmanager
+def started(running: cloud.Cloud, hosts: fleet.Fleet, isolation: bool,
+            tracked: bool) -> Iterator[dict[str, Scheduler]]:
+    """Run two nova-schedulers, see ``nova_conf``."""
+    with contextlib.ExitStack() as stack:
+        yield {name: Scheduler(stack.enter_context(_serving(
+            running, name, options)), running, hosts, tracked)
+            for name, options in nova_conf(isolation, tracked).items()}
+
+
+@contextlib.contextmanager
+def _serving(running: cloud.Cloud, name: str,
+             options: config.Options) -> Iterator[str]:
+    """Run a nova-scheduler; gives its URL."""
+    port, = processes.free_ports(1)
+    path = running.config.path
+    config.write_nova(running.config, name + '.conf', options)
+    process = processes.Process(
+        'nova-scheduler ' + name,
+        processes.waitress('benchmarks.scheduler_service', port, 1),
+        path('log/%s.log' % name), {
+            'BENCHMARK_NOVA_CONF': path(name + '.conf'),
+            'PYTHONPATH': str(commands.CHECKOUT),
+            # As nova-scheduler does by itself.
+            'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'})
+    url = 'http://127.0.0.1:%d' % port
+    try:
+        process.start()
+        process.wait_ready(url)
+        yield url
+    finally:
+        process.stop()
