@@ -11,3 +11,6 @@ monkey_patch = importlib.import_module('nova.monkey_patch')
 if hasattr(monkey_patch, 'patch'):
     # Up to nova 31 the import is all.
     monkey_patch.patch()
+
+GREEN = os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] == 'no'
+"""Whether the threads of the tests are eventlet's."""
