@@ -202,6 +202,13 @@ class TestOtherPages(unittest.TestCase):
 class TestExamples(unittest.TestCase):
     """What every example has to be, whether it is run or not."""
 
+    def test_those_for_contributors_are_not_run(self):
+        """They would run the tests, or a benchmark: one was forgotten."""
+        self.assertEqual([], [
+            f'{one.page}.rst:{one.line}' for name in page.pages()
+            if name.startswith('contributor/')
+            for one in page.examples(name) if not one.not_run])
+
     def test_what_is_not_run_is_counted(self):
         """Why each is not run is printed, so that somebody reads it."""
         found = [one for name in page.pages() for one in page.examples(name)]
