@@ -23,6 +23,7 @@ from tests.docs import shell
 
 PACKAGE = 'nova-aggregate-mirror'
 INSTALL = 'install'
+CONTRIBUTORS = 'contributor/'
 REMOVAL = 'Remove it'
 ACTIVE = 'Host aggregates are mirrored to placement by ' + PACKAGE
 MISSING = [name for name in (
@@ -172,7 +173,7 @@ class TestOtherPages(unittest.TestCase):
     """
 
     for _page in page.pages():
-        if _page != INSTALL and any(
+        if not _page.startswith((INSTALL, CONTRIBUTORS)) and any(
                 not one.not_run for one in page.examples(_page)):
             locals()['test_' + _page.replace('/', '_')] = follow(_page)
 
@@ -201,6 +202,13 @@ class TestOtherPages(unittest.TestCase):
 
 class TestExamples(unittest.TestCase):
     """What every example has to be, whether it is run or not."""
+
+    def test_those_for_contributors_are_not_run(self):
+        """They would run the tests, or a benchmark: one was forgotten."""
+        self.assertEqual([], [
+            f'{one.page}.rst:{one.line}' for name in page.pages()
+            if name.startswith(CONTRIBUTORS)
+            for one in page.examples(name) if not one.not_run])
 
     def test_what_is_not_run_is_counted(self):
         """Why each is not run is printed, so that somebody reads it."""
