@@ -28,10 +28,13 @@ from oslo_db.sqlalchemy import enginefacade
 from oslo_db.sqlalchemy import test_fixtures as db_fixtures
 from oslo_messaging import conffixture as messaging
 from oslo_messaging.notify import _impl_test as notification_driver
+from oslo_utils import importutils
 from oslo_utils import uuidutils
 import webob
 
 CONF = nova.conf.CONF
+# Since nova 34 there is one place for them.
+THREAD_POOLS = importutils.try_import('nova.thread_pool_factory')
 _FILES: dict[str, bytes] = {}
 CELLS = ('cell0', 'cell1', 'cell2')
 # What keystonemiddleware would have made of an administrator's token.
@@ -105,6 +108,9 @@ class NovaService(fixtures.Fixture):
         NovaService.restart()
         availability_zones.reset_cache()
         notification_driver.reset()
+        if THREAD_POOLS:
+            # Nova's own fixtures take those of another test for a fault.
+            THREAD_POOLS.reset_all_executors()
 
     @staticmethod
     def restart() -> None:
