@@ -71,13 +71,16 @@ def write(config: Config) -> None:
 def write_nova(config: Config, name: str, options: Options) -> None:
     """Write a configuration file of nova's.
 
-    :param options: added to those that every nova of the cloud has
+    :param options: added to those that every nova of the cloud has; one
+        without a value takes away what is there
     """
     merged = {section: dict(values)
               for section, values in _nova(config).items()}
     for section, values in (*config.nova_options.items(), *options.items()):
         merged.setdefault(section, {}).update(values)
-    write_file(config, name, merged)
+    write_file(config, name, {
+        section: {option: value for option, value in values.items() if value}
+        for section, values in merged.items()})
 
 
 def write_file(config: Config, name: str, options: Options) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import contextlib
 import pathlib
 import secrets
+from typing import Self
 
+from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 
 from tests.cloud import access
@@ -21,18 +23,39 @@ PORTS = 8
 
 
 class Cloud(access.Access):
-    """A full cloud that is up, as its state says."""
+    """A full cloud that is up, as its state says.
 
-    def __init__(self, kept: state.State) -> None:
+    :param controller: 1 or 2, whose nova-api is used
+    """
+
+    def __init__(self, kept: state.State, controller: int = 1) -> None:
         self.state = kept
         self.config = kept.config
+        self.programs = pathlib.Path(kept.programs)
+        self._url = (self.config.nova_url if controller == 1
+                     else self.config.second_nova_url)
 
-    def nova_of(self, controller: int) -> access.adapter.Adapter:
-        """The administrator's access to one of the two nova-api."""
-        url = (self.config.nova_url if controller == 1
-               else self.config.second_nova_url)
-        return self.rest('compute', default_microversion='2.88',
-                         endpoint_override=url)
+    def environment(self) -> dict[str, str]:
+        """The variables with which clients use one of the controllers."""
+        return super().environment() | {
+            'OS_COMPUTE_ENDPOINT_OVERRIDE': self._url,
+            'NOVACLIENT_ENDPOINT_OVERRIDE': self._url}
+
+    def nova(self) -> adapter.Adapter:
+        """The administrator's access to its nova-api, at 2.96."""
+        return self.rest('compute', default_microversion='2.96',
+                         endpoint_override=self._url)
+
+    def through(self, controller: int) -> Self:
+        """The same cloud, by way of the other controller."""
+        return type(self)(self.state, controller)
+
+    def nodes(self) -> list[seed.Node]:
+        """Ask nova for its compute nodes, in the order of their names."""
+        found = self.nova().get('/os-hypervisors/detail').json()['hypervisors']
+        return sorted((seed.Node(each['service']['host'],
+                                 each['hypervisor_hostname'], each['id'])
+                       for each in found), key=lambda node: node.name)
 
     def daemon(self, name: str) -> daemons.Daemon:
         """The process of that name."""
@@ -143,7 +166,7 @@ def _wait_for_hosts(running: Cloud) -> None:
     full = running.config
     wanted = {node for host in full.host_names()
               for node in full.nodes_of(host)}
-    nova, placement = running.nova_of(1), running.placement()
+    nova, placement = running.nova(), running.placement()
 
     def there() -> bool:
         with contextlib.suppress(exceptions.HttpError):
@@ -160,7 +183,7 @@ def _wait_for_hosts(running: Cloud) -> None:
 
 def _furnish(running: Cloud) -> None:
     """Make what a server needs: a flavor, an image and a network."""
-    running.nova_of(1).post('/flavors', json={'flavor': {
+    running.nova().post('/flavors', json={'flavor': {
         'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
     images = running.rest('image')
     image = images.post('/v2/images', json={

@@ -91,7 +91,7 @@ def execute(chosen: argparse.Namespace) -> int:
         print(f'The cloud is not up; see "{_tool(chosen)} status"',
               file=sys.stderr)
         return FAILED
-    running = cloud.Cloud(kept)
+    running = cloud.Cloud(kept, chosen.controller)
     path = os.pathsep.join([str(running.programs),
                             os.environ.get('PATH', os.defpath)])
     program = shutil.which(chosen.argv[0], path=path)
@@ -101,7 +101,8 @@ def execute(chosen: argparse.Namespace) -> int:
     # As any program has them.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.INTERRUPTIONS)
     os.execve(program, chosen.argv, {
-        **processes.clean_environment(), **running.environment(),
+        **processes.clean_environment(),
+        **running.environment(),
         'PATH': path})
 
 

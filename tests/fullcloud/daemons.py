@@ -16,6 +16,8 @@ import psutil
 from tests.cloud import processes
 
 POLL = 0.1
+# Neutron's threads do not end when uwsgi asks them to.
+STOP_TIMEOUT = 4
 CLOCK_MOVES = 2
 
 
@@ -26,6 +28,7 @@ class Daemon:
     :param environment: what it has besides a clean environment
     :param port: where it listens, 0 if it does not
     :param ready: the URL that answers when it is ready, or nothing
+    :param folder: where it runs, or beside its log
     :param user: runs it, or nobody in particular
     :param created: when it was started, as the kernel tells it: another
         process may get its number
@@ -37,6 +40,7 @@ class Daemon:
     environment: dict[str, str]
     port: int = 0
     ready: str = ''
+    folder: str = ''
     user: str = ''
     pid: int = 0
     created: float = 0.0
@@ -47,7 +51,8 @@ class Daemon:
         with open(self.log, 'ab') as log:
             process = subprocess.Popen(
                 self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=os.path.dirname(self.log), user=self.user or None,
+                cwd=self.folder or os.path.dirname(self.log),
+                user=self.user or None,
                 env={**processes.clean_environment(), **self.environment},
                 start_new_session=True)
         self.pid = process.pid
@@ -72,7 +77,7 @@ class Daemon:
     def kill(self) -> None:
         """Kill it and all that it started, as ``kill -9`` does."""
         self.signal(signal.SIGKILL)
-        wait_gone([self], processes.STOP_TIMEOUT)
+        wait_gone([self], STOP_TIMEOUT)
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Wait until something has happened that it has to do.
@@ -113,7 +118,7 @@ def stop(daemons: Iterable[Daemon]) -> None:
     daemons = list(daemons)
     for each in daemons:
         each.signal(signal.SIGTERM)
-    wait_gone(daemons, processes.STOP_TIMEOUT)
+    wait_gone(daemons, STOP_TIMEOUT)
     for each in daemons:
         # Its children may have stayed when it is gone.
         each.kill()

@@ -52,6 +52,9 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     commands.add_parser('down', help='stop the cloud and remove it')
     commands.add_parser('status', help='show its processes')
     run = commands.add_parser('exec', help='run a command in it')
+    run.add_argument(
+        '--controller', type=int, choices=(1, 2), default=1,
+        help='whose nova-api the command uses (1)')
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='the command, such as: openstack aggregate list')
     chosen = parser.parse_args(arguments)

@@ -109,7 +109,7 @@ def _start_database(kept: state.State) -> str:
                     # The cloud is thrown away: it need not survive a power
                     # failure.
                     '--innodb-flush-log-at-trx-commit=0'],
-        kept.log('mariadb'), {}, port, user=user))
+        kept.log('mariadb'), {}, port, folder=str(folder), user=user))
     daemon.wait(lambda: databases.answers(url), 'did not answer')
     return url
 
@@ -142,10 +142,12 @@ def _start_broker(kept: state.State) -> str:
             shutil.chown(folder / name, user)
     kept.start(daemons.Daemon(
         'epmd', [str(databases.which('epmd')), '-address', '127.0.0.1',
-                 '-port', str(epmd)], kept.log('epmd'), {}, epmd, user=user))
+                 '-port', str(epmd)], kept.log('epmd'), {}, epmd,
+        folder=str(folder), user=user))
     daemon = kept.start(daemons.Daemon(
         'rabbitmq', [RABBIT_SCRIPTS + '/rabbitmq-server'],
-        kept.log('rabbitmq'), environment, port, user=user))
+        kept.log('rabbitmq'), environment, port, folder=str(folder),
+        user=user))
     daemon.wait(lambda: _broker_answers(port), 'did not answer')
     return 'rabbit://guest:guest@127.0.0.1:%d/' % port
 

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import sys
 from typing import Self
 
 from tests.fullcloud import config
@@ -39,6 +40,8 @@ class State:
     def __init__(self, directory: pathlib.Path) -> None:
         self.directory = directory
         self.complete = False
+        self.programs = str(pathlib.Path(sys.executable).parent)
+        """Where the clients are."""
         self.config: config.FullConfig | None = None
         self.daemons: list[daemons.Daemon] = []
         self.made: list[Made] = []
@@ -69,9 +72,11 @@ class State:
         found = cls(directory)
         try:
             values = json.loads(found._path.read_text())
-        except FileNotFoundError as exc:
+        except (FileNotFoundError, ValueError) as exc:
+            # It is empty for as long as it takes to fill it.
             raise NoCloud from exc
         found.complete = values['complete']
+        found.programs = values['programs']
         if values['config']:
             found.config = config.from_json(values['config'])
         found.daemons = [daemons.Daemon(**each) for each in values['daemons']]
@@ -112,7 +117,7 @@ class State:
 
     def write(self) -> None:
         """Write the file, so that a reader finds the old or the new."""
-        values = {'complete': self.complete,
+        values = {'complete': self.complete, 'programs': self.programs,
                   'config': self.config and config.to_json(self.config),
                   'daemons': [dataclasses.asdict(each)
                               for each in self.daemons],
