@@ -55,15 +55,26 @@ class TestCase(testtools.TestCase):
     def aggregate(self, zone: str = '') -> str:
         """Create an aggregate for this test alone; its name."""
         name = f'aggregate-{uuid.uuid4().hex[:8]}'
-        self.openstack('aggregate', 'create',
-                       *(['--zone', zone] if zone else []), name)
-        self.addCleanup(self._delete, name)
+        self.cloud.nova().post('/os-aggregates', json={'aggregate': {
+            'name': name, 'availability_zone': zone or None}})
+        self.addCleanup(self.delete_aggregate, name)
         return name
 
     def add_host(self, aggregate: str, host: str, controller: int = 1) -> None:
-        """Add a host to an aggregate."""
+        """Add a host to an aggregate, with the real client."""
         self.openstack('aggregate', 'add', 'host', aggregate, host,
                        controller=controller)
+
+    def delete_aggregate(self, name: str) -> None:
+        """Empty an aggregate and delete it, if it is there."""
+        nova = self.cloud.nova()
+        for each in nova.get('/os-aggregates').json()['aggregates']:
+            if each['name'] == name:
+                url = f'/os-aggregates/{each["id"]}'
+                for host in each['hosts']:
+                    nova.post(url + '/action',
+                              json={'remove_host': {'host': host}})
+                nova.delete(url)
 
     def server(self, *options: str) -> dict[str, Any]:
         """Create a server for this test alone, and wait until it runs."""
@@ -106,12 +117,6 @@ class TestCase(testtools.TestCase):
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(self.cloud, {}).compare(self.cloud.nodes())
-
-    def _delete(self, name: str) -> None:
-        shown = self.openstack('aggregate', 'show', name)
-        for host in shown['hosts']:
-            self.openstack('aggregate', 'remove', 'host', name, host)
-        self.run_client('openstack', 'aggregate', 'delete', name)
 
 
 @functools.cache

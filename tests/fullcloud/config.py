@@ -107,6 +107,8 @@ def _write_nova(full: FullConfig, name: str, host: str,
             # The fake driver plugs nothing, so that nobody says it is done.
             'vif_plugging_is_fatal': 'False', 'vif_plugging_timeout': '0'},
         'compute': {'live_migration_wait_for_vif_plug': 'False'},
+        # What other tools change is put right while a test waits for it.
+        'aggregate_mirror': {'sync_interval': '5'},
         'aggregate_mirror_database': {
             'connection': full.database_url('journal')},
         'api_database': _few_connections(), 'database': _few_connections(),
