@@ -17,8 +17,8 @@ import tempfile
 import amqp
 import sqlalchemy as sa
 
-from tests import databases
 from tests.cloud import processes
+from tests import databases
 from tests.fullcloud import daemons
 from tests.fullcloud import state
 

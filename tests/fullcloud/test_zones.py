@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of availability zones, on mirrored aggregates."""
+
+import uuid
+
+from keystoneauth1 import exceptions
+
+from tests.fullcloud import base
+
+SERVER = 'OS-EXT-SRV-ATTR:host'
+
+
+class TestZones(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        unique = uuid.uuid4().hex[:8]
+        self.first, self.second = f'zone-{unique}-1', f'zone-{unique}-2'
+
+    def zone(self, name, *hosts):
+        """An aggregate that is a zone with these hosts; its name."""
+        aggregate = self.aggregate(name)
+        for host in hosts:
+            self.action(aggregate, 'add_host', host=host)
+        return aggregate
+
+    def action(self, aggregate, name, **values):
+        """Do something with an aggregate, straight by REST."""
+        nova = self.cloud.nova()
+        number, = (each['id'] for each in nova.get(
+            '/os-aggregates').json()['aggregates']
+            if each['name'] == aggregate)
+        nova.post(f'/os-aggregates/{number}/action', json={name: values})
+        self.assert_equal()
+
+    def refused(self, *arguments, **values):
+        """Nova answers 409, and nothing changes."""
+        self.assertRaises(exceptions.Conflict, self.action, *arguments,
+                          **values)
+        self.assert_equal()
+
+    def host_of(self, server):
+        return self.openstack('server', 'show', server['id'])[SERVER]
+
+    def test_a_host_has_one_zone(self):
+        """It may be in many aggregates, but a second zone is refused."""
+        self.zone(self.first, 'compute-1')
+        other = self.zone(self.second)
+        self.refused(other, 'add_host', host='compute-1')
+        self.assertEqual(set(), self.placement_has(other))
+        plain = self.aggregate()
+        self.action(plain, 'add_host', host='compute-1')
+        self.assertEqual({'compute-1'}, self.placement_has(plain))
+        self.refused(plain, 'set_metadata',
+                     metadata={'availability_zone': self.second})
+
+    def test_a_renamed_zone_takes_servers(self):
+        """Its aggregate stays the same in placement."""
+        aggregate = self.zone(self.first, 'compute-3')
+        self.action(aggregate, 'set_metadata',
+                    metadata={'availability_zone': self.second})
+        made = self.server('--availability-zone', self.second)
+        self.assertEqual('compute-3', made[SERVER])
+
+    def test_a_zone_with_servers_stays(self):
+        """Neither is it renamed nor are its hosts taken away."""
+        aggregate = self.zone(self.first, 'compute-3')
+        self.server('--availability-zone', self.first)
+        self.refused(aggregate, 'set_metadata',
+                     metadata={'availability_zone': self.second})
+        self.refused(aggregate, 'remove_host', host='compute-3')
+        self.assertEqual({'compute-3'}, self.placement_has(aggregate))
+
+    def test_moves_stay_in_the_zone(self):
+        """Cold and live migration and evacuation find its other host."""
+        self.zone(self.first, 'compute-1', 'compute-2')
+        self.zone(self.second, 'compute-3', 'ironic-1')
+        server = self.server('--availability-zone', self.first)
+        other = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
+        expected = other[server[SERVER]]
+        self.run_client('openstack', 'server', 'migrate', '--wait',
+                        server['id'])
+        self.run_client('openstack', 'server', 'migration', 'confirm',
+                        server['id'])
+        self.wait_until(lambda: self.openstack(
+            'server', 'show', server['id'])['status'] == 'ACTIVE',
+            'the migration is confirmed')
+        self.assertEqual(expected, self.host_of(server))
+        expected = other[expected]
+        self.run_client('openstack', 'server', 'migrate', '--live-migration',
+                        '--wait', server['id'])
+        self.assertEqual(expected, self.host_of(server))
+        self._force_down(expected)
+        self.run_client('openstack', 'server', 'evacuate', '--wait',
+                        server['id'])
+        self.assertEqual(other[expected], self.host_of(server))
+
+    def test_unshelved_in_another_zone(self):
+        """A server that is shelved can be given a new zone."""
+        self.zone(self.first, 'compute-1')
+        self.zone(self.second, 'compute-2')
+        server = self.server('--availability-zone', self.first)
+        self.run_client('openstack', 'server', 'shelve', '--offload',
+                        '--wait', server['id'])
+        self.run_client('openstack', 'server', 'unshelve', '--wait',
+                        '--availability-zone', self.second, server['id'])
+        self.assertEqual('compute-2', self.host_of(server))
+
+    def _force_down(self, host):
+        nova = self.cloud.nova()
+        service, = (each['id'] for each in nova.get(
+            f'/os-services?host={host}').json()['services'])
+        url = f'/os-services/{service}'
+        nova.put(url, json={'forced_down': True})
+        self.addCleanup(nova.put, url, json={'forced_down': False})
