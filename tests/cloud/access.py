@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the administrator of a cloud uses it: REST APIs and real clients."""
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -73,6 +74,12 @@ class Access:
 
     def rest(self, service: str, **options: str) -> adapter.Adapter:
         """The administrator's access to a service of the catalog."""
+        return adapter.Adapter(
+            self._session, service_type=service, interface='public',
+            region_name=config.REGION, **options)
+
+    @functools.cached_property
+    def _session(self) -> session.Session:
         plugin = v3.Password(
             self.config.auth_url, username='admin',
             password=self.config.password, project_name='admin',
@@ -80,6 +87,4 @@ class Access:
         http = requests.Session()
         # The machine's proxy settings are not for the loopback interface.
         http.trust_env = False
-        return adapter.Adapter(
-            session.Session(plugin, session=http), service_type=service,
-            interface='public', region_name=config.REGION, **options)
+        return session.Session(plugin, session=http)
