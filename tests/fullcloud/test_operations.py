@@ -106,9 +106,9 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         """The user gets nova's own answer, and placement stays."""
         self.do('create')
         self.do('add', host='compute-1')
-        self.assertIn('HTTP 409', self.do('add', 1, host='compute-1'))
-        self.assertIn('HTTP 404', self.do('add', 1, host='no-such-host'))
-        self.assertIn('HTTP 404', self.do('remove', 1, host='compute-3'))
+        self.assertIn('409', self.do('add', 1, host='compute-1'))
+        self.assertIn('404', self.do('add', 1, host='no-such-host'))
+        self.assertIn('404', self.do('remove', 1, host='compute-3'))
         self.assertIn('not empty', self.do('delete', 1))
         self.assertEqual({'compute-1'}, self.members())
 
