@@ -61,6 +61,11 @@ class Environment:
                          [TOP / 'constraints.txt', TOP / 'setup.cfg'])
         if self._stamp('cloud') == wanted:
             return
+        users = self._users()
+        if users:
+            raise CannotInstall(
+                f'{self.path} is not what this checkout wants any more, and '
+                f'it is in use: stop what runs first, {", ".join(users)}')
         print(f'Installing {self._told} into {self.path}; '
               'this happens once and takes a minute or two', flush=True)
         shutil.rmtree(self.path, ignore_errors=True)
@@ -95,6 +100,18 @@ class Environment:
         if any(self.path.glob('lib/python*/site-packages/'
                               'nova_aggregate_mirror*')):
             self._pip('uninstall', '--yes', PACKAGE)
+
+    def used_by(self, directory: 'pathlib.Path') -> None:
+        """Note who uses it, as long as there is a state in the directory."""
+        with open(self.path / 'users', 'a') as users:
+            users.write(f'{directory}\n')
+
+    def _users(self) -> 'list[str]':
+        users = self.path / 'users'
+        if not users.exists():
+            return []
+        return [line for line in sorted(set(users.read_text().splitlines()))
+                if pathlib.Path(line, 'state.json').exists()]
 
     def become(self, module: str, arguments: 'list[str]') -> None:
         """Become a program of this checkout; does not return."""
