@@ -8,6 +8,7 @@ installed first, on Debian and its kin.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import fcntl
@@ -32,8 +33,7 @@ import testtools
 KINDS = ('sqlite', 'mysql', 'postgresql')
 SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
 
-INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends',
-           'mariadb-server', 'postgresql']
+INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends']
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
 START_TIMEOUT = 60
 # Ends the server and removes its files when the process that holds the other
@@ -79,7 +79,7 @@ def _mysql(program: str, data: pathlib.Path, port: int
            ) -> tuple[list[str], list[str]]:
     options = [program, '--no-defaults', '--datadir=%s' % data]
     fill = [*options, '--initialize-insecure']
-    maker = _which('mariadb-install-db')
+    maker = which('mariadb-install-db')
     if maker:
         fill = [maker, '--no-defaults', '--datadir=%s' % data,
                 '--auth-root-authentication-method=normal', '--skip-test-db']
@@ -177,12 +177,12 @@ def _find(kind: str) -> str:
                           'test-requirements.txt' % kind)
     named = os.environ.get(server.variable)
     url = named or server.url
-    if named or _answers(url):
+    if named or answers(url):
         return url
-    program = _program(server)
+    program = program_of(server)
     if not program and os.environ.get('CI') == 'true' and not os.geteuid():
         _install()
-        program = _program(server)
+        program = program_of(server)
     if not program:
         raise Unavailable(
             'no %s server: install the package %s, or name one that runs in '
@@ -191,7 +191,8 @@ def _find(kind: str) -> str:
     return _start(server, program)
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a server lets us in."""
     # Not the same as whether it listens: it may have another administrator.
     try:
         execute(url, 'SELECT 1')
@@ -200,7 +201,8 @@ def _answers(url: str) -> bool:
     return True
 
 
-def _which(program: str) -> str | None:
+def which(program: str) -> str | None:
+    """The path of a server's program, or None."""
     # Debian has servers where the PATH of a user does not look.
     folders = os.environ.get('PATH', os.defpath).split(os.pathsep)
     return shutil.which(program, path=os.pathsep.join([
@@ -208,8 +210,9 @@ def _which(program: str) -> str | None:
         *folders, '/usr/sbin', '/usr/libexec']))
 
 
-def _program(server: Server) -> str | None:
-    return next(filter(None, map(_which, server.programs)), None)
+def program_of(server: Server) -> str | None:
+    """The path of a server, or None where it is not installed."""
+    return next(filter(None, map(which, server.programs)), None)
 
 
 def _start(server: Server, program: str) -> str:
@@ -218,7 +221,7 @@ def _start(server: Server, program: str) -> str:
     user = None
     if not os.geteuid():
         # Neither server runs as root.
-        user = _first_user(server.user, 'nobody')
+        user = first_user(server.user, 'nobody')
         os.chown(data, pwd.getpwnam(user).pw_uid, -1)
     with socket.create_server(('127.0.0.1', 0)) as probe:
         port = probe.getsockname()[1]
@@ -236,7 +239,7 @@ def _start(server: Server, program: str) -> str:
             start_new_session=True)
     url = sa.engine.make_url(server.url).set(port=port).render_as_string()
     end = time.monotonic() + START_TIMEOUT
-    while not _answers(url):
+    while not answers(url):
         if time.monotonic() > end or watch.poll() is not None:
             said = (data / 'log').read_text(errors='replace')[-500:]
             watch.stdin.close()
@@ -250,7 +253,8 @@ _RUNNING: list[subprocess.Popen] = []
 """Their pipes stay open for as long as this process lives."""
 
 
-def _first_user(*names: str) -> str:
+def first_user(*names: str) -> str:
+    """The first of these accounts that this machine has."""
     for name in names:
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name).pw_name
@@ -259,18 +263,26 @@ def _first_user(*names: str) -> str:
 
 @functools.cache
 def _install() -> None:
-    """Install both servers, once for all processes; none is started."""
+    install([server.package for server in SERVERS.values()],
+            lambda: all(map(program_of, SERVERS.values())))
+
+
+def install(packages: Sequence[str], there: Callable[[], bool]) -> None:
+    """Install servers, once for all processes; none is started.
+
+    :param there: whether somebody else has done it meanwhile
+    """
     with open(pathlib.Path(tempfile.gettempdir(),
                            'aggregate-mirror-install.lock'), 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if all(map(_program, SERVERS.values())) or not _which('apt-get'):
+        if there() or not which('apt-get'):
             return
         guarded = POLICY.exists()
         if not guarded:
             POLICY.write_text('#!/bin/sh\nexit 101\n')
             POLICY.chmod(0o755)
         try:
-            for command in (['apt-get', 'update'], INSTALL):
+            for command in (['apt-get', 'update'], [*INSTALL, *packages]):
                 subprocess.run(
                     command, stdin=subprocess.DEVNULL, capture_output=True,
                     env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive'})

@@ -13,6 +13,7 @@ import os
 import pathlib
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -182,7 +183,9 @@ def _deeper(application: Callable) -> Callable:
 
 def main() -> None:
     """Run the task that the command line names."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    # Who gave it no pipe does not want that.
+    if stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
+        threading.Thread(target=_die_with_parent, daemon=True).start()
     tasks = {'keystone': keystone, 'placement': placement, 'nova': nova,
              'serve': serve, 'serve_processes': serve_processes,
              'agent': agent, 'measure': measure}

@@ -9,28 +9,24 @@ import contextlib
 import pathlib
 import secrets
 import signal
-import subprocess
 import sys
 import tempfile
 from types import TracebackType
 from typing import Self
 
 from keystoneauth1 import adapter
-from keystoneauth1.identity import v3
-from keystoneauth1 import session
-import requests
 
+from tests.cloud import access
 from tests.cloud import config
 from tests.cloud import processes
 from tests.cloud import seed
 
-CLIENT_TIMEOUT = 120
 SEEDING_THREADS = 8
 
 Server = Callable[[str, int, int], Sequence[str]]
 
 
-class Cloud:
+class Cloud(access.Access):
     """Three real services, from nothing, in one temporary directory.
 
     Enter it to start it, leave it to stop and remove everything. Nova has
@@ -73,54 +69,6 @@ class Cloud:
     @property
     def nova_conf(self) -> str:
         return self.config.path('nova.conf')
-
-    def environment(self) -> dict[str, str]:
-        """The variables with which clients use the cloud as administrator."""
-        return {'no_proxy': '127.0.0.1',
-                'OS_AUTH_URL': self.config.auth_url,
-                'OS_USERNAME': 'admin',
-                'OS_PASSWORD': self.config.password,
-                'OS_PROJECT_NAME': 'admin',
-                'OS_USER_DOMAIN_ID': 'default',
-                'OS_PROJECT_DOMAIN_ID': 'default',
-                'OS_IDENTITY_API_VERSION': '3',
-                'OS_REGION_NAME': config.REGION,
-                'OS_INTERFACE': 'public',
-                # The newest that every osc-placement knows.
-                'OS_PLACEMENT_API_VERSION': '1.29'}
-
-    def identity(self) -> adapter.Adapter:
-        """The administrator's access to keystone's REST API."""
-        return self._adapter('identity')
-
-    def placement(self) -> adapter.Adapter:
-        """The administrator's access to placement's REST API, at 1.36."""
-        return self._adapter('placement', default_microversion='1.36')
-
-    def nova(self) -> adapter.Adapter:
-        """The administrator's access to nova's REST API, at 2.41.
-
-        From 2.41 on an aggregate shows its UUID.
-        """
-        return self._adapter('compute', default_microversion='2.41')
-
-    def run(self, *argv: str) -> tuple[int, str, str]:
-        """Run a client of this Python environment as administrator.
-
-        :returns: its exit status, standard output and standard error
-        """
-        program = pathlib.Path(sys.executable).with_name(argv[0])
-        if not program.exists():
-            return 127, '', f'{program} is not installed\n'
-        try:
-            done = subprocess.run(
-                [program, *argv[1:]], capture_output=True, text=True,
-                stdin=subprocess.DEVNULL, timeout=CLIENT_TIMEOUT,
-                cwd=self.config.directory, start_new_session=True,
-                env={**processes.clean_environment(), **self.environment()})
-        except subprocess.TimeoutExpired as exc:
-            return 124, '', f'{exc}\n'
-        return done.returncode, done.stdout, done.stderr
 
     def seed_hosts(self, hosts: Sequence[str],
                    nodes_per_host: int = 1) -> list[seed.Node]:
@@ -217,8 +165,8 @@ class Cloud:
         try:
             process.start()
             process.wait_ready(url)
-            yield self._adapter('compute', default_microversion='2.41',
-                                endpoint_override=url)
+            yield self.rest('compute', default_microversion='2.41',
+                            endpoint_override=url)
         finally:
             process.stop()
 
@@ -285,15 +233,3 @@ class Cloud:
         process = processes.Process(name, argv, log, environment)
         self._stack.callback(process.kill)
         return process
-
-    def _adapter(self, service: str, **options: str) -> adapter.Adapter:
-        plugin = v3.Password(
-            self.config.auth_url, username='admin',
-            password=self.config.password, project_name='admin',
-            user_domain_id='default', project_domain_id='default')
-        http = requests.Session()
-        # The machine's proxy settings are not for the loopback interface.
-        http.trust_env = False
-        return adapter.Adapter(
-            session.Session(plugin, session=http), service_type=service,
-            interface='public', region_name=config.REGION, **options)

@@ -59,28 +59,32 @@ class Config:
 def write(config: Config) -> None:
     """Write every configuration file of the cloud."""
     for folder in ('log', 'lock', 'state', 'fernet', 'credential'):
-        (config.directory / folder).mkdir(mode=0o700)
+        (config.directory / folder).mkdir(mode=0o700, exist_ok=True)
     files = {'keystone.conf': _keystone(config),
              'placement.conf': _placement(config),
-             'cell0.conf': {'database': _database(config, 'nova_cell0')}}
+             'cell0.conf': {'database': database(config, 'nova_cell0')}}
     for name, options in files.items():
-        _write(config, name, options)
+        write_file(config, name, options)
     write_nova(config, 'nova.conf', {})
 
 
 def write_nova(config: Config, name: str, options: Options) -> None:
     """Write a configuration file of nova's.
 
-    :param options: added to those that every nova of the cloud has
+    :param options: added to those that every nova of the cloud has; one
+        without a value takes away what is there
     """
     merged = {section: dict(values)
               for section, values in _nova(config).items()}
     for section, values in (*config.nova_options.items(), *options.items()):
         merged.setdefault(section, {}).update(values)
-    _write(config, name, merged)
+    write_file(config, name, {
+        section: {option: value for option, value in values.items() if value}
+        for section, values in merged.items()})
 
 
-def _write(config: Config, name: str, options: Options) -> None:
+def write_file(config: Config, name: str, options: Options) -> None:
+    """Write a configuration file."""
     # A password may contain a percent sign: no interpolation.
     parser = configparser.RawConfigParser()
     parser.read_dict(options)
@@ -88,13 +92,15 @@ def _write(config: Config, name: str, options: Options) -> None:
         parser.write(output)
 
 
-def _database(config: Config, name: str) -> dict[str, str]:
+def database(config: Config, name: str) -> dict[str, str]:
+    """The options of a section that names a service's database."""
     # The cloud is thrown away: nothing has to survive a power failure.
     return {'connection': config.database_url(name),
             'sqlite_synchronous': 'False'}
 
 
-def _account(config: Config, username: str) -> dict[str, str]:
+def account(config: Config, username: str) -> dict[str, str]:
+    """The options of a section with the credentials of a service."""
     return {'auth_type': 'password', 'auth_url': config.auth_url,
             'username': username, 'password': config.password,
             'user_domain_id': 'default', 'project_domain_id': 'default',
@@ -103,7 +109,7 @@ def _account(config: Config, username: str) -> dict[str, str]:
 
 def _keystone(config: Config) -> Options:
     return {
-        'database': _database(config, 'keystone'),
+        'database': database(config, 'keystone'),
         'fernet_tokens': {'key_repository': config.path('fernet')},
         'credential': {'key_repository': config.path('credential')},
         # The cheapest hash that bcrypt offers: a login takes 0.2 s otherwise.
@@ -113,13 +119,13 @@ def _keystone(config: Config) -> Options:
 
 def _placement(config: Config) -> Options:
     return {
-        'placement_database': _database(config, 'placement'),
-        'keystone_authtoken': _account(config, 'placement'),
+        'placement_database': database(config, 'placement'),
+        'keystone_authtoken': account(config, 'placement'),
     }
 
 
 def _nova(config: Config) -> Options:
-    account = _account(config, 'nova')
+    nova = account(config, 'nova')
     return {
         'DEFAULT': {
             'transport_url': 'fake:/',
@@ -127,11 +133,11 @@ def _nova(config: Config) -> Options:
             'my_ip': '127.0.0.1',
             'host': 'controller',
         },
-        'api_database': _database(config, 'nova_api'),
-        'database': _database(config, 'nova'),
-        'keystone_authtoken': account,
-        'placement': account,
-        'service_user': {**account, 'send_service_user_token': 'True'},
+        'api_database': database(config, 'nova_api'),
+        'database': database(config, 'nova'),
+        'keystone_authtoken': nova,
+        'placement': nova,
+        'service_user': {**nova, 'send_service_user_token': 'True'},
         'oslo_concurrency': {'lock_path': config.path('lock')},
         'aggregate_mirror': {'metrics_port': str(config.metrics_port)},
         # Where nova's wheel installs it.

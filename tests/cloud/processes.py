@@ -94,6 +94,27 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def answers(url: str) -> bool:
+    """Whether something other than a server error answers."""
+    # The machine's proxy settings are not for the loopback interface.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=10):
+            return True
+    except urllib.error.HTTPError as exc:
+        exc.close()
+        return exc.code < 500
+    except OSError:
+        return False
+
+
+def tail(log: str) -> str:
+    """The end of a log, with its name, for people."""
+    with open(log, errors='replace') as lines:
+        last = lines.readlines()[-TAIL:]
+    return f'the end of {os.path.basename(log)}:\n{"".join(last)}'
+
+
 class Process:
     """One child process in a process group of its own.
 
@@ -160,21 +181,12 @@ class Process:
     def wait_ready(self, url: str) -> None:
         """Wait until something other than a server error answers."""
         assert self._process is not None
-        # The machine's proxy settings are not for the loopback interface.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise self._failure('died while starting')
-            try:
-                with opener.open(url, timeout=10):
-                    return
-            except urllib.error.HTTPError as exc:
-                exc.close()
-                if exc.code < 500:
-                    return
-            except OSError:
-                pass
+            if answers(url):
+                return
             time.sleep(0.05)
         raise self._failure(f'did not answer within {START_TIMEOUT} s')
 
@@ -192,7 +204,4 @@ class Process:
         self._process = None
 
     def _failure(self, what: str) -> CloudError:
-        with open(self.log, errors='replace') as log:
-            tail = log.readlines()[-TAIL:]
-        return CloudError(f'{self.name} {what}; the end of '
-                          f'{os.path.basename(self.log)}:\n{"".join(tail)}')
+        return CloudError(f'{self.name} {what}; {tail(self.log)}')

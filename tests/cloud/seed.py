@@ -28,21 +28,30 @@ class Node:
     uuid: str
 
 
-def accounts(identity: adapter.Adapter, cloud: config.Config) -> None:
-    """Make the accounts of nova and placement, and fill the catalog."""
+def accounts(identity: adapter.Adapter, cloud: config.Config,
+             others: Sequence[tuple[str, str, str]] = (),
+             roles: Sequence[str] = ('service',)) -> None:
+    """Make the accounts of the services, and fill the catalog.
+
+    :param others: services besides nova and placement: the name, the kind and
+        the URL of each
+    :param roles: what each account is allowed
+    """
     def create(kind: str, **values: Any) -> str:
         answer = identity.post(f'/{kind}s', json={kind: values}).json()
         return answer[kind]['id']
 
-    roles = identity.get('/roles').json()['roles']
-    role, = (role['id'] for role in roles if role['name'] == 'service')
+    known = {role['name']: role['id']
+             for role in identity.get('/roles').json()['roles']}
     project = create('project', name='service', domain_id='default')
     services = (('nova', 'compute', cloud.nova_url),
-                ('placement', 'placement', cloud.placement_url))
+                ('placement', 'placement', cloud.placement_url), *others)
     for name, kind, url in services:
         user = create('user', name=name, domain_id='default',
                       password=cloud.password)
-        identity.put(f'/projects/{project}/users/{user}/roles/{role}')
+        for role in roles:
+            identity.put(
+                f'/projects/{project}/users/{user}/roles/{known[role]}')
         service = create('service', name=name, type=kind)
         for interface in ('public', 'internal', 'admin'):
             create('endpoint', service_id=service, interface=interface,

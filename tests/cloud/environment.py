@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The virtual environment of a cloud: made once, beside the checkout."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+OLDEST = (3, 11)
+PACKAGE = 'nova-aggregate-mirror'
+SOURCES = ('setup.py', 'setup.cfg', 'pyproject.toml', 'requirements.txt',
+           'etc', 'nova_aggregate_mirror')
+TAIL = 30
+
+# Annotations that Python 3.6 cannot evaluate are quoted: it should get as far
+# as being told that it is too old.
+
+
+class CannotInstall(Exception):
+    """A package cannot be had; the text ends with which log to read."""
+
+
+def check_python(program: str) -> None:
+    """End this program, with a message, if Python is too old for the cloud."""
+    if sys.version_info < OLDEST:
+        sys.exit('{} needs Python {}.{} or newer, and this is {}.{}; '
+                 'with a newer one: "python3.12 {}"'.format(
+                     program, *OLDEST, *sys.version_info[:2], sys.argv[0]))
+
+
+class Environment:
+    """A virtual environment beside the checkout's files.
+
+    :param name: of its folder
+    :param told: what it has, in words
+    :param services: what it has, as pip wants it
+    :param verbose: whether to show what pip prints
+    """
+
+    def __init__(self, name: str, told: str, services: 'tuple[str, ...]',
+                 verbose: bool) -> None:
+        self.path = TOP / name
+        self._told = told
+        self._services = services
+        self._verbose = verbose
+        self._log = self.path / 'install.log'
+        self._python = self.path / 'bin' / 'python'
+
+    def exists(self) -> bool:
+        """Whether it was ever made to its end."""
+        return self._python.exists() and self._stamp('cloud') is not None
+
+    def make(self) -> None:
+        """Make the environment, unless it is what is wanted already."""
+        # It cannot be moved, nor serve another Python.
+        wanted = _digest([sys.version, str(self.path), *self._services],
+                         [TOP / 'constraints.txt', TOP / 'setup.cfg'])
+        if self._stamp('cloud') == wanted:
+            return
+        users = self._users()
+        if users:
+            raise CannotInstall(
+                f'{self.path} is not what this checkout wants any more, and '
+                f'it is in use: stop what runs first, {", ".join(users)}')
+        print(f'Installing {self._told} into {self.path}; '
+              'this happens once and takes a minute or two', flush=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir()
+        # Whatever the checkout ignores, this folder is not part of it.
+        (self.path / '.gitignore').write_text('*\n')
+        self._run([sys.executable, '-m', 'venv', str(self.path)],
+                  'Python cannot make a virtual environment; on Debian and '
+                  'Ubuntu install the package python3-venv')
+        self._pip('install', '-c', str(TOP / 'constraints.txt'),
+                  *self._services)
+        self._stamp('cloud', wanted)
+
+    def install_package(self) -> None:
+        """Install this package as it is now."""
+        wanted = _digest([], [TOP / name for name in SOURCES])
+        if self._stamp('package') == wanted:
+            return
+        print(f'Installing {PACKAGE}', flush=True)
+        # A build folder would bring back modules that are gone by now.
+        build = self.path / 'build'
+        shutil.rmtree(build, ignore_errors=True)
+        extra = self.path / 'build.cfg'
+        extra.write_text(f'[build]\nbuild_base = {build}\n')
+        self._pip('install', '-c', str(TOP / 'constraints.txt'),
+                  f'{TOP}[agent]',
+                  DIST_EXTRA_CONFIG=str(extra))
+        self._stamp('package', wanted)
+
+    def remove_package(self) -> None:
+        """Undo what a person tried in the stock cloud."""
+        if any(self.path.glob('lib/python*/site-packages/'
+                              'nova_aggregate_mirror*')):
+            self._pip('uninstall', '--yes', PACKAGE)
+
+    def used_by(self, directory: 'pathlib.Path') -> None:
+        """Note who uses it, as long as there is a state in the directory."""
+        with open(self.path / 'users', 'a') as users:
+            users.write(f'{directory}\n')
+
+    def _users(self) -> 'list[str]':
+        users = self.path / 'users'
+        if not users.exists():
+            return []
+        return [line for line in sorted(set(users.read_text().splitlines()))
+                if pathlib.Path(line, 'state.json').exists()]
+
+    def become(self, module: str, arguments: 'list[str]') -> None:
+        """Become a program of this checkout; does not return."""
+        # Interrupted while Python starts the program would show a traceback:
+        # the program takes the signals when it can answer them.
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        # -P: nothing of the folder in which it is called hides a module.
+        os.execve(self._python,
+                  [str(self._python), '-P', '-m', module, *arguments],
+                  {**os.environ, 'PYTHONPATH': str(TOP)})
+
+    def _pip(self, *arguments: str, **variables: str) -> None:
+        self._run([str(self._python), '-m', 'pip', *arguments],
+                  'pip could not install', **variables)
+
+    def _run(self, command: 'list[str]', failure: str,
+             **variables: str) -> None:
+        environment = {**os.environ, 'PIP_DISABLE_PIP_VERSION_CHECK': '1',
+                       **variables}
+        with open(self._log, 'ab') as log:
+            output = None if self._verbose else log
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output, env=environment)
+        if done.returncode:
+            tail = self._log.read_text(errors='replace').splitlines()[-TAIL:]
+            raise CannotInstall(
+                '\n'.join([*tail, f'{failure}; see {self._log}']))
+
+    def _stamp(self, name: str, written: 'str | None' = None) -> 'str | None':
+        stamp = self.path / f'{name}.stamp'
+        if written is not None:
+            stamp.write_text(written)
+        return stamp.read_text() if stamp.exists() else None
+
+
+def _digest(texts: 'list[str]', paths: 'list[pathlib.Path]') -> str:
+    digest = hashlib.sha256(repr(texts).encode())
+    for path in paths:
+        files = [path] if path.is_file() else sorted(
+            each for each in path.rglob('*')
+            if each.is_file() and each.suffix != '.pyc')
+        for each in files:
+            digest.update(str(each.relative_to(TOP)).encode())
+            digest.update(each.read_bytes())
+    return digest.hexdigest()

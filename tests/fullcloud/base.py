@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud of the tests, brought up once per run, and how they look at it."""
+
+import atexit
+from collections.abc import Callable
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+import uuid
+
+import testtools
+
+from tests.cloud import observer
+from tests.fullcloud import cloud
+from tests.fullcloud import command
+from tests.fullcloud import state
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+TOOL = TOP / 'tools' / 'cloud'
+VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
+PATIENCE = 60
+POLL = 0.2
+
+
+class TestCase(testtools.TestCase):
+    """A test on the full cloud: at its end, placement equals nova."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        directory, reason = _directory()
+        if reason:
+            self.skipTest(reason)
+        self.cloud = cloud.Cloud(state.State.read(directory))
+        self.addCleanup(self.assert_equal)
+
+    def run_client(self, *argv: str, controller: int = 1) -> Any:
+        """Run a client, which has to succeed; what it printed.
+
+        :returns: what JSON it printed, or the text
+        """
+        status, out, err = self.cloud.through(controller).run(*argv)
+        self.assertEqual(0, status, f'{" ".join(argv)}: {out}{err}')
+        return json.loads(out) if 'json' in argv else out
+
+    def openstack(self, *argv: str, controller: int = 1) -> Any:
+        """Run openstack for something that it shows or lists."""
+        return self.run_client('openstack', *argv, '-f', 'json',
+                               controller=controller)
+
+    def aggregate(self, zone: str = '') -> str:
+        """Create an aggregate for this test alone; its name."""
+        name = f'aggregate-{uuid.uuid4().hex[:8]}'
+        self.cloud.nova().post('/os-aggregates', json={'aggregate': {
+            'name': name, 'availability_zone': zone or None}})
+        self.addCleanup(self.delete_aggregate, name)
+        return name
+
+    def add_host(self, aggregate: str, host: str, controller: int = 1) -> None:
+        """Add a host to an aggregate, with the real client."""
+        self.openstack('aggregate', 'add', 'host', aggregate, host,
+                       controller=controller)
+
+    def delete_aggregate(self, name: str) -> None:
+        """Empty an aggregate and delete it, if it is there."""
+        nova = self.cloud.nova()
+        for each in nova.get('/os-aggregates').json()['aggregates']:
+            if each['name'] == name:
+                url = f'/os-aggregates/{each["id"]}'
+                for host in each['hosts']:
+                    nova.post(url + '/action',
+                              json={'remove_host': {'host': host}})
+                nova.delete(url)
+
+    def server(self, *options: str) -> dict[str, Any]:
+        """Create a server for this test alone, and wait until it runs."""
+        name = f'server-{uuid.uuid4().hex[:8]}'
+        self.addCleanup(self.run_client, 'openstack', 'server', 'delete',
+                        '--wait', name)
+        made = self.openstack(
+            'server', 'create', '--flavor', 'tiny', '--image', 'empty',
+            '--network', 'public', '--wait', *options, name)
+        self.assertEqual('ACTIVE', made['status'])
+        return made
+
+    def placement_has(self, aggregate: str) -> frozenset[str]:
+        """The hosts and nodes that placement has in a nova aggregate."""
+        return frozenset(row.node.name for row in self._rows()
+                         if aggregate in row.placement)
+
+    def wait_until(self, done: Callable[[], bool], what: str) -> None:
+        """Wait for what other processes do."""
+        deadline = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > deadline:
+                self.fail(f'{what}: not within {PATIENCE} s')
+            time.sleep(POLL)
+
+    def assert_equal(self) -> None:
+        """Placement's aggregates are nova's, at the latest soon.
+
+        The agent does what did not succeed inline.
+        """
+        deadline = time.monotonic() + PATIENCE
+        rows = self._rows()
+        while time.monotonic() < deadline and not all(
+                row.equal for row in rows):
+            time.sleep(POLL)
+            rows = self._rows()
+        self.assertTrue(rows)
+        self.assertTrue(all(row.equal for row in rows),
+                        '\n' + observer.table(rows))
+
+    def _rows(self) -> list[observer.Row]:
+        return observer.Observer(self.cloud, {}).compare(self.cloud.nodes())
+
+
+@functools.cache
+def _directory() -> tuple[pathlib.Path, str]:
+    """Where the cloud is, or why there is none.
+
+    :raises AssertionError: when it does not start, with what it said
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        return pathlib.Path(named).absolute(), ''
+    directory = TOP / '.cloud-test'
+    tool = [sys.executable, str(TOOL), '--directory', str(directory)]
+    # What a run that was killed has left.
+    subprocess.run([*tool, 'down'], capture_output=True)
+    atexit.register(subprocess.run, [*tool, 'down'], capture_output=True)
+    done = subprocess.run([*tool, 'up'], capture_output=True, text=True)
+    if done.returncode == command.CANNOT_INSTALL:
+        return directory, done.stderr[-500:]
+    if done.returncode:
+        raise AssertionError(f'{" ".join(tool)} up: {done.stdout[-2000:]}'
+                             f'{done.stderr[-5000:]}')
+    return directory, ''

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs inside processes of the full cloud that no package has.
+
+Run by path, never imported, as ``tests/cloud/child.py`` is.
+"""
+
+import importlib
+import json
+import sys
+import time
+import uuid
+
+REPORT_INTERVAL = 20
+
+
+def compute(conf: str, *nodes: str) -> None:
+    """Run a nova-compute with several nodes, whose UUIDs stay."""
+    # First of all: it decides about threads.
+    program = importlib.import_module('nova.cmd.compute')
+    fake = importlib.import_module('nova.virt.fake')
+    node = importlib.import_module('nova.virt.node')
+
+    class SeveralNodes(fake.FakeDriverWithoutFakeNodes):
+        def init_host(self, host: str) -> None:
+            super().init_host(host)
+            self._set_nodes(list(nodes))
+
+        def get_available_resource(self, nodename: str) -> dict:
+            return {**super().get_available_resource(nodename),
+                    'uuid': _identity(nodename)}
+
+        def get_nodenames_by_uuid(self, refresh: bool = False) -> dict:
+            return {_identity(name): name for name in nodes}
+
+    def _identity(name: str) -> str:
+        return str(uuid.uuid5(uuid.UUID(node.get_local_node_uuid()), name))
+
+    # Nova loads drivers from its own modules only.
+    fake.SeveralNodes = SeveralNodes
+    sys.argv = ['nova-compute', '--config-file', conf]
+    program.main()
+
+
+def network_agents(conf: str, networks: str) -> None:
+    """Tell neutron of the agents of all hosts: it binds ports to live ones.
+
+    The agents plug nothing, and nothing waits for that with nova's fake
+    driver.
+
+    :param networks: JSON, the physical networks of each host
+    """
+    # First of all: it decides about threads.
+    importlib.import_module('neutron.cmd.server')
+    common = importlib.import_module('neutron.common.config')
+    rpc = importlib.import_module('neutron.agent.rpc')
+    context = importlib.import_module('neutron_lib.context')
+    # Registers the interval at which agents report.
+    options = importlib.import_module('neutron.conf.agent.common')
+    options.register_agent_state_opts_helper(common.cfg.CONF)
+    common.register_common_config_options()
+    common.init(['--config-file', conf])
+    common.setup_logging()
+    reports = rpc.PluginReportStateAPI('q-reports-plugin')
+    first = True
+    while True:
+        for host, names in json.loads(networks).items():
+            state = {
+                'binary': 'neutron-openvswitch-agent', 'host': host,
+                'agent_type': 'Open vSwitch agent', 'topic': 'N/A',
+                'configurations': {
+                    'bridge_mappings': {name: f'br-{name}' for name in names},
+                    'tunnel_types': [], 'tunneling_ip': None}}
+            if first:
+                state['start_flag'] = True
+            reports.report_state(
+                context.get_admin_context_without_session(), state)
+        first = False
+        time.sleep(REPORT_INTERVAL)
+
+
+if __name__ == '__main__':
+    {'compute': compute,
+     'network_agents': network_agents}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of tools/cloud: what they print, and how they end."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import time
+
+from keystoneauth1 import exceptions
+import sqlalchemy.exc
+
+from tests.cloud import processes
+from tests.fullcloud import cloud
+from tests.fullcloud import options
+from tests.fullcloud import servers
+from tests.fullcloud import state
+
+FAILED = 1
+CANNOT_INSTALL = 3
+INTERRUPTED = 130
+NOT_FOUND = 127
+
+
+def up(chosen: argparse.Namespace) -> int:
+    """Start the cloud, unless it is up."""
+    started = time.monotonic()
+    try:
+        kept = state.State.read(chosen.directory)
+    except state.NoCloud:
+        pass
+    else:
+        if kept.complete and all(each.alive() for each in kept.daemons):
+            print('The cloud is up already.')
+            _tell_use(chosen)
+            return 0
+        print('There is a cloud already, but not all of it runs: see '
+              f'"{_tool(chosen)} status", or remove it with '
+              f'"{_tool(chosen)} down"', file=sys.stderr)
+        return FAILED
+
+    def tell(line: str) -> None:
+        print(f'{time.monotonic() - started:5.0f} s  {line}', flush=True)
+
+    servers.install(chosen.private)
+    try:
+        cloud.up(chosen.directory, chosen.hosts, chosen.private, tell)
+    except FileExistsError as exc:
+        print(f'{chosen.directory} is not empty, it has {exc}: name another '
+              'directory with --directory', file=sys.stderr)
+        return FAILED
+    tell('The cloud is up.')
+    _tell_use(chosen)
+    return 0
+
+
+def down(chosen: argparse.Namespace) -> int:
+    """Stop the cloud and remove it; that there is none is no error."""
+    try:
+        kept = state.State.read(chosen.directory)
+    except state.NoCloud:
+        print(f'There is no cloud in {chosen.directory}.')
+        return 0
+    cloud.down(kept)
+    print('The cloud is stopped and removed.')
+    return 0
+
+
+def status(chosen: argparse.Namespace) -> int:
+    """Show the processes; 1 when one does not run."""
+    kept = state.State.read(chosen.directory)
+    cells = [('name', 'pid', 'port', 'alive', 'log')]
+    cells += [(each.name, str(each.pid), str(each.port or '-'),
+               'yes' if each.alive() else 'NO', each.log)
+              for each in kept.daemons]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    for line in cells:
+        print('  '.join(map(str.ljust, line, widths)).rstrip())
+    if not kept.complete:
+        print('It is being started, or its start was broken off.')
+    return 0 if kept.complete and all(
+        each.alive() for each in kept.daemons) else FAILED
+
+
+def execute(chosen: argparse.Namespace) -> int:
+    """Become a command, as the cloud's administrator."""
+    kept = state.State.read(chosen.directory)
+    if not kept.complete:
+        print(f'The cloud is not up; see "{_tool(chosen)} status"',
+              file=sys.stderr)
+        return FAILED
+    running = cloud.Cloud(kept, chosen.controller)
+    path = os.pathsep.join([str(running.programs),
+                            os.environ.get('PATH', os.defpath)])
+    program = shutil.which(chosen.argv[0], path=path)
+    if program is None:
+        print(f'There is no program {chosen.argv[0]}', file=sys.stderr)
+        return NOT_FOUND
+    # As any program has them.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.INTERRUPTIONS)
+    os.execve(program, chosen.argv, {
+        **processes.clean_environment(),
+        **running.environment(),
+        'PATH': path})
+
+
+def _tool(chosen: argparse.Namespace) -> str:
+    if chosen.directory == options.TOP / '.cloud':
+        return './tools/cloud'
+    return f'./tools/cloud --directory {chosen.directory}'
+
+
+def _tell_use(chosen: argparse.Namespace) -> None:
+    tool, directory = _tool(chosen), pathlib.Path(chosen.directory)
+    print(f'Use it:         {tool} exec openstack aggregate list\n'
+          f'Its processes:  {tool} status\n'
+          f'Configuration:  {directory}/nova.conf and others\n'
+          f'Logs:           {directory}/log\n'
+          f'Stop it:        {tool} down')
+
+
+def main() -> int:
+    """Do what the command line says; return the exit status."""
+    commands = {'up': up, 'down': down, 'status': status, 'exec': execute}
+    chosen = options.parse(sys.argv[1:])
+    try:
+        # Until here tools/cloud has blocked the signals.
+        if chosen.command != 'exec':
+            processes.interruptible()
+        return commands[chosen.command](chosen)
+    except KeyboardInterrupt:
+        print('\nInterrupted; what was started is stopped', file=sys.stderr)
+        return INTERRUPTED
+    except state.NoCloud:
+        print(f'There is no cloud in {chosen.directory}: {_tool(chosen)} up',
+              file=sys.stderr)
+        return FAILED
+    except servers.Unavailable as exc:
+        print(exc, file=sys.stderr)
+        return CANNOT_INSTALL
+    except (processes.CloudError, exceptions.ClientException,
+            sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
+        print(f'{chosen.command} failed: {exc}', file=sys.stderr)
+        return FAILED
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud's MariaDB and RabbitMQ: this machine's, or private ones.
+
+A cloud has databases and a virtual host of its own on this machine's, and
+private ones keep their data in a folder of their own. Whatever is made is
+written into the state first, so that it can be removed.
+"""
+
+import functools
+import os
+import pathlib
+import secrets
+import shutil
+import subprocess
+import tempfile
+
+import amqp
+import sqlalchemy as sa
+
+from tests.cloud import processes
+from tests import databases
+from tests.fullcloud import daemons
+from tests.fullcloud import state
+
+MYSQL = databases.SERVERS['mysql']
+NAMES = ('keystone', 'placement', 'glance', 'neutron', 'nova', 'nova_api',
+         'nova_cell0', 'journal')
+PREFIX = 'mirror_cloud_'
+RABBIT = 'rabbitmq-server'
+# Debian's own rabbitmq-server in the PATH would become another user.
+RABBIT_SCRIPTS = '/usr/lib/rabbitmq/bin'
+SECONDS = 60
+
+
+class Unavailable(Exception):
+    """A server cannot be had here; the text says what to do."""
+
+
+def install(private: bool) -> None:
+    """Install the servers that this machine neither runs nor has.
+
+    :raises Unavailable: when that cannot be done
+    """
+    missing = [package for package, there in (
+        (MYSQL.package, _has_database(private)),
+        (RABBIT, _has_broker(private))) if not there]
+    if not missing:
+        return
+    if os.geteuid():
+        raise Unavailable(
+            'This machine has no %s; install it, as root: apt-get install '
+            '--no-install-recommends %s' % (
+                ' and no '.join(missing), ' '.join(missing)))
+    print('Installing', ' and '.join(missing), flush=True)
+    databases.install(missing, lambda: _has_database(private)
+                      and _has_broker(private))
+    if not _has_database(private) or not _has_broker(private):
+        raise Unavailable('apt-get could not install %s; do it by hand to '
+                          'see why' % ' and '.join(missing))
+
+
+def database(kept: state.State, private: bool) -> str:
+    """Make the databases; what their URLs begin with."""
+    address = MYSQL.url
+    if private or not _machine_database():
+        address = _start_database(kept)
+    prefix = PREFIX + secrets.token_hex(4) + '_'
+    for name in NAMES:
+        kept.add(state.Made('database', address, prefix + name))
+        databases.execute(address, MYSQL.create % (prefix + name))
+    return address + '/' + prefix
+
+
+def broker(kept: state.State, private: bool) -> str:
+    """Make the virtual host; its URL for oslo.messaging."""
+    if not private and _machine_broker():
+        name = PREFIX + secrets.token_hex(4)
+        kept.add(state.Made('virtual host', '', name))
+        _control('add_vhost', name)
+        _control('set_permissions', '-p', name, 'guest', '.*', '.*', '.*')
+        return 'rabbit://guest:guest@127.0.0.1:5672/' + name
+    return _start_broker(kept)
+
+
+def remove(made: state.Made) -> None:
+    """Remove one thing that was made, if it is still there."""
+    if made.kind == 'database':
+        databases.execute(made.where, 'DROP DATABASE IF EXISTS ' + made.name)
+    elif made.kind == 'virtual host':
+        _control('delete_vhost', made.name, check=False)
+    elif made.kind == 'folder':
+        shutil.rmtree(made.name, ignore_errors=True)
+
+
+def _start_database(kept: state.State) -> str:
+    folder, user = _folder(kept, MYSQL.user)
+    port, = processes.free_ports(1)
+    program = databases.program_of(MYSQL)
+    fill, serve = MYSQL.commands(program, folder / 'data', port)
+    filled = subprocess.run(
+        fill, user=user or None, cwd=folder, capture_output=True, text=True,
+        stdin=subprocess.DEVNULL)
+    if filled.returncode:
+        raise processes.CloudError(
+            '%s failed: %s' % (fill[0], filled.stderr[-500:]))
+    url = sa.engine.make_url(MYSQL.url).set(port=port).render_as_string()
+    daemon = kept.start(daemons.Daemon(
+        'mariadb', [*serve, '--max-connections=500',
+                    # The cloud is thrown away: it need not survive a power
+                    # failure.
+                    '--innodb-flush-log-at-trx-commit=0'],
+        kept.log('mariadb'), {}, port, folder=str(folder), user=user))
+    daemon.wait(lambda: databases.answers(url), 'did not answer')
+    return url
+
+
+def _start_broker(kept: state.State) -> str:
+    folder, user = _folder(kept, 'rabbitmq')
+    port, distribution, epmd = processes.free_ports(3)
+    node = 'mirror-%s@localhost' % secrets.token_hex(4)
+    environment = {
+        'HOME': str(folder),
+        'ERL_EPMD_ADDRESS': '127.0.0.1', 'ERL_EPMD_PORT': str(epmd),
+        'RABBITMQ_NODENAME': node,
+        'RABBITMQ_NODE_IP_ADDRESS': '127.0.0.1',
+        'RABBITMQ_NODE_PORT': str(port),
+        'RABBITMQ_DIST_PORT': str(distribution),
+        'RABBITMQ_MNESIA_BASE': str(folder / 'mnesia'),
+        'RABBITMQ_LOG_BASE': str(folder), 'RABBITMQ_LOGS': '-',
+        'RABBITMQ_PID_FILE': str(folder / 'pid'),
+        'RABBITMQ_GENERATED_CONFIG_DIR': str(folder / 'config'),
+        'RABBITMQ_ENABLED_PLUGINS_FILE': str(folder / 'plugins'),
+        # Nothing of this machine's own configuration.
+        'RABBITMQ_CONFIG_FILE': str(folder / 'rabbitmq'),
+        'RABBITMQ_CONF_ENV_FILE': str(folder / 'env'),
+        # Ours, or Erlang would leave one behind.
+        'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
+            '-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}'}
+    for name in ('rabbitmq.conf', 'env', 'plugins'):
+        (folder / name).write_text('[].' if name == 'plugins' else '')
+        if user:
+            shutil.chown(folder / name, user)
+    kept.start(daemons.Daemon(
+        'epmd', [str(databases.which('epmd')), '-address', '127.0.0.1',
+                 '-port', str(epmd)], kept.log('epmd'), {}, epmd,
+        folder=str(folder), user=user))
+    daemon = kept.start(daemons.Daemon(
+        'rabbitmq', [RABBIT_SCRIPTS + '/rabbitmq-server'],
+        kept.log('rabbitmq'), environment, port, folder=str(folder),
+        user=user))
+    daemon.wait(lambda: _broker_answers(port), 'did not answer')
+    return 'rabbit://guest:guest@127.0.0.1:%d/' % port
+
+
+def _folder(kept: state.State, user: str) -> tuple[pathlib.Path, str]:
+    """A folder for a server's data, and who runs it; '' is who runs this."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='mirror-cloud-'))
+    kept.add(state.Made('folder', '', str(folder)))
+    if os.geteuid():
+        return folder, ''
+    # MariaDB refuses to run as root.
+    user = databases.first_user(user, 'nobody')
+    shutil.chown(folder, user)
+    return folder, user
+
+
+def _has_database(private: bool) -> bool:
+    return bool(databases.program_of(MYSQL)) or (
+        not private and _machine_database())
+
+
+def _has_broker(private: bool) -> bool:
+    # It is not in the PATH of every user.
+    return pathlib.Path(RABBIT_SCRIPTS, 'rabbitmq-server').exists() or (
+        not private and _machine_broker())
+
+
+@functools.cache
+def _machine_database() -> bool:
+    return databases.answers(MYSQL.url)
+
+
+@functools.cache
+def _machine_broker() -> bool:
+    """Whether this machine's RabbitMQ lets us in, and lets us manage it."""
+    return _broker_answers(5672) and _control('list_vhosts', check=False)
+
+
+def _broker_answers(port: int) -> bool:
+    try:
+        with amqp.Connection('127.0.0.1:%d' % port, connect_timeout=5):
+            return True
+    except (OSError, amqp.exceptions.AMQPError):
+        return False
+
+
+def _control(*command: str, check: bool = True) -> bool:
+    """Run rabbitmqctl of this machine; whether it succeeded."""
+    program = databases.which('rabbitmqctl')
+    if not program:
+        return False
+    done = subprocess.run(
+        [program, '--quiet', *command], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=SECONDS)
+    if check and done.returncode:
+        raise processes.CloudError('rabbitmqctl %s failed: %s' % (
+            command[0], done.stderr[-500:]))
+    return done.returncode == 0

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of the full cloud: what sets services up, what serves them."""
+
+import json
+import pathlib
+import sys
+
+from tests.cloud import config as small
+from tests.cloud import processes
+from tests.fullcloud import config
+from tests.fullcloud import daemons
+from tests.fullcloud import state
+
+WORKERS = 2
+# Nova's own commands still default to eventlet.
+NATIVE = {'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
+
+
+def set_up(kept: state.State) -> dict[str, processes.Process]:
+    """Start what makes the services' tables and keys; all at the same time."""
+    full = kept.config
+    path = full.path
+    tasks = {
+        'keystone': processes.child(
+            'keystone', path('keystone.conf'), full.password, full.auth_url,
+            small.REGION),
+        'nova': processes.child(
+            'nova', path('nova.conf'), path('cell0.conf'),
+            full.database_url('nova_cell0'), path('service_version')),
+        'neutron': program('neutron-db-manage', '--config-file',
+                           path('neutron.conf'), 'upgrade', 'heads'),
+        'placement': processes.child('placement', path('placement.conf')),
+        'glance': program('glance-manage', '--config-file',
+                          path('glance-api.conf'), 'db_sync'),
+        'journal': program('nova-aggregate-mirror-manage', '--config-file',
+                           path('nova.conf'), 'db', 'sync'),
+    }
+    started = {}
+    for name, argv in tasks.items():
+        started[name] = processes.Process(
+            f'set-up of {name}', argv, kept.log(f'set-up-{name}'), NATIVE)
+        started[name].start()
+    return started
+
+
+def keystone(kept: state.State) -> daemons.Daemon:
+    """The first of all services: the others need its tokens."""
+    full = kept.config
+    return _serve(kept, 'keystone', 'keystone.wsgi.api', full.keystone_port,
+                  full.auth_url, {
+                      'OS_KEYSTONE_CONFIG_DIR': str(full.directory),
+                      'OS_KEYSTONE_CONFIG_FILES': full.path('keystone.conf')})
+
+
+def apis(kept: state.State) -> list[daemons.Daemon]:
+    """The other services with a REST API."""
+    full = kept.config
+    directory = str(full.directory)
+    return [
+        _serve(kept, 'placement', 'placement.wsgi.api', full.placement_port,
+               full.placement_url, {'OS_PLACEMENT_CONFIG_DIR': directory}),
+        _serve(kept, 'glance', 'glance.wsgi.api', full.glance_port,
+               full.glance_url, {'OS_GLANCE_CONFIG_DIR': directory}),
+        _serve(kept, 'neutron', 'neutron.wsgi.api', full.neutron_port,
+               full.neutron_url, {
+                   'OS_NEUTRON_CONFIG_DIR': directory,
+                   'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'}),
+        _nova_api(kept, 1, full.nova_port, full.nova_url),
+        _nova_api(kept, 2, full.second_nova_port, full.second_nova_url)]
+
+
+def workers(kept: state.State) -> list[daemons.Daemon]:
+    """Nova's and neutron's processes without a REST API."""
+    full = kept.config
+    conf = ('--config-file', full.path('nova.conf'))
+    racks = {host: [config.PUBLIC, full.rack_of(host)]
+             for host in full.host_names()}
+    return [
+        _daemon(kept, 'conductor', program('nova-conductor', *conf)),
+        _daemon(kept, 'scheduler', program('nova-scheduler', *conf)),
+        _daemon(kept, 'neutron-rpc', program(
+            'neutron-rpc-server', '--config-file',
+            full.path('neutron.conf'))),
+        _daemon(kept, 'network-agents', _child(
+            'network_agents', full.path('neutron.conf'), json.dumps(racks)))]
+
+
+def computes(kept: state.State) -> list[daemons.Daemon]:
+    """A nova-compute for each host."""
+    found = []
+    for host in kept.config.host_names():
+        conf = kept.config.path(f'{host}.conf')
+        nodes = kept.config.nodes_of(host)
+        argv = program('nova-compute', '--config-file', conf)
+        if nodes != [host]:
+            argv = _child('compute', conf, *nodes)
+        found.append(_daemon(kept, host, argv))
+    return found
+
+
+def agents(kept: state.State) -> list[daemons.Daemon]:
+    """This package's agents, one beside each nova-api."""
+    full = kept.config
+    return [
+        _daemon(kept, f'agent-{number}',
+                program('nova-aggregate-mirror-agent', '--config-file',
+                        full.path(f'controller-{number}.conf')),
+                port=port, ready=f'http://127.0.0.1:{port}/healthz')
+        for number, port in ((1, full.metrics_port),
+                             (2, full.second_metrics_port))]
+
+
+def program(name: str, *argv: str) -> list[str]:
+    """The command line of a program beside this Python."""
+    return [str(pathlib.Path(sys.executable).with_name(name)), *argv]
+
+
+def _child(*task: str) -> list[str]:
+    path = pathlib.Path(__file__).with_name('child.py')
+    return [sys.executable, '-P', str(path), *task]
+
+
+def _nova_api(kept: state.State, number: int, port: int, url: str
+              ) -> daemons.Daemon:
+    return _serve(kept, f'nova-api-{number}', 'nova.wsgi.osapi_compute', port,
+                  url, {
+                      'OS_NOVA_CONFIG_DIR': str(kept.directory),
+                      # The paste configuration has to come first.
+                      'OS_NOVA_CONFIG_FILES':
+                          f'{sys.prefix}/etc/nova/api-paste.ini;'
+                          f'controller-{number}.conf'})
+
+
+def _serve(kept: state.State, name: str, module: str, port: int, url: str,
+           environment: dict[str, str]) -> daemons.Daemon:
+    return _daemon(kept, name, processes.uwsgi(module, port, WORKERS),
+                   environment, port=port, ready=url)
+
+
+def _daemon(kept: state.State, name: str, argv: list[str],
+            environment: dict[str, str] | None = None, port: int = 0,
+            ready: str = '') -> daemons.Daemon:
+    return daemons.Daemon(name, argv, kept.log(name), environment or {},
+                          port, ready)

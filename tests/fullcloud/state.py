@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cloud consists of, in a file: each command finds it there."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import sys
+from typing import Self
+
+from tests.fullcloud import config
+from tests.fullcloud import daemons
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """Something outside of the directory that has to be removed.
+
+    :param kind: ``database``, ``virtual host`` or ``folder``
+    :param where: the URL of the server
+    """
+
+    kind: str
+    where: str
+    name: str
+
+
+class NoCloud(Exception):
+    """There is no cloud in the directory."""
+
+
+class State:
+    """The file of one cloud; written with every change.
+
+    :param directory: everything that the cloud writes is below it
+    """
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self.directory = directory
+        self.complete = False
+        self.programs = str(pathlib.Path(sys.executable).parent)
+        """Where the clients are."""
+        self.config: config.FullConfig | None = None
+        self.daemons: list[daemons.Daemon] = []
+        self.made: list[Made] = []
+
+    @classmethod
+    def create(cls, directory: pathlib.Path) -> Self:
+        """Begin a new one.
+
+        :raises FileExistsError: when there is one, or other people's files
+        """
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = {path.name for path in directory.iterdir()} - {'log'}
+        if others:
+            raise FileExistsError(sorted(others)[0])
+        shutil.rmtree(directory / 'log', ignore_errors=True)
+        begun = cls(directory)
+        # Exclusive: two may begin at the same time.
+        os.close(os.open(begun._path, os.O_CREAT | os.O_EXCL, 0o600))
+        begun.write()
+        return begun
+
+    @classmethod
+    def read(cls, directory: pathlib.Path) -> Self:
+        """Read the one that there is.
+
+        :raises NoCloud: when there is none
+        """
+        found = cls(directory)
+        try:
+            values = json.loads(found._path.read_text())
+        except (FileNotFoundError, ValueError) as exc:
+            # It is empty for as long as it takes to fill it.
+            raise NoCloud from exc
+        found.complete = values['complete']
+        found.programs = values['programs']
+        if values['config']:
+            found.config = config.from_json(values['config'])
+        found.daemons = [daemons.Daemon(**each) for each in values['daemons']]
+        found.made = [Made(**each) for each in values['made']]
+        return found
+
+    @property
+    def _path(self) -> pathlib.Path:
+        return self.directory / 'state.json'
+
+    def log(self, name: str) -> str:
+        """The path of a process's log."""
+        (self.directory / 'log').mkdir(mode=0o700, exist_ok=True)
+        return str(self.directory / 'log' / f'{name}.log')
+
+    def daemon(self, name: str) -> daemons.Daemon:
+        """The process of that name.
+
+        :raises LookupError: when there is none
+        """
+        for each in self.daemons:
+            if each.name == name:
+                return each
+        raise LookupError(f'{self.directory} has no process {name}')
+
+    def add(self, made: Made) -> None:
+        """Write down what is about to be made."""
+        self.made.append(made)
+        self.write()
+
+    def start(self, daemon: daemons.Daemon) -> daemons.Daemon:
+        """Start a process and write its number down."""
+        if daemon not in self.daemons:
+            self.daemons.append(daemon)
+        daemon.start()
+        self.write()
+        return daemon
+
+    def write(self) -> None:
+        """Write the file, so that a reader finds the old or the new."""
+        values = {'complete': self.complete, 'programs': self.programs,
+                  'config': self.config and config.to_json(self.config),
+                  'daemons': [dataclasses.asdict(each)
+                              for each in self.daemons],
+                  'made': [dataclasses.asdict(each) for each in self.made]}
+        draft = self.directory / 'state.json.new'
+        # It has passwords.
+        descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC,
+                             0o600)
+        with open(descriptor, 'w') as output:
+            json.dump(values, output, indent=1)
+        draft.replace(self._path)
+
+    def forget(self, keep_logs: bool) -> None:
+        """Remove everything that the cloud wrote below its directory."""
+        for path in self.directory.iterdir():
+            if path == self._path or (keep_logs and path.name == 'log'):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        # Last: until then the rest can be found and removed.
+        self._path.unlink()
+        if not keep_logs:
+            with contextlib.suppress(OSError):
+                self.directory.rmdir()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are known by a number in a file."""
+
+import os
+import pathlib
+import sys
+
+import fixtures
+import psutil
+import testtools
+
+from tests.cloud import processes
+from tests.fullcloud import daemons
+
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, '-c', 'input()'],
+                         stdin=subprocess.PIPE)
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+class TestDaemon(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def daemon(self, text):
+        """A process that runs a program in Python, until the test ends."""
+        made = daemons.Daemon('it', [sys.executable, '-c', text],
+                              str(self.folder / 'it.log'), {})
+        made.start()
+        self.addCleanup(os.waitpid, made.pid, 0)
+        self.addCleanup(made.kill)
+        return made
+
+    def test_killed_with_its_children(self):
+        """Nothing is left of what it has started."""
+        daemon = self.daemon(PARENT)
+        log = pathlib.Path(daemon.log)
+        daemon.wait(log.read_text, 'did not tell its child')
+        child = psutil.Process(int(log.read_text()))
+        daemons.stop([daemon])
+        self.assertFalse(daemon.alive())
+        child.wait(timeout=10)
+
+    def test_another_process_with_its_number_lives(self):
+        """The number of a process that has ended may be another's."""
+        other = self.daemon('import time; time.sleep(600)')
+        daemon = daemons.Daemon(**vars(other) | {
+            'created': other.created - 100})
+        self.assertFalse(daemon.alive())
+        daemons.stop([daemon])
+        self.assertTrue(other.alive())
+
+    def test_death_is_told_with_the_log(self):
+        """A person sees why, and where to read on."""
+        daemon = self.daemon('import sys; sys.exit("no room left")')
+        error = self.assertRaises(processes.CloudError, daemon.wait,
+                                  lambda: False, 'did not answer')
+        self.assertIn('it died while starting', str(error))
+        self.assertIn('no room left', str(error))
+        self.assertIn(daemon.log, str(error))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates of the full cloud, by its real clients, in placement."""
+
+import contextlib
+import urllib.request
+
+import testscenarios
+
+from tests.fullcloud import base
+
+ALIVE = 30
+
+
+class TestControllers(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = [(f'controller-{number}', {'controller': number})
+                 for number in (1, 2)]
+
+    def test_add_host_is_mirrored(self):
+        """Whichever nova-api is asked, placement has all nodes of the host."""
+        aggregate = self.aggregate()
+        self.add_host(aggregate, 'ironic-1', self.controller)
+        self.add_host(aggregate, 'compute-1', self.controller)
+        self.assertEqual(
+            {'compute-1', 'ironic-1-node-1', 'ironic-1-node-2',
+             'ironic-1-node-3'}, self.placement_has(aggregate))
+
+    def test_remove_host_is_mirrored(self):
+        """What one nova-api has added, either can take away."""
+        aggregate = self.aggregate()
+        self.add_host(aggregate, 'ironic-1')
+        self.openstack('aggregate', 'remove', 'host', aggregate, 'ironic-1',
+                       controller=self.controller)
+        self.assertEqual(set(), self.placement_has(aggregate))
+
+
+class TestZone(base.TestCase):
+
+    def test_server_is_created_in_its_zone(self):
+        """Every server lands on the one host that its zone has."""
+        self.add_host(self.aggregate('zone-1'), 'compute-2')
+        for _time in range(3):
+            server = self.server('--availability-zone', 'zone-1')
+            self.assertEqual('compute-2',
+                             server['OS-EXT-SRV-ATTR:host'])
+            self.assertEqual('zone-1', server['OS-EXT-AZ:availability_zone'])
+
+
+class TestAgents(base.TestCase):
+
+    def test_another_agent_leads(self):
+        """With the leader killed, the other puts right what others change."""
+        leader = self._leader()
+        self.add_host(self.aggregate(), 'compute-3')
+        self.addCleanup(self.cloud.start, leader)
+        self.cloud.daemon(leader).kill()
+        self.wait_until(lambda: self._leader() not in ('', leader),
+                        'the other agent leads')
+        node, = (each for each in self.cloud.nodes()
+                 if each.host == 'compute-3')
+        self._empty(node.uuid)
+        self.assert_equal()
+
+    def _leader(self) -> str:
+        for name in ('agent-1', 'agent-2'):
+            daemon = self.cloud.daemon(name)
+            url = f'http://127.0.0.1:{daemon.port}/metrics'
+            with contextlib.suppress(OSError), urllib.request.urlopen(
+                    url, timeout=ALIVE) as answer:
+                if b'nova_aggregate_mirror_leader 1.0' in answer.read():
+                    return name
+        return ''
+
+    def _empty(self, provider: str) -> None:
+        """Take a provider out of all aggregates, as another tool would."""
+        placement = self.cloud.placement()
+        url = f'/resource_providers/{provider}/aggregates'
+        generation = placement.get(url).json()['resource_provider_generation']
+        placement.put(url, json={
+            'aggregates': [], 'resource_provider_generation': generation})

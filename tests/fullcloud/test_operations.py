@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation on host aggregates, by each client, and placement after it.
+
+They are those of the aggregates page of nova's documentation that nova and its
+clients still have.
+"""
+
+import uuid
+
+import testscenarios
+
+from tests.fullcloud import base
+
+OPENSTACK = {
+    'list': 'openstack aggregate list --long',
+    'create': 'openstack aggregate create --zone {zone} {name}',
+    'show': 'openstack aggregate show {name}',
+    'rename': 'openstack aggregate set --name {new} {name}',
+    'zone': 'openstack aggregate set --zone {zone} {name}',
+    'tag': 'openstack aggregate set --property ssd=true {name}',
+    'untag': 'openstack aggregate unset --property ssd {name}',
+    'add': 'openstack aggregate add host {name} {host}',
+    'remove': 'openstack aggregate remove host {name} {host}',
+    'delete': 'openstack aggregate delete {name}',
+    'hypervisors': 'openstack hypervisor list --matching {host}',
+    'services': 'openstack compute service list --host {host}',
+    'disable': 'openstack compute service set --disable '
+               '--disable-reason test {host} nova-compute',
+    'enable': 'openstack compute service set --enable {host} nova-compute',
+}
+NOVA = {
+    'list': 'nova aggregate-list',
+    'create': 'nova aggregate-create {name} {zone}',
+    'show': 'nova aggregate-show {name}',
+    'rename': 'nova aggregate-update --name {new} {name}',
+    'zone': 'nova aggregate-update --availability-zone {zone} {name}',
+    'tag': 'nova aggregate-set-metadata {name} ssd=true',
+    'untag': 'nova aggregate-set-metadata {name} ssd',
+    'add': 'nova aggregate-add-host {name} {host}',
+    'remove': 'nova aggregate-remove-host {name} {host}',
+    'delete': 'nova aggregate-delete {name}',
+    'hypervisors': 'nova hypervisor-list --matching {host}',
+    'services': 'nova service-list --host {host}',
+    'disable': 'nova service-disable --reason test {service}',
+    'enable': 'nova service-enable {service}',
+}
+NODES = {'compute-1': {'compute-1'}, 'compute-3': {'compute-3'},
+         'ironic-1': {'ironic-1-node-1', 'ironic-1-node-2',
+                      'ironic-1-node-3'}}
+
+
+class TestOperations(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = [('openstack', {'commands': OPENSTACK}),
+                 ('nova', {'commands': NOVA})]
+
+    def setUp(self):
+        super().setUp()
+        self.names = {'name': f'first-{uuid.uuid4().hex[:8]}',
+                      'new': f'second-{uuid.uuid4().hex[:8]}',
+                      'zone': 'zone-a'}
+        for name in ('name', 'new'):
+            self.addCleanup(self.delete_aggregate, self.names[name])
+
+    def do(self, operation, status=0, **names):
+        """Run a command, then compare; what it printed."""
+        argv = self.commands[operation].format(
+            **self.names | names).split()
+        found, out, err = self.cloud.run(*argv)
+        self.assertEqual(status, found, f'{argv}: {out}{err}')
+        self.assert_equal()
+        return out + err
+
+    def members(self):
+        """The hosts that nova has in the aggregate; placement has them."""
+        found = {each['name']: each for each in self.cloud.nova().get(
+            '/os-aggregates').json()['aggregates']}[self.names['name']]
+        nodes = set().union(*(NODES[host] for host in found['hosts']))
+        self.assertEqual(nodes, self.placement_has(self.names['name']))
+        return set(found['hosts'])
+
+    def test_life_of_an_aggregate(self):
+        """From creation to deletion, placement is right after each step."""
+        self.do('create')
+        self.assertIn(self.names['name'], self.do('list'))
+        self.do('add', host='ironic-1')
+        self.assertEqual({'ironic-1'}, self.members())
+        self.do('rename')
+        self.names['name'] = self.names['new']
+        self.do('tag')
+        self.do('zone', zone='zone-b')
+        self.do('untag')
+        self.do('add', host='compute-1')
+        self.assertEqual({'ironic-1', 'compute-1'}, self.members())
+        shown = self.do('show')
+        self.assertIn('zone-b', shown)
+        self.assertIn('compute-1', shown)
+        self.do('remove', host='ironic-1')
+        self.assertEqual({'compute-1'}, self.members())
+        self.do('remove', host='compute-1')
+        self.assertEqual(set(), self.members())
+        self.do('delete')
+        self.assertNotIn(self.names['name'], self.do('list'))
+
+    def test_what_nova_refuses_changes_nothing(self):
+        """The user gets nova's own answer, and placement stays."""
+        self.do('create')
+        self.do('add', host='compute-1')
+        self.assertIn('409', self.do('add', 1, host='compute-1'))
+        self.assertIn('404', self.do('add', 1, host='no-such-host'))
+        self.assertIn('404', self.do('remove', 1, host='compute-3'))
+        self.assertIn('not empty', self.do('delete', 1))
+        self.assertEqual({'compute-1'}, self.members())
+
+    def test_services_and_hypervisors(self):
+        """A disabled host stays where it is."""
+        self.do('create')
+        self.do('add', host='ironic-1')
+        service, = (each['id'] for each in self.cloud.nova().get(
+            '/os-services?host=ironic-1').json()['services'])
+        self.addCleanup(self.do, 'enable', host='ironic-1', service=service)
+        self.do('disable', host='ironic-1', service=service)
+        self.assertIn('disabled', self.do('services', host='ironic-1'))
+        self.assertIn('ironic-1-node-3',
+                      self.do('hypervisors', host='ironic-1'))
+        self.assertEqual({'ironic-1'}, self.members())

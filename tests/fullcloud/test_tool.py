@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/cloud says, and how it ends."""
+
+import pathlib
+import signal
+import subprocess
+import sys
+
+import fixtures
+
+from tests import databases
+from tests.fullcloud import base
+from tests.fullcloud import servers
+from tests.fullcloud import state
+
+
+class TestTool(base.TestCase):
+
+    def tool(self, *argv, directory=None):
+        """Run tools/cloud on the cloud of the tests."""
+        return subprocess.run(
+            [sys.executable, str(base.TOOL), '--directory',
+             str(directory or self.cloud.state.directory), *argv],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def test_second_up_says_that_it_is_up(self):
+        """Whoever wants a cloud has one."""
+        done = self.tool('up')
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn('The cloud is up already', done.stdout)
+
+    def test_status_shows_what_does_not_run(self):
+        """Its exit status tells a script, its table a person."""
+        self.assertEqual(0, self.tool('status').returncode)
+        self.addCleanup(self.cloud.start, 'agent-2')
+        self.cloud.daemon('agent-2').kill()
+        done = self.tool('status')
+        self.assertEqual(1, done.returncode)
+        line, = (line for line in done.stdout.splitlines()
+                 if line.startswith('agent-2 '))
+        self.assertEqual('NO', line.split()[3])
+        self.assertEqual(1, done.stdout.count(' NO '))
+
+    def test_exec_ends_as_its_command(self):
+        """It is the administrator's, and its status is the command's."""
+        done = self.tool('exec', 'openstack', 'token', 'issue', '-f', 'json')
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(3, self.tool(
+            'exec', 'sh', '-c', 'exit 3').returncode)
+        self.assertEqual(127, self.tool('exec', 'no-such').returncode)
+
+    def test_interrupted_up_leaves_nothing(self):
+        """Ctrl-C stops what runs and removes what was made, but the logs."""
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'new')
+        starting = subprocess.Popen(
+            [sys.executable, str(base.TOOL), '--directory', str(folder),
+             'up'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.tool, 'down', directory=folder)
+        for line in starting.stdout:
+            if 'tables' in line:
+                made = state.State.read(folder).made
+                starting.send_signal(signal.SIGINT)
+        _out, err = starting.communicate()
+        self.assertEqual(130, starting.returncode, err)
+        self.assertIn('what was started is stopped', err)
+        self.assertEqual(['log'], [path.name for path in folder.iterdir()])
+        names = {each.name for each in made if each.kind == 'database'}
+        self.assertEqual(len(servers.NAMES), len(names))
+        self.assertEqual(set(), names & self._databases())
+
+    def test_no_cloud_is_told(self):
+        """Each command says what to type instead."""
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'new')
+        for command in (['status'], ['exec', 'true']):
+            done = self.tool(*command, directory=folder)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(f'--directory {folder} up', done.stderr)
+        self.assertEqual(0, self.tool('down', directory=folder).returncode)
+
+    def test_wrong_command_lines(self):
+        """They are refused before anything is done."""
+        for argv in ([], ['sideways'], ['up', '--hosts', '2'], ['exec'],
+                     ['up', '--hosts', 'many'],
+                     ['exec', '--controller', '3', 'true']):
+            done = self.tool(*argv)
+            self.assertEqual(2, done.returncode, argv)
+            self.assertIn('usage:', done.stderr)
+
+    def test_foreign_directory_is_left_alone(self):
+        """Where other files are, no cloud is made."""
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (folder / 'mine').touch()
+        done = self.tool('up', directory=folder)
+        self.assertEqual(1, done.returncode)
+        self.assertIn('mine', done.stderr)
+        self.assertTrue((folder / 'mine').exists())
+
+    def _databases(self):
+        """What is on the server of this cloud."""
+        address = self.cloud.config.database.rpartition('/')[0]
+        return {name for name, in databases.execute(
+            address, 'SHOW DATABASES')}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of availability zones, on mirrored aggregates."""
+
+import contextlib
+import uuid
+
+from keystoneauth1 import exceptions
+
+from tests.fullcloud import base
+
+SERVER = 'OS-EXT-SRV-ATTR:host'
+
+
+class TestZones(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        unique = uuid.uuid4().hex[:8]
+        self.first, self.second = f'zone-{unique}-1', f'zone-{unique}-2'
+
+    def zone(self, name, *hosts):
+        """An aggregate that is a zone with these hosts; its name."""
+        aggregate = self.aggregate(name)
+        for host in hosts:
+            self.action(aggregate, 'add_host', host=host)
+        return aggregate
+
+    def action(self, aggregate, name, **values):
+        """Do something with an aggregate, straight by REST."""
+        nova = self.cloud.nova()
+        number, = (each['id'] for each in nova.get(
+            '/os-aggregates').json()['aggregates']
+            if each['name'] == aggregate)
+        nova.post(f'/os-aggregates/{number}/action', json={name: values})
+        self.assert_equal()
+
+    def refused(self, error, *arguments, **values):
+        """Nova says no, as it does without us, and nothing changes."""
+        self.assertRaises(error, self.action, *arguments, **values)
+        self.assert_equal()
+
+    def wait_for(self, server, status, host):
+        """Wait until nova is done with a server, and see where it is."""
+        def shown():
+            found = self.cloud.nova().get(
+                f'/servers/{server["id"]}').json()['server']
+            self.assertNotEqual('ERROR', found['status'], found)
+            return (found['status'], found[SERVER]) == (status, host)
+
+        self.wait_until(shown, f'the server is {status} on {host}')
+
+    def test_a_host_has_one_zone(self):
+        """It may be in many aggregates, but a second zone is refused."""
+        self.zone(self.first, 'compute-1')
+        other = self.zone(self.second)
+        self.refused(exceptions.Conflict, other, 'add_host', host='compute-1')
+        self.assertEqual(set(), self.placement_has(other))
+        plain = self.aggregate()
+        self.action(plain, 'add_host', host='compute-1')
+        self.assertEqual({'compute-1'}, self.placement_has(plain))
+        self.refused(exceptions.BadRequest, plain, 'set_metadata',
+                     metadata={'availability_zone': self.second})
+
+    def test_a_renamed_zone_takes_servers(self):
+        """Its aggregate stays the same in placement."""
+        aggregate = self.zone(self.first, 'compute-3')
+        self.action(aggregate, 'set_metadata',
+                    metadata={'availability_zone': self.second})
+        made = self.server('--availability-zone', self.second)
+        self.assertEqual('compute-3', made[SERVER])
+
+    def test_a_zone_with_servers_stays(self):
+        """Neither is it renamed nor are its hosts taken away."""
+        aggregate = self.zone(self.first, 'compute-3')
+        self.server('--availability-zone', self.first)
+        self.refused(exceptions.BadRequest, aggregate, 'set_metadata',
+                     metadata={'availability_zone': self.second})
+        self.refused(exceptions.Conflict, aggregate, 'remove_host',
+                     host='compute-3')
+        self.assertEqual({'compute-3'}, self.placement_has(aggregate))
+
+    def test_moves_stay_in_the_zone(self):
+        """Cold and live migration find its other host."""
+        self.zone(self.first, 'compute-1', 'compute-2')
+        self.zone(self.second, 'compute-3', 'ironic-1')
+        server = self.server('--availability-zone', self.first)
+        other = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
+        expected = other[server[SERVER]]
+        # The client's own --wait may look before nova has begun.
+        self.run_client('openstack', 'server', 'migrate', server['id'])
+        self.wait_for(server, 'VERIFY_RESIZE', expected)
+        self.run_client('openstack', 'server', 'migration', 'confirm',
+                        server['id'])
+        self.wait_for(server, 'ACTIVE', expected)
+        self.run_client('openstack', 'server', 'migrate', '--live-migration',
+                        server['id'])
+        self.wait_for(server, 'ACTIVE', other[expected])
+
+    def test_evacuated_within_the_zone(self):
+        """With its host down, a server finds the other one of its zone."""
+        self.zone(self.first, 'compute-1', 'compute-2')
+        server = self.server('--availability-zone', self.first)
+        expected = {'compute-1': 'compute-2',
+                    'compute-2': 'compute-1'}[server[SERVER]]
+        self.addCleanup(self._bring_back, server[SERVER])
+        self.cloud.daemon(server[SERVER]).kill()
+        self._force_down(server[SERVER], True)
+        self.run_client('openstack', 'server', 'evacuate', server['id'])
+        # Nova leaves it to its user to switch it on.
+        self.wait_for(server, 'SHUTOFF', expected)
+
+    def test_unshelved_in_another_zone(self):
+        """A server that is shelved can be given a new zone."""
+        self.zone(self.first, 'compute-1')
+        self.zone(self.second, 'compute-2')
+        server = self.server('--availability-zone', self.first)
+        # Nova offloads at once, unless it is told to wait.
+        self.run_client('openstack', 'server', 'shelve', server['id'])
+        self.wait_for(server, 'SHELVED_OFFLOADED', None)
+        self.run_client('openstack', 'server', 'unshelve',
+                        '--availability-zone', self.second, server['id'])
+        self.wait_for(server, 'ACTIVE', 'compute-2')
+
+    def _force_down(self, host, down):
+        nova = self.cloud.nova()
+        service, = (each['id'] for each in nova.get(
+            f'/os-services?host={host}').json()['services'])
+        nova.put(f'/os-services/{service}', json={'forced_down': down})
+
+    def _bring_back(self, host):
+        """Start nova-compute, which forgets what was evacuated."""
+        self.cloud.start(host)
+
+        def accepted():
+            # Nova wants it to have forgotten first.
+            with contextlib.suppress(exceptions.BadRequest):
+                self._force_down(host, False)
+                return True
+
+        self.wait_until(accepted, f'{host} is back')
