@@ -178,7 +178,7 @@ def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
 
 
 @contextlib.contextmanager
-def _placement(running: cloud.Cloud) -> Iterator[sa.Connection]:
+def _placement(running: cloud.Cloud) -> Iterator[sa.engine.Connection]:
     """A transaction in placement's database: REST would take minutes."""
     engine = sa.create_engine(running.config.database_url('placement'),
                               poolclass=sa.pool.NullPool)
