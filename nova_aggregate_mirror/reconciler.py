@@ -243,12 +243,14 @@ class Reconciler:
                             'of them differ' % (len(seen.nova.nodes), len(
                                 seen.nova.aggregates), len(nodes)))
         self._progress.expect(len(nodes))
-        repaired = self.converge(seen.dirty(nodes), mirror_converge.Mode(
-            prune=prune, write=request.write, only=seen.only, whole=False))
-        for provider in repaired.done:
-            # The journal's row failed there, and it is right now.
-            outcome.failed.pop(provider, None)
-        outcome.add(repaired)
+        mode = mirror_converge.Mode(
+            prune=prune, write=request.write, only=seen.only, whole=False)
+        repaired = self.converge(seen.dirty(nodes), mode)
+        for attempt in (repaired, self._once_more(seen, repaired, mode)):
+            for provider in attempt.done:
+                # What was tried before failed there, and it is right now.
+                outcome.failed.pop(provider, None)
+            outcome.add(attempt)
         nova = seen.narrowed(request.hosts)
         outcome.pending |= {node: nova.nodes[node] for node
                             in plan.pending(nova.desired(), seen.current)}
@@ -266,6 +268,20 @@ class Reconciler:
             stale=() if prune else tuple(
                 dataclasses.replace(change, add=())
                 for change in changes if change.remove))
+
+    def _once_more(self, seen: comparison.Comparison,
+                   repaired: mirror_converge.Outcome,
+                   mode: mirror_converge.Mode) -> mirror_converge.Outcome:
+        """Converge those at which placement failed, unless all did.
+
+        With many writers at once its database refuses a write now and then,
+        as with a deadlock, and placement answers 500.
+        """
+        failed = [subject for subject, exc in repaired.failed.items()
+                  if isinstance(exc, exceptions.PlacementFailed)
+                  and subject in seen.nova.nodes]
+        return self.converge(
+            seen.dirty(failed) if repaired.done else (), mode)
 
     def _covered(self, rows: Iterable[mirror_journal.Row], request: Request,
                  only: frozenset[str]) -> list[mirror_journal.Row]:

@@ -6,6 +6,13 @@ from nova_aggregate_mirror import reconciler
 from tests.unit import ends
 
 
+class Once(dict):
+    """Errors that come once each."""
+
+    def __getitem__(self, key):
+        return self.pop(key)
+
+
 class TestSync(ends.TestCase):
 
     def setUp(self):
@@ -146,6 +153,31 @@ class TestSync(ends.TestCase):
         done = self.sync(max_removed_share=0.3)
         self.assertEqual(('', sorted(plan.outcome.changes)),
                          (plan.refused, sorted(done.outcome.changes)))
+
+    def test_a_write_that_fails_once_is_made_again(self):
+        """As when placement's database had a deadlock."""
+        self.placement.broken = Once(
+            {('PUT', 'n1'): exceptions.PlacementFailed('500')})
+        result = self.sync()
+        self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
+                         self.placement.aggregates)
+        self.assertEqual({}, result.outcome.failed)
+
+    def test_a_write_that_fails_again_is_told(self):
+        """It is tried twice, and the others are done."""
+        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        result = self.sync()
+        self.assertEqual({'n1'}, set(result.outcome.failed))
+        self.assertEqual(2, self.log.count(('PUT', 'n1')))
+        self.assertEqual({'a', 'b'}, self.placement.aggregates['n2'])
+
+    def test_where_every_write_fails_none_is_made_again(self):
+        """A placement that is broken is not asked twice as much."""
+        for node in ('n1', 'n2'):
+            self.placement.broken['PUT', node] = exceptions.PlacementFailed(
+                '500')
+        self.assertEqual({'n1', 'n2'}, set(self.sync().outcome.failed))
+        self.assertEqual(1, self.log.count(('PUT', 'n1')))
 
     def test_what_was_written_is_told_whatever_follows(self):
         """Also when placement or the journal goes away after it."""
