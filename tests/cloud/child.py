@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import pathlib
+import runpy
 import signal
 import socket
 import stat
@@ -19,6 +20,11 @@ import sys
 import threading
 import time
 from typing import Any
+
+# What a release has that does not have the module yet: a program.
+PROGRAMS = {'keystone.wsgi.api': 'keystone-wsgi-public',
+            'nova.wsgi.osapi_compute': 'nova-api-wsgi',
+            'placement.wsgi.api': 'placement-api'}
 
 
 def _die_with_parent() -> None:
@@ -110,11 +116,23 @@ def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
     waitress = importlib.import_module('waitress')
     # Services read sys.argv for configuration files when they are imported.
     del sys.argv[1:]
-    application = _logged(importlib.import_module(module).application)
+    application = _logged(_application(module))
     for _frame in range(int(frames)):
         application = _deeper(application)
     waitress.serve(application,
                    host='127.0.0.1', port=int(port), threads=int(threads))
+
+
+def _application(module: str) -> Callable:
+    """The WSGI application of a module, or of the program before it."""
+    try:
+        return importlib.import_module(module).application
+    except ModuleNotFoundError as exc:
+        # Only if it is the module that is not there.
+        if not exc.name or not f'{module}.'.startswith(f'{exc.name}.'):
+            raise
+    program = pathlib.Path(sys.executable).with_name(PROGRAMS[module])
+    return runpy.run_path(str(program), run_name='wsgi')['application']
 
 
 def _logged(application: Callable) -> Callable:

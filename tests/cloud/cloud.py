@@ -9,6 +9,7 @@ import contextlib
 import pathlib
 import secrets
 import signal
+import sqlite3
 import sys
 import tempfile
 from types import TracebackType
@@ -174,6 +175,12 @@ class Cloud(access.Access):
         path, auth_url = self.config.path, self.config.auth_url
         # Threads that write to one SQLite file lock each other out.
         threads = 1 if self.config.database == 'sqlite' else 4
+        if self.config.database == 'sqlite':
+            # A keystone of 2024 forgets to end what it reads, and then cannot
+            # write but beside it.
+            with contextlib.closing(sqlite3.connect(
+                    path('keystone.sqlite'))) as connection:
+                connection.execute('PRAGMA journal_mode = WAL')
         keystone = self._serve('keystone', 'keystone.wsgi.api',
                                self.config.keystone_port, 4, {
                                    'OS_KEYSTONE_CONFIG_DIR': path('.'),
