@@ -111,6 +111,8 @@ def _keystone(config: Config) -> Options:
     return {
         'database': database(config, 'keystone'),
         'fernet_tokens': {'key_repository': config.path('fernet')},
+        # Nobody uses them, but by default they are below /etc.
+        'fernet_receipts': {'key_repository': config.path('fernet')},
         'credential': {'key_repository': config.path('credential')},
         # The cheapest hash that bcrypt offers: a login takes 0.2 s otherwise.
         'identity': {'password_hash_rounds': '4'},

@@ -138,7 +138,7 @@ def _start(kept: state.State, hosts: int, private: bool,
     _furnish(running)
     for each in started:
         each.wait_ready()
-        each.wait(each.alive, 'is not alive')
+        each.check()
     kept.complete = True
     kept.write()
 
@@ -171,6 +171,9 @@ def _wait_for_hosts(running: Cloud) -> None:
     nova, placement = running.nova(), running.placement()
 
     def there() -> bool:
+        # A host waits for ever when one of the others has died.
+        for daemon in running.state.daemons:
+            daemon.check()
         with contextlib.suppress(exceptions.HttpError):
             nodes = {each['hypervisor_hostname'] for each in nova.get(
                 '/os-hypervisors').json()['hypervisors']}

@@ -66,6 +66,16 @@ class Daemon:
                     and process.status() != psutil.STATUS_ZOMBIE)
         return False
 
+    def check(self) -> None:
+        """See that it runs.
+
+        :raises CloudError: when it does not, with the end of its log
+        """
+        if not self.alive():
+            raise processes.CloudError(
+                f'{self.name} has died; {processes.tail(self.log)}\n'
+                f'The whole of it: {self.log}')
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it and all that it started."""
         # As long as something of its group is left, no other process gets the
@@ -87,10 +97,7 @@ class Daemon:
         """
         deadline = time.monotonic() + processes.START_TIMEOUT
         while not done():
-            if not self.alive():
-                raise processes.CloudError(
-                    f'{self.name} died while starting; '
-                    f'{processes.tail(self.log)}\nThe whole of it: {self.log}')
+            self.check()
             if time.monotonic() > deadline:
                 raise processes.CloudError(
                     f'{self.name} {what} within {processes.START_TIMEOUT} s; '

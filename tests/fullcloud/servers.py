@@ -48,7 +48,7 @@ def install(private: bool) -> None:
         return
     if os.geteuid():
         raise Unavailable(
-            'This machine has no %s; install it, as root: apt-get install '
+            'This machine has no %s. Let root install: apt-get install '
             '--no-install-recommends %s' % (
                 ' and no '.join(missing), ' '.join(missing)))
     print('Installing', ' and '.join(missing), flush=True)

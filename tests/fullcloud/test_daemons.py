@@ -60,6 +60,6 @@ class TestDaemon(testtools.TestCase):
         daemon = self.daemon('import sys; sys.exit("no room left")')
         error = self.assertRaises(processes.CloudError, daemon.wait,
                                   lambda: False, 'did not answer')
-        self.assertIn('it died while starting', str(error))
+        self.assertIn('it has died', str(error))
         self.assertIn('no room left', str(error))
         self.assertIn(daemon.log, str(error))
