@@ -9,7 +9,7 @@ import sys
 
 REGION = 'RegionOne'
 
-Options = Mapping[str, Mapping[str, str]]
+Options = Mapping[str, Mapping[str, str | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,15 +71,16 @@ def write(config: Config) -> None:
 def write_nova(config: Config, name: str, options: Options) -> None:
     """Write a configuration file of nova's.
 
-    :param options: added to those that every nova of the cloud has; one
-        without a value takes away what is there
+    :param options: added to those that every nova of the cloud has; None
+        takes away what is there
     """
     merged = {section: dict(values)
               for section, values in _nova(config).items()}
     for section, values in (*config.nova_options.items(), *options.items()):
         merged.setdefault(section, {}).update(values)
     write_file(config, name, {
-        section: {option: value for option, value in values.items() if value}
+        section: {option: value for option, value in values.items()
+                  if value is not None}
         for section, values in merged.items()})
 
 

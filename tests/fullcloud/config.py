@@ -90,8 +90,8 @@ def write(full: FullConfig) -> None:
         _write_nova(full, f'{host}.conf', host, {
             'DEFAULT': {'compute_driver': f'fake.{driver}'},
             # A compute host has no access to databases.
-            'api_database': {'connection': ''},
-            'database': {'connection': ''}})
+            'api_database': {'connection': None},
+            'database': {'connection': None}})
 
 
 def _write_nova(full: FullConfig, name: str, host: str,
