@@ -42,8 +42,8 @@ class Commands:
         self._nova_conf = running.nova_conf
         self._result = path('measured.json')
         self._log = path('log/measured.log')
-        self._traffic = traffic.Traffic(path('log/placement.log'),
-                                        path('log/keystone.log'))
+        self.traffic = traffic.Traffic(path('log/placement.log'),
+                                       path('log/keystone.log'))
         status, _out, err = running.run(
             OURS, '--config-file', self._nova_conf, 'db', 'sync')
         if status:
@@ -60,7 +60,7 @@ class Commands:
                 'measure', self._result, str(program), '--config-file',
                 self._nova_conf, 'placement', 'sync_aggregates'),
             self._log, {})
-        self._traffic.since()
+        self.traffic.since()
         before = self._running.placement_cpu_seconds()
         try:
             process.start()
@@ -73,5 +73,5 @@ class Commands:
             raise processes.CloudError('%s failed; the end of its output:\n%s'
                                        % (command, log[-2000:]))
         return figures.Run(
-            requests=self._traffic.since(), placement_cpu_seconds=(
+            requests=self.traffic.since(), placement_cpu_seconds=(
                 self._running.placement_cpu_seconds() - before), **took)

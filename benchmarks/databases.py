@@ -8,28 +8,26 @@ import sys
 
 import sqlalchemy
 
+from benchmarks import arguments
 from tests.cloud import processes
 
-SQLITE = 'sqlite'
-LOOPBACK = 'mysql+pymysql://root@127.0.0.1'
-PREFIX = 'mirror_benchmark_'
 NAMES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0', 'journal')
 
 
 def find() -> str:
     """The MySQL server of this machine if it lets us in, else SQLite."""
     try:
-        _execute(LOOPBACK, 'SELECT 1')
+        _execute(arguments.LOOPBACK, 'SELECT 1')
     except processes.CloudError as exc:
         print('SQLite serves, one request after the other: %s' % exc,
               file=sys.stderr)
-        return SQLITE
-    return LOOPBACK
+        return arguments.SQLITE
+    return arguments.LOOPBACK
 
 
 def version(url: str) -> str:
     """What a server says that it is."""
-    if url == SQLITE:
+    if url == arguments.SQLITE:
         return 'SQLite'
     return 'MySQL ' + _execute(url, 'SELECT VERSION()')
 
@@ -37,11 +35,11 @@ def version(url: str) -> str:
 @contextlib.contextmanager
 def made(url: str) -> Iterator[str]:
     """Make what a cloud needs on a server; gives its ``database``."""
-    if url == SQLITE:
+    if url == arguments.SQLITE:
         yield url
         return
     # Two benchmarks may run at once.
-    prefix = '%s%d_' % (PREFIX, os.getpid())
+    prefix = '%s%d_' % (arguments.PREFIX, os.getpid())
     with contextlib.ExitStack() as stack:
         for name in NAMES:
             _execute(url, 'CREATE DATABASE ' + prefix + name)

@@ -16,6 +16,7 @@ HEADER = ('', 'nova-manage', 'this package', 'ratio', 'target')
 OURS = (0, 2)
 """The columns that there are without nova-manage."""
 NONE = ''
+MET = 'met'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,7 @@ def rows(state: str, pairs: Sequence[Pair], wanted: Targets,
         verdict = NONE
         if target is not None:
             good = statistics.median(ratios) >= target
-            verdict = '%g or more: %s' % (target, 'met' if good else 'MISSED')
+            verdict = '%g or more: %s' % (target, MET if good else 'MISSED')
             if not good:
                 missed.append('%s: %s' % (state, figure.name))
         lines.append(['%s: %s' % (state, figure.name),

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share as programs: arguments, output, how they end."""
+"""What the benchmarks share as programs: their output, and how they end."""
 
 import argparse
 from collections.abc import Callable
-import os
-import pathlib
 import sys
 
 from keystoneauth1 import exceptions
 import sqlalchemy
 
-from benchmarks import databases
+from benchmarks import services
 from benchmarks import table
 from tests.cloud import processes
 
@@ -22,49 +20,12 @@ class Void(Exception):
     """What was measured did not do its work; the text says what is wrong."""
 
 
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError('%s is not above 0' % text)
-    return number
-
-
-def database(text: str) -> str:
-    if text != databases.SQLITE and not text.startswith('mysql+pymysql://'):
-        raise argparse.ArgumentTypeError(
-            '%s is neither "sqlite" nor mysql+pymysql://...' % text)
-    return text.rstrip('/')
-
-
-def output(text: str) -> pathlib.Path:
-    """A file that can be written, or it would be known only at the end."""
-    path = pathlib.Path(text).absolute()
-    if path.is_dir() or not os.access(
-            path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError('%s cannot be written' % text)
-    return path
-
-
-def add_database(parser: argparse.ArgumentParser,
-                 default: str | None, otherwise: str) -> None:
-    """Add ``--database`` to a command line.
-
-    :param otherwise: what it does without this option
-    """
-    parser.add_argument(
-        '--database', type=database, default=default, metavar='URL',
-        help='a MySQL server for the services\' databases, as in %s, or '
-             'sqlite; databases whose names begin with %s are made and '
-             'dropped there (%s)' % (
-                 databases.LOOPBACK, databases.PREFIX, otherwise))
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add ``--write`` and ``--markdown`` to a command line."""
-    for name, what in (('write', 'reStructuredText'),
-                       ('markdown', 'Markdown')):
-        parser.add_argument('--' + name, type=output, metavar='FILE',
-                            help='write what was found as ' + what)
+REASONS = (processes.CloudError, Void, exceptions.ClientException,
+           sqlalchemy.exc.SQLAlchemyError, OSError)
+"""Why a benchmark cannot go on."""
+Measure = Callable[[argparse.Namespace, services.Services],
+                   tuple[list[table.Table], list[str]]]
+"""Does what a command line says; tables, and the targets that are missed."""
 
 
 def publish(options: argparse.Namespace, *tables: table.Table) -> None:
@@ -78,6 +39,29 @@ def publish(options: argparse.Namespace, *tables: table.Table) -> None:
             each.markdown() for each in tables))
 
 
+def compare(options: argparse.Namespace, measure: Measure) -> int:
+    """Run a benchmark that has targets, and publish what it found.
+
+    :returns: the exit status
+    """
+    def benchmark() -> int:
+        chosen = services.choose(options.database)
+        words = str(chosen)
+        tables, missed = measure(options, chosen)
+        publish(options, *(each.where(words) for each in tables))
+        if missed:
+            print('Missed: ' + '; '.join(missed))
+        return 1 if missed else 0
+
+    return guarded(benchmark)
+
+
+def tell(reason: Exception) -> None:
+    """Say why a benchmark cannot go on."""
+    print('The benchmark cannot go on: %s'
+          % str(reason).partition('\n[SQL')[0], file=sys.stderr)
+
+
 def guarded(benchmark: Callable[[], int]) -> int:
     """Run a benchmark; what keeps it from going on is a line, no traceback.
 
@@ -86,10 +70,8 @@ def guarded(benchmark: Callable[[], int]) -> int:
     processes.interruptible()
     try:
         return benchmark()
-    except (processes.CloudError, Void, exceptions.ClientException,
-            sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
-        print('The benchmark cannot go on: %s'
-              % str(exc).partition('\n[SQL')[0], file=sys.stderr)
+    except REASONS as exc:
+        tell(exc)
         return COULD_NOT_RUN
     except KeyboardInterrupt:
         print('Interrupted; everything is stopped', file=sys.stderr)

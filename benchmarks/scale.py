@@ -23,7 +23,9 @@ import tempfile
 try:
     import testtools  # noqa: F401
 
+    from benchmarks import arguments
     from benchmarks import program
+    from benchmarks import services
     from benchmarks import sync
     from benchmarks import table
     from tests.cloud import processes
@@ -52,15 +54,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
         prog='scale', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        '--sizes', type=program.positive, nargs='+', default=SIZES,
+        '--sizes', type=arguments.positive, nargs='+', default=SIZES,
         metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
     parser.add_argument(
-        '--memberships', type=program.positive, default=3, metavar='N',
+        '--memberships', type=arguments.positive, default=3, metavar='N',
         help='aggregates that each host is in, of %d (3)' % AGGREGATES)
     parser.add_argument(
-        '--real', type=program.positive, nargs='?', const=REAL, metavar='N',
+        '--real', type=arguments.positive, nargs='?', const=REAL, metavar='N',
         help='also run it on a real placement, with so many hosts (%d)' % REAL)
-    program.add_outputs(parser)
+    arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if options.memberships > AGGREGATES:
         parser.error('--memberships %d is above %d' % (
@@ -130,10 +132,12 @@ def run(options: argparse.Namespace) -> bool:
         'placement in memory' % (options.memberships, AGGREGATES),
         HEADER, rows)]
     if options.real:
-        real, _missed = sync.run(sync.parse([
+        chosen = services.choose(None)
+        real, _missed = sync.measure(sync.parse([
             '--hosts', str(options.real), '--pairs', '1', '--ours-only',
-            '--agent-pass', '--memberships', str(options.memberships)]))
-        tables.append(real)
+            '--agent-pass', '--memberships', str(options.memberships)]),
+            chosen)
+        tables += [each.where(str(chosen)) for each in real]
     program.publish(options, *tables)
     return growing(costs)
 

@@ -25,14 +25,13 @@ import pathlib
 import sys
 
 try:
-    from benchmarks import commands
-    from benchmarks import databases
+    from benchmarks import arguments
     from benchmarks import figures
     from benchmarks import fleet
     from benchmarks import placing
     from benchmarks import program
     from benchmarks import schedulers
-    from benchmarks import sync
+    from benchmarks import services
     from benchmarks import table
     from tests.cloud import cloud
 except ImportError as exc:
@@ -51,12 +50,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         prog='scheduler', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        '--hosts', type=program.positive, nargs='+', default=SIZES,
+        '--hosts', type=arguments.positive, nargs='+', default=SIZES,
         metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
     for name, default, what in (
             ('pairs', 5, 'how often the two are measured in turn'),
             ('calls', 5, 'requests to each of the two, each time')):
-        parser.add_argument('--' + name, type=program.positive,
+        parser.add_argument('--' + name, type=arguments.positive,
                             default=default, metavar='N',
                             help='%s (%d)' % (what, default))
     parser.add_argument(
@@ -66,10 +65,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         '--profile', type=pathlib.Path, metavar='DIRECTORY',
         help='write what cProfile finds in one more request to each')
-    program.add_database(
-        parser, None, 'without this option the MySQL server on the loopback '
-        'interface, or SQLite when there is none')
-    program.add_outputs(parser)
+    arguments.add_database(parser)
+    arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if min(options.hosts) < fleet.BOUND:
         parser.error('--hosts: an aggregate has %d' % fleet.BOUND)
@@ -102,9 +99,9 @@ def compare(running: dict[str, schedulers.Scheduler], state: str,
     return pairs
 
 
-def measure(options: argparse.Namespace, running: cloud.Cloud,
-            seeded: fleet.Fleet, tracked: bool
-            ) -> tuple[list[list[str]], list[list[str]], list[str]]:
+def one_size(options: argparse.Namespace, running: cloud.Cloud,
+             seeded: fleet.Fleet, tracked: bool
+             ) -> tuple[list[list[str]], list[list[str]], list[str]]:
     """One size: lines of the two tables, and the targets that are missed."""
     hosts = len(seeded.nodes)
     state = '%d hosts%s' % (hosts, '' if tracked else UNTRACKED)
@@ -121,45 +118,26 @@ def measure(options: argparse.Namespace, running: cloud.Cloud,
     return rows, placing.stage_rows(state, pairs), missed
 
 
-def run(options: argparse.Namespace) -> tuple[list[table.Table], list[str]]:
+def measure(options: argparse.Namespace, chosen: services.Services
+            ) -> tuple[list[table.Table], list[str]]:
     """Do what the command line says; the targets that are missed."""
-    commands.check_installed()
-    sync.warn_if_busy()
-    url = options.database or databases.find()
-    serve, served = sync.server(url)
-    where = sync.environment(served, url)
-    print(where, flush=True)
     rows, missed, stages = [], [], []
     for hosts in sorted(options.hosts):
-        with databases.made(url) as database, \
-                cloud.Cloud(database, serve) as running:
+        with chosen.cloud() as running:
             seeded = fleet.seeded(running, hosts)
             for tracked in (True, False):
-                more, parts, failed = measure(
+                more, parts, failed = one_size(
                     options, running, seeded, tracked)
                 rows += more
                 missed += failed
                 if hosts == max(options.hosts):
                     stages += parts
-    title = 'A flavor bound to %d hosts, pairs of %d calls: %d (%s)' % (
-        fleet.BOUND, options.calls, options.pairs, where)
+    title = 'A flavor bound to %d hosts, pairs of %d calls: %d' % (
+        fleet.BOUND, options.calls, options.pairs)
     return [table.Table(title, placing.HEADER, rows),
             table.Table('Where the time of a call goes', placing.STAGES_HEADER,
                         stages)], missed
 
 
-def main(argv: list[str]) -> int:
-    options = parse(argv)
-
-    def benchmark() -> int:
-        result, missed = run(options)
-        program.publish(options, *result)
-        if missed:
-            print('Missed: ' + '; '.join(missed))
-        return 1 if missed else 0
-
-    return program.guarded(benchmark)
-
-
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(program.compare(parse(sys.argv[1:]), measure))

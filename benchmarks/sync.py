@@ -13,24 +13,19 @@ not do its work, 130 interrupted
 """
 
 import argparse
-from collections.abc import Sequence
-import importlib.metadata
-import importlib.util
-import os
-import platform
 import statistics
 import sys
 
 try:
     from benchmarks import agent_pass
+    from benchmarks import arguments
     from benchmarks import commands
-    from benchmarks import databases
     from benchmarks import figures
     from benchmarks import program
+    from benchmarks import services
     from benchmarks import table
     from benchmarks import workload
     from tests.cloud import cloud
-    from tests.cloud import processes
 except ImportError as exc:
     sys.exit('%s; run this in the environment that ./tools/demo makes: '
              '.venv-demo/bin/python -m benchmarks.sync' % exc)
@@ -38,7 +33,6 @@ except ImportError as exc:
 PASSES = 10
 LONGEST_PASS = 1.0
 """Seconds that an agent may take for 5000 x 3 when all is in sync."""
-PLACEMENT_PROCESSES = 4
 LINE = '%-16s  %-28s  %8s s  CPU %7s s  %4s MiB  %6s requests'
 
 
@@ -51,61 +45,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
             ('memberships', 3, 'aggregates that each host is in'),
             ('aggregates', 20, 'aggregates'),
             ('pairs', 2, 'how often both commands run, in either state')):
-        parser.add_argument('--' + name, type=program.positive,
+        parser.add_argument('--' + name, type=arguments.positive,
                             default=default, metavar='N',
                             help='%s (%d)' % (what, default))
-    program.add_database(
-        parser, None, 'without this option the MySQL server on the loopback '
-        'interface, or SQLite when there is none')
+    arguments.add_database(parser)
     parser.add_argument('--ours-only', action='store_true',
                         help='leave nova-manage out: figures without ratios')
     parser.add_argument(
         '--agent-pass', action='store_true',
         help='also time the full syncs of a running agent, all in sync')
-    program.add_outputs(parser)
+    arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if options.memberships > options.aggregates:
         parser.error('--memberships %d is above --aggregates %d' % (
             options.memberships, options.aggregates))
     return options
-
-
-def server(database: str) -> tuple[cloud.Server, str]:
-    """What serves the cloud, and in words what serves placement."""
-    if database == databases.SQLITE:
-        return processes.waitress, 'waitress with 1 thread'
-    if importlib.util.find_spec('pyuwsgi') is None:
-        print('pyuwsgi is not installed, so that placement runs in one '
-              'process: pip install -r benchmarks/requirements.txt',
-              file=sys.stderr)
-        return processes.waitress, 'waitress with 4 threads'
-
-    def serve(module: str, port: int, threads: int) -> Sequence[str]:
-        if module.startswith('placement.'):
-            return processes.uwsgi(module, port, PLACEMENT_PROCESSES)
-        return processes.waitress(module, port, threads)
-
-    return serve, 'uwsgi with %d processes' % PLACEMENT_PROCESSES
-
-
-def environment(placement: str, database: str) -> str:
-    """What the figures depend on, in words."""
-    releases = ['%s %s' % (name, importlib.metadata.version(name))
-                for name in ('nova', 'openstack-placement')]
-    return ('%s, Python %s; placement under %s on %s; %d cores with a load of '
-            '%.1f before' % (
-                ', '.join(releases), platform.python_version(), placement,
-                databases.version(database), os.cpu_count() or 1,
-                os.getloadavg()[0]))
-
-
-def warn_if_busy() -> None:
-    """Say that others use the machine: it matters more to one of the two."""
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > cores / 2:
-        print('The machine is busy, with a load of %.1f on %d cores: a '
-              'command that asks in parallel seems slower than it is'
-              % (load, cores), file=sys.stderr)
 
 
 def tell(state: str, command: str, run: figures.Run) -> None:
@@ -191,19 +145,15 @@ def agent_rows(running: cloud.Cloud, load: workload.Workload,
              figures.NONE]], missed
 
 
-def run(options: argparse.Namespace) -> tuple[table.Table, list[str]]:
+def measure(options: argparse.Namespace, chosen: services.Services
+            ) -> tuple[list[table.Table], list[str]]:
     """Do what the command line says; the targets that are missed."""
     size = workload.Size(options.hosts, options.memberships,
                          options.aggregates)
-    commands.check_installed()
-    warn_if_busy()
-    url = options.database or databases.find()
-    serve, served = server(url)
-    where = environment(served, url)
-    print('%s hosts and memberships, %d aggregates; %s' % (
-        size, size.aggregates, where), flush=True)
-    with databases.made(url) as database, \
-            cloud.Cloud(database, serve, agent_pass.INTERVAL) as running:
+    title = '%s hosts and memberships, %d aggregates, pairs of runs: %d' % (
+        size, size.aggregates, options.pairs)
+    print(title, flush=True)
+    with chosen.cloud(agent_pass.INTERVAL) as running:
         load = workload.Workload(running, size)
         comparison = Comparison(load, commands.Commands(running),
                                 options.ours_only)
@@ -217,24 +167,8 @@ def run(options: argparse.Namespace) -> tuple[table.Table, list[str]]:
     lines = [figures.HEADER, *rows]
     if options.ours_only:
         lines = [[line[column] for column in figures.OURS] for line in lines]
-    return table.Table(
-        '%s hosts and memberships, %d aggregates, pairs of runs: %d (%s)' % (
-            size, size.aggregates, options.pairs, where),
-        lines[0], lines[1:]), missed
-
-
-def main(argv: list[str]) -> int:
-    options = parse(argv)
-
-    def benchmark() -> int:
-        result, missed = run(options)
-        program.publish(options, result)
-        if missed:
-            print('Missed: ' + '; '.join(missed))
-        return 1 if missed else 0
-
-    return program.guarded(benchmark)
+    return [table.Table(title, lines[0], lines[1:])], missed
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(program.compare(parse(sys.argv[1:]), measure))

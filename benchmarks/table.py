@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 import dataclasses
+from typing import Self
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,6 +13,11 @@ class Table:
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+    def where(self, words: str) -> Self:
+        """The same, and its title says what the figures depend on."""
+        return dataclasses.replace(
+            self, title='%s (%s)' % (self.title, words))
 
     def text(self) -> str:
         """Render it for a terminal."""

@@ -17,6 +17,8 @@ _STATE = sa.text(
     ' LEFT JOIN resource_provider_aggregates pa'
     ' ON pa.resource_provider_id = p.id'
     ' LEFT JOIN placement_aggregates a ON a.id = pa.aggregate_id')
+_COUNT = sa.text('SELECT COUNT(*) FROM resource_provider_aggregates')
+_DISBAND = sa.text('DELETE FROM aggregate_hosts')
 _EMPTY = sa.text('DELETE FROM resource_provider_aggregates')
 
 
@@ -58,16 +60,29 @@ class Workload:
     def __init__(self, running: cloud.Cloud, size: Size) -> None:
         self._nova = running.nova()
         self._nodes = running.seed_hosts(size.host_names())
-        seed.aggregates(running.config, size.members())
-        self._placement = sa.create_engine(
-            running.config.database_url('placement'),
+        self.members = size.members()
+        seed.aggregates(running.config, self.members)
+        self._placement, self._nova_api = (
             # Nothing may stay open when the database is dropped.
-            poolclass=sa.pool.NullPool)
+            sa.create_engine(running.config.database_url(name),
+                             poolclass=sa.pool.NullPool)
+            for name in ('placement', 'nova_api'))
 
     def empty(self) -> None:
         """Take every provider out of every aggregate, and nothing else."""
         with self._placement.begin() as connection:
             connection.execute(_EMPTY)
+
+    def disband(self) -> None:
+        """Take every host out of every aggregate, in nova and in placement."""
+        with self._nova_api.begin() as connection:
+            connection.execute(_DISBAND)
+        self.empty()
+
+    def associations(self) -> int:
+        """How many providers are in an aggregate, each as often as it is."""
+        with self._placement.connect() as connection:
+            return connection.execute(_COUNT).scalar_one()
 
     def state(self) -> State:
         """Read what placement has, from its database: nobody is asked."""

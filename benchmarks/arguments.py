@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that the benchmarks share, readable without any package."""
+
+import argparse
+import os
+import pathlib
+
+SQLITE = 'sqlite'
+LOOPBACK = 'mysql+pymysql://root@127.0.0.1'
+PREFIX = 'mirror_benchmark_'
+"""What the names of a benchmark's databases begin with."""
+OTHERWISE = ('without this option the MySQL server on the loopback '
+             'interface, or SQLite when there is none')
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError('%s is not above 0' % text)
+    return number
+
+
+def database(text: str) -> str:
+    if text != SQLITE and not text.startswith('mysql+pymysql://'):
+        raise argparse.ArgumentTypeError(
+            '%s is neither "sqlite" nor mysql+pymysql://...' % text)
+    return text.rstrip('/')
+
+
+def output(text: str) -> pathlib.Path:
+    """A file that can be written, or it would be known only at the end."""
+    path = pathlib.Path(text).absolute()
+    if path.is_dir() or not os.access(
+            path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError('%s cannot be written' % text)
+    return path
+
+
+def add_database(parser: argparse.ArgumentParser, default: str | None = None,
+                 otherwise: str = OTHERWISE) -> None:
+    """Add ``--database`` to a command line.
+
+    :param otherwise: what it does without this option
+    """
+    parser.add_argument(
+        '--database', type=database, default=default, metavar='URL',
+        help='a MySQL server for the services\' databases, as in %s, or '
+             'sqlite; databases whose names begin with %s are made and '
+             'dropped there (%s)' % (LOOPBACK, PREFIX, otherwise))
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add ``--write`` and ``--markdown`` to a command line."""
+    for name, what in (('write', 'reStructuredText'),
+                       ('markdown', 'Markdown')):
+        parser.add_argument('--' + name, type=output, metavar='FILE',
+                            help='write what was found as ' + what)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every benchmark's cloud runs on: databases, and what serves it."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import importlib.metadata
+import importlib.util
+import platform
+import sys
+
+from benchmarks import arguments
+from benchmarks import commands
+from benchmarks import databases
+from benchmarks import machine
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import processes
+
+PLACEMENT_PROCESSES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Services:
+    """How clouds are served, one after the other."""
+
+    database: str
+    """``sqlite``, or the URL of a server."""
+    server: cloud.Server
+    placement: str
+    """What serves placement, in words."""
+
+    @contextlib.contextmanager
+    def cloud(self, nova_options: config.Options | None = None
+              ) -> Iterator[cloud.Cloud]:
+        """Run a cloud with databases of its own, which are dropped."""
+        with databases.made(self.database) as database, \
+                cloud.Cloud(database, self.server, nova_options) as running:
+            yield running
+
+    def versions(self) -> dict[str, str]:
+        """What the figures depend on besides the machine, by name."""
+        return {**{name: importlib.metadata.version(name)
+                   for name in ('nova', 'openstack-placement')},
+                'Python': platform.python_version(),
+                'placement under': self.placement,
+                'database': databases.version(self.database)}
+
+    def __str__(self) -> str:
+        """What the figures depend on, in words."""
+        found = self.versions()
+        placement, database = found.pop('placement under'), found.pop(
+            'database')
+        return '%s; placement under %s on %s; %d cores with a load of %s ' \
+            'before' % (', '.join('%s %s' % each for each in found.items()),
+                        placement, database, machine.cores(), machine.load())
+
+
+def choose(database: str | None) -> Services:
+    """Choose what serves the clouds of this run, and say it.
+
+    :param database: what the command line says; None for what there is
+    :raises CloudError: when another state of the package is installed
+    """
+    commands.check_installed()
+    machine.warn_if_busy()
+    url = database or databases.find()
+    chosen = Services(url, *_server(url))
+    print(chosen, flush=True)
+    return chosen
+
+
+def _server(database: str) -> tuple[cloud.Server, str]:
+    """What serves the cloud, and in words what serves placement."""
+    if database == arguments.SQLITE:
+        return processes.waitress, 'waitress with 1 thread'
+    if importlib.util.find_spec('pyuwsgi') is None:
+        print('pyuwsgi is not installed, so that placement runs in one '
+              'process: pip install -r benchmarks/requirements.txt',
+              file=sys.stderr)
+        return processes.waitress, 'waitress with 4 threads'
+
+    def serve(module: str, port: int, threads: int) -> Sequence[str]:
+        if module.startswith('placement.'):
+            return processes.uwsgi(module, port, PLACEMENT_PROCESSES)
+        return processes.waitress(module, port, threads)
+
+    return serve, 'uwsgi with %d processes' % PLACEMENT_PROCESSES
