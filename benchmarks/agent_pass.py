@@ -13,7 +13,8 @@ from tests.cloud import processes
 
 INTERVAL: config.Options = {'aggregate_mirror': {'sync_interval': '1'}}
 """What nova.conf has, so that nobody waits long for the next one."""
-DURATION = 'nova_aggregate_mirror_sync_duration_seconds_'
+PREFIX = 'nova_aggregate_mirror_'
+DURATION = 'sync_duration_seconds_'
 POLL = 0.1
 TIMEOUT = 600
 
@@ -26,6 +27,10 @@ class Metrics:
     seconds: float = 0
     failures: float = 0
     resident_mib: float = 0
+    pending: float = 0
+    """Rows in its journal, when it last looked."""
+    by_journal: float = 0
+    """Associations that it added because of them."""
 
 
 class Agent:
@@ -67,7 +72,7 @@ class Agent:
     def _next(self, last: Metrics) -> Metrics:
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
-            found = self._read()
+            found = self.read()
             if found.failures:
                 raise processes.CloudError('\n'.join([
                     'A full sync of the agent failed; the end of its log:',
@@ -78,14 +83,17 @@ class Agent:
         raise processes.CloudError(
             'The agent did no full sync within %d s' % TIMEOUT)
 
-    def _read(self) -> Metrics:
+    def read(self) -> Metrics:
+        """Read what it tells now."""
         answer = self._http.get('http://127.0.0.1:%d/metrics'
                                 % self._running.config.metrics_port)
-        found = {(sample.name, sample.labels.get('result')): sample.value
+        found = {(sample.name, *sample.labels.values()): sample.value
                  for family in parser.text_string_to_metric_families(
                      answer.text) for sample in family.samples}
         return Metrics(
-            found.get((DURATION + 'count', 'success'), 0),
-            found.get((DURATION + 'sum', 'success'), 0),
-            found.get((DURATION + 'count', 'failure'), 0),
-            found['process_resident_memory_bytes', None] / 2 ** 20)
+            found.get((PREFIX + DURATION + 'count', 'success'), 0),
+            found.get((PREFIX + DURATION + 'sum', 'success'), 0),
+            found.get((PREFIX + DURATION + 'count', 'failure'), 0),
+            found['process_resident_memory_bytes',] / 2 ** 20,
+            found[PREFIX + 'journal_pending_rows',],
+            found.get((PREFIX + 'associations_added_total', 'drain'), 0))

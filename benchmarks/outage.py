@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that are added while placement is away, and how long that lasts."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Mapping
+from concurrent import futures
+import dataclasses
+import statistics
+import time
+
+from keystoneauth1 import adapter
+
+from benchmarks import add_host
+from benchmarks import agent_pass
+from benchmarks import commands
+from benchmarks import figures
+from benchmarks import program
+from benchmarks import stock
+from benchmarks import workload
+from tests.cloud import cloud
+from tests.cloud import processes
+
+CLIENTS = 4
+"""Who add hosts at the same time: as many as nova-api has threads."""
+OK = 200
+POLL = 0.1
+TIMEOUT = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class Calls:
+    """What nova-api answered while placement was away."""
+
+    statuses: Mapping[int, int]
+    """How often by HTTP status."""
+    milliseconds: float
+    """Of the median call."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """An outage, and what followed it."""
+
+    calls: Calls
+    seconds: float
+    """From placement's first answer until it equals nova."""
+    placement_cpu_seconds: float
+    """Of placement meanwhile, without its database."""
+    requests: Mapping[str, int]
+    """By kind, see ``traffic``."""
+    by_journal: float = 0
+    """Associations that the agent added for the journal, not in a sync."""
+
+    # The rest is as with a command that ran.
+    placement_requests = figures.Run.placement_requests
+
+
+class Outage:
+    """Plays it with each of the two, on one cloud and the same hosts."""
+
+    def __init__(self, running: cloud.Cloud, size: workload.Size) -> None:
+        self._running = running
+        self._load = workload.Workload(running, size)
+        self._runner = commands.Commands(running)
+        self._wanted = size.hosts * size.memberships
+
+    def ours(self) -> Run:
+        """The agent repairs what is in the journal, and nobody else acts."""
+        self._load.disband()
+        agent = agent_pass.Agent(self._running)
+        try:
+            calls = self._add_hosts(self._running.nova())
+            self._wait('the journal has every call', lambda: (
+                agent.read().pending == self._wanted))
+            before = agent.read().by_journal
+            start, cpu = self._return()
+            self._wait('placement equals nova', lambda: (
+                self._load.associations() == self._wanted))
+            run = self._done(calls, time.monotonic() - start, cpu)
+            self._wait('the journal is empty', lambda: (
+                not agent.read().pending))
+            by_journal = agent.read().by_journal - before
+        finally:
+            agent.stop()
+        self._load.check()
+        return dataclasses.replace(run, by_journal=by_journal)
+
+    def stock(self) -> Run:
+        """An operator runs nova-manage as soon as placement answers."""
+        self._load.disband()
+        with stock.nova_api(self._running) as nova:
+            calls = self._add_hosts(nova)
+            _start, cpu = self._return()
+            took = self._runner.sync(commands.STOCK)
+        self._load.check()
+        return Run(calls, took.seconds,
+                   self._running.placement_cpu_seconds() - cpu, took.requests)
+
+    def _add_hosts(self, nova: adapter.Adapter) -> Calls:
+        """Add every host to its aggregates, with placement away.
+
+        :raises Void: when one is not in its aggregate then
+        """
+        numbers = {each['uuid']: each['id'] for each in
+                   nova.get('/os-aggregates').json()['aggregates']}
+        paths = [('/os-aggregates/%d/action' % numbers[aggregate], host)
+                 for aggregate, hosts in self._load.members.items()
+                 for host in hosts]
+        path, host = paths[0]
+        for action in add_host.ACTIONS:
+            # Nova-api has asked placement before it goes away.
+            nova.post(path, json={action: {'host': host}})
+        self._running.stop_placement()
+        statuses: list[int] = []
+
+        def add(path: str, host: str) -> None:
+            statuses.append(nova.post(
+                path, json={'add_host': {'host': host}},
+                raise_exc=False).status_code)
+
+        with futures.ThreadPoolExecutor(CLIENTS) as pool:
+            times = list(pool.map(lambda one: add_host.timed(
+                lambda: add(*one)), paths))
+        members = sum(len(each['hosts']) for each in nova.get(
+            '/os-aggregates').json()['aggregates'])
+        if members != self._wanted:
+            raise program.Void('Nova has %d of %d hosts in aggregates' % (
+                members, self._wanted))
+        return Calls(collections.Counter(statuses), statistics.median(times))
+
+    def _return(self) -> tuple[float, float]:
+        """Start placement; when it answered, and its processor time."""
+        self._running.start_placement()
+        self._runner.traffic.since()
+        return time.monotonic(), self._running.placement_cpu_seconds()
+
+    def _done(self, calls: Calls, seconds: float, cpu: float) -> Run:
+        return Run(calls, seconds,
+                   self._running.placement_cpu_seconds() - cpu,
+                   self._runner.traffic.since())
+
+    def _wait(self, what: str, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + TIMEOUT
+        while not holds():
+            if time.monotonic() > deadline:
+                raise processes.CloudError('\n'.join([
+                    'After %d s it does not hold that %s; the end of the '
+                    'agent\'s log:' % (TIMEOUT, what),
+                    *self._running.agent_lines()[-10:]]))
+            time.sleep(POLL)
