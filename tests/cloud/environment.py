@@ -15,6 +15,10 @@ PACKAGE = 'nova-aggregate-mirror'
 SOURCES = ('setup.py', 'setup.cfg', 'pyproject.toml', 'requirements.txt',
            'etc', 'nova_aggregate_mirror')
 TAIL = 30
+DEMONSTRATION = (
+    'nova==34.0.0', 'openstack-placement==16.0.0', 'keystone==30.0.0',
+    'waitress', 'python-openstackclient', 'osc-placement',
+    'python-novaclient')
 
 # Annotations that Python 3.6 cannot evaluate are quoted: it should get as far
 # as being told that it is too old.
@@ -78,6 +82,16 @@ class Environment:
         self._pip('install', '-c', str(TOP / 'constraints.txt'),
                   *self._services)
         self._stamp('cloud', wanted)
+
+    def install_requirements(self, path: 'pathlib.Path') -> None:
+        """Install what a file of requirements names besides."""
+        wanted = _digest([], [TOP / 'constraints.txt', path])
+        if self._stamp('requirements') == wanted:
+            return
+        print(f'Installing what {path.relative_to(TOP)} names', flush=True)
+        self._pip('install', '-c', str(TOP / 'constraints.txt'),
+                  '-r', str(path))
+        self._stamp('requirements', wanted)
 
     def install_package(self) -> None:
         """Install this package as it is now."""
@@ -147,6 +161,12 @@ class Environment:
         if written is not None:
             stamp.write_text(written)
         return stamp.read_text() if stamp.exists() else None
+
+
+def demonstration(verbose: bool, stock: bool = False) -> Environment:
+    """The environment of the demonstration; stock nova has its own."""
+    return Environment('.venv-demo-stock' if stock else '.venv-demo',
+                       'nova, placement and keystone', DEMONSTRATION, verbose)
 
 
 def _digest(texts: 'list[str]', paths: 'list[pathlib.Path]') -> str:
