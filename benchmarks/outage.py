@@ -36,6 +36,8 @@ class Calls:
     """How often by HTTP status."""
     milliseconds: float
     """Of the median call."""
+    slowest: float
+    """Milliseconds, too."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +129,8 @@ class Outage:
         if members != self._wanted:
             raise program.Void('Nova has %d of %d hosts in aggregates' % (
                 members, self._wanted))
-        return Calls(collections.Counter(statuses), statistics.median(times))
+        return Calls(collections.Counter(statuses), statistics.median(times),
+                     max(times))
 
     def _return(self) -> tuple[float, float]:
         """Start placement; when it answered, and its processor time."""

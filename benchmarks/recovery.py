@@ -42,6 +42,7 @@ ANSWERED = 'add-host answered %d'
 FIGURES = (
     figures.Figure('add-host while placement is away, ms',
                    lambda run: run.calls.milliseconds),
+    figures.Figure('the slowest of these, ms', lambda run: run.calls.slowest),
     figures.Figure('until placement equals nova, s',
                    lambda run: run.seconds, 1),
     figures.Figure('CPU of placement, s',

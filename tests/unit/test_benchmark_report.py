@@ -230,7 +230,7 @@ class TestMeasure(testtools.TestCase):
 
 def outage_run(statuses, seconds=2.0, by_journal=0):
     return outage.Run(
-        outage.Calls(statuses, 50.0), seconds, 1.0,
+        outage.Calls(statuses, 50.0, 90.0), seconds, 1.0,
         dict.fromkeys(figures.traffic.PLACEMENT, 2), by_journal)
 
 
