@@ -24,9 +24,10 @@ PARTS = (
          'benchmarks.add_host', ['--pairs', '4'],
          ['--pairs', '1', '--calls', '5']),
     Part('sync', 'The full sync beside nova-manage\'s, cold and warm',
-         'benchmarks.sync', ['--hosts', '1000', '--pairs', '2'],
-         ['--hosts', '100', '--pairs', '1']),
-    Part('agent', 'The agent\'s pass; nova has nothing like it',
+         'benchmarks.sync', [
+             '--hosts', '1000', '--pairs', '2', '--agent-pass'],
+         ['--hosts', '100', '--pairs', '1', '--agent-pass']),
+    Part('agent', 'The agent\'s pass over many hosts',
          'benchmarks.sync', [
              '--hosts', '5000', '--pairs', '1', '--ours-only', '--agent-pass'],
          ['--hosts', '200', '--pairs', '1', '--ours-only', '--agent-pass']),
