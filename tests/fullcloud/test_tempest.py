@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tempest's tests of aggregates, with this package and without."""
+
+import json
+import pathlib
+import sys
+
+import fixtures
+
+from tests.fullcloud import base
+from tests.fullcloud import stock
+from tests.fullcloud import tempest_run
+
+ALL_NODES = {'ironic-1-node-1', 'ironic-1-node-2', 'ironic-1-node-3'}
+
+
+class TestTempest(base.TestCase):
+
+    def test_every_test_ends_as_without_the_package(self):
+        """They are the same, none fails, and placement equals nova."""
+        without = self._without()
+        self.assert_equal()
+        self.assertTrue(stock.has_package(self.cloud.programs / 'python'))
+        self.assertEqual(ALL_NODES, self._mirrored(self.cloud))
+        with_it = self._run('with this package', self.cloud)
+        self.assert_equal()
+        self.assertEqual(0, with_it.count('fail'), with_it.output)
+        self.assertLess(0, with_it.count('success'))
+        self.assertEqual(without.outcomes, with_it.outcomes,
+                         f'{without.output}\n{with_it.output}')
+
+    def _without(self):
+        """Run it with a nova-api that is as if there were no package."""
+        with stock.StockNova(self.cloud) as nova:
+            self.assertFalse(nova.has_package())
+            # Nova mirrors one node of a host.
+            self.assertEqual(1, len(self._mirrored(nova.cloud) & ALL_NODES))
+            return self._run('without', nova.cloud, stock.REGION)
+
+    def _run(self, name, running, *region):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        result = tempest_run.run(running, tempest_run.configure(
+            running, folder, *region))
+        print(f'tempest {name}: {result}', file=sys.stderr, flush=True)
+        return result
+
+    def _mirrored(self, running):
+        """What placement has after a host with three nodes was added."""
+        name = self.aggregate()
+        status, out, err = running.run(
+            'openstack', 'aggregate', 'add', 'host', '-f', 'json', name,
+            'ironic-1')
+        self.assertEqual(0, status, err)
+        self.assertEqual(['ironic-1'], json.loads(out)['hosts'])
+        found = self.placement_has(name)
+        self.delete_aggregate(name)
+        return found
