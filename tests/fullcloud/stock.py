@@ -13,7 +13,6 @@ import subprocess
 
 import fixtures
 
-from tests.cloud import config as small
 from tests.cloud import processes
 from tests.fullcloud import cloud
 from tests.fullcloud import daemons
@@ -31,11 +30,15 @@ class StockNova(fixtures.Fixture):
 
     The agents stop meanwhile: they would put right what it does. When it ends
     they start again and do.
+
+    :param workers: its processes; each has its own memory of placement
     """
 
-    def __init__(self, running: cloud.Cloud) -> None:
+    def __init__(self, running: cloud.Cloud,
+                 workers: int = services.WORKERS) -> None:
         super().__init__()
         self._cloud = running
+        self._workers = workers
 
     def _setUp(self) -> None:
         kept = self._cloud.state
@@ -59,7 +62,7 @@ class StockNova(fixtures.Fixture):
         _write_conf(kept.config.path('controller-1.conf'),
                     kept.config.path('stock.conf'))
         argv = processes.uwsgi(
-            'nova.wsgi.osapi_compute', port, services.WORKERS)
+            'nova.wsgi.osapi_compute', port, self._workers)
         files = 'OS_NOVA_CONFIG_FILES'
         daemon = daemons.Daemon(
             NAME, [str(self.python), *argv[1:]], kept.log(NAME),

@@ -17,7 +17,8 @@ from tests.cloud import processes
 
 # What nova's API has of aggregates, and of what they are made of.
 TESTS = (r'tempest\.(serial_tests|api\.compute)\..*('
-         r'aggregate|availability_zone|admin\.test_(hosts|hypervisor|services))')
+         r'aggregate|availability_zone|'
+         r'admin\.test_(hosts|hypervisor|services))')
 # The fake driver has no uptime.
 EXCLUDED = 'test_get_hypervisor_uptime'
 PATIENCE = 900

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tempest's tests of aggregates, with this package and without."""
 
+import collections
 import json
 import pathlib
 import sys
@@ -8,6 +9,7 @@ import sys
 import fixtures
 
 from tests.fullcloud import base
+from tests.fullcloud import pages
 from tests.fullcloud import stock
 from tests.fullcloud import tempest_run
 
@@ -28,6 +30,8 @@ class TestTempest(base.TestCase):
         self.assertLess(0, with_it.count('success'))
         self.assertEqual(without.outcomes, with_it.outcomes,
                          f'{without.output}\n{with_it.output}')
+        self.assertEqual('', pages.difference('tempest', _table(
+            without.outcomes, with_it.outcomes)))
 
     def _without(self):
         """Run it with a nova-api that is as if there were no package."""
@@ -55,3 +59,22 @@ class TestTempest(base.TestCase):
         found = self.placement_has(name)
         self.delete_aggregate(name)
         return found
+
+
+def _table(*runs):
+    """How many tests of each module passed in each run."""
+    passed = [collections.Counter(_module(test) for test in outcomes
+                                  if outcomes[test] == 'success')
+              for outcomes in runs]
+    ran = collections.Counter(map(_module, runs[0]))
+    total = [sum(each.values()) for each in (ran, *passed)]
+    return pages.figures(
+        'Tests, and how many passed',
+        ('Module', 'Tests', 'Nova alone', 'This package'), (70, 10, 10, 10),
+        [*((name, ran[name], *(each[name] for each in passed))
+           for name in sorted(ran)), ('All', *total)])
+
+
+def _module(test):
+    # Its last parts are the class and the method.
+    return test.partition('[')[0].rpartition('.')[0].rpartition('.')[0]
