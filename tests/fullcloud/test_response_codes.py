@@ -69,13 +69,15 @@ class TestResponseCodes(base.TestCase):
             (12, 18, 18, 12, 40),
             [(*key, _told(nova[key]), package[key][WELL], EXPLAINED[key])
              for key in different])))
-        self.assertEqual('', pages.difference('all-response-codes', pages.figures(
+        everything = pages.figures(
             'All answers, by what placement does',
             ('Operation', 'Situation', *PLACEMENT,
              *(f'with: {each}' for each in PLACEMENT)),
             (12, 30, *[9] * 8),
             [(*key, *nova[key].values(), *package[key].values())
-             for key in nova])))
+             for key in nova])
+        self.assertEqual('', pages.difference('all-response-codes',
+                                              everything))
 
     def _furnish(self):
         """Make what the calls are about, for this test alone."""
