@@ -4,7 +4,9 @@
 from collections.abc import Mapping
 import dataclasses
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -107,14 +109,32 @@ def run(running: access.Access, path: pathlib.Path) -> Result:
     :raises CloudError: when tempest has run none
     """
     started = time.monotonic()
-    done = subprocess.run(
+    process = subprocess.Popen(
         [running.programs / 'tempest', 'run', '--config-file', path,
          '--serial', '--subunit', '--regex', TESTS,
          '--exclude-regex', EXCLUDED],
-        cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=PATIENCE, env=processes.clean_environment())
-    outcomes = {}
-    texts = []
+        cwd=path.parent, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True,
+        env=processes.clean_environment())
+    try:
+        stream, errors = process.communicate(timeout=PATIENCE)
+    except BaseException:
+        # Its tests run in processes of their own.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    (path.parent / 'subunit').write_bytes(stream)
+    outcomes, output = _read(path.parent / 'subunit')
+    if not outcomes:
+        raise processes.CloudError(
+            f'tempest ended with {process.returncode}: '
+            f'{errors.decode(errors="replace")[-2000:]}')
+    return Result(outcomes, output, time.monotonic() - started)
+
+
+def _read(stream: pathlib.Path) -> tuple[dict[str, str], str]:
+    """Read what became of each test, and what failures said."""
+    outcomes, texts = {}, []
 
     def ended(test: dict) -> None:
         outcomes[test['id']] = test['status']
@@ -122,15 +142,9 @@ def run(running: access.Access, path: pathlib.Path) -> Result:
             texts.extend([test['id'], *(each.as_text() for each
                                         in test['details'].values())])
 
-    stream = testtools.StreamToDict(ended)
-    stream.startTestRun()
-    with open(path.parent / 'subunit', 'wb+') as output:
-        output.write(done.stdout)
-        output.seek(0)
-        subunit.ByteStreamToStreamResult(output).run(stream)
-    stream.stopTestRun()
-    if not outcomes:
-        raise processes.CloudError(
-            f'tempest ended with {done.returncode}: '
-            f'{done.stderr.decode(errors="replace")[-2000:]}')
-    return Result(outcomes, '\n'.join(texts), time.monotonic() - started)
+    result = testtools.StreamToDict(ended)
+    result.startTestRun()
+    with open(stream, 'rb') as recorded:
+        subunit.ByteStreamToStreamResult(recorded).run(result)
+    result.stopTestRun()
+    return outcomes, '\n'.join(texts)
