@@ -43,7 +43,7 @@ class Access:
         """The administrator's access to keystone's REST API."""
         # A token of its own: who makes the catalog has none that shows it.
         return adapter.Adapter(
-            self._new_session(), service_type='identity', interface='public',
+            self.new_session(), service_type='identity', interface='public',
             region_name=config.REGION)
 
     def placement(self) -> adapter.Adapter:
@@ -83,12 +83,14 @@ class Access:
 
     @functools.cached_property
     def _session(self) -> session.Session:
-        return self._new_session()
+        return self.new_session()
 
-    def _new_session(self) -> session.Session:
+    def new_session(self, username: str = 'admin',
+                    project: str = 'admin') -> session.Session:
+        """Log a user in, whose password is as everyone's here."""
         plugin = v3.Password(
-            self.config.auth_url, username='admin',
-            password=self.config.password, project_name='admin',
+            self.config.auth_url, username=username,
+            password=self.config.password, project_name=project,
             user_domain_id='default', project_domain_id='default')
         http = requests.Session()
         # The machine's proxy settings are not for the loopback interface.

@@ -76,13 +76,7 @@ def compute_hosts(cloud: config.Config, version: int,
     :param version: of nova's service objects; nova-api refuses to start
         beside services that are too old.
     """
-    hosts = sorted({node.host for node in seeded})
-    _insert(cloud, 'nova', 'services', [
-        {'host': host, 'binary': 'nova-compute', 'topic': 'compute',
-         'uuid': str(uuid.uuid4()), 'report_count': 1, 'disabled': False,
-         'forced_down': False, 'version': version, 'deleted': 0,
-         'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
-        for host in hosts])
+    services(cloud, version, sorted({node.host for node in seeded}))
     _insert(cloud, 'nova', 'compute_nodes', [
         {'host': node.host, 'hypervisor_hostname': node.name,
          'uuid': node.uuid, 'vcpus': 8, 'memory_mb': 32768, 'local_gb': 500,
@@ -90,6 +84,20 @@ def compute_hosts(cloud: config.Config, version: int,
          'hypervisor_type': 'fake', 'hypervisor_version': 1, 'cpu_info': '{}',
          'mapped': 1, 'deleted': 0}
         for node in seeded])
+
+
+def services(cloud: config.Config, version: int,
+             hosts: Sequence[str]) -> None:
+    """Insert a nova-compute service for each host, without a compute node.
+
+    :param version: as for ``compute_hosts``
+    """
+    _insert(cloud, 'nova', 'services', [
+        {'host': host, 'binary': 'nova-compute', 'topic': 'compute',
+         'uuid': str(uuid.uuid4()), 'report_count': 1, 'disabled': False,
+         'forced_down': False, 'version': version, 'deleted': 0,
+         'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
+        for host in hosts])
     cell = sqlalchemy.text(
         "SELECT id FROM cell_mappings WHERE name = 'cell1'")
     engine = sqlalchemy.create_engine(cloud.database_url('nova_api'))

@@ -18,6 +18,7 @@ from tests.fullcloud import daemons
 from tests.fullcloud import servers
 from tests.fullcloud import services
 from tests.fullcloud import state
+from tests.fullcloud import tempest_run
 
 PORTS = 8
 
@@ -204,3 +205,5 @@ def _furnish(running: Cloud) -> None:
     networks.post('/v2.0/subnets', json={'subnet': {
         'network_id': network, 'ip_version': 4, 'cidr': '10.1.0.0/16',
         'enable_dhcp': False, 'name': 'public'}})
+    tempest_run.make_accounts(running)
+    tempest_run.configure(running, running.config.directory / 'tempest')

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user can ask nova's API to do with host aggregates, right and wrong.
+
+Every operation is here, each in the situations in which nova answers
+differently.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+import uuid
+
+from keystoneauth1 import adapter
+
+# Hosts: one with a compute node, one with three, one without any; one with a
+# server in a zone, and one with a server in none.
+HOST, SEVERAL, BARE, ZONED, BUSY = (
+    'compute-3', 'ironic-1', 'compute-bare', 'compute-1', 'compute-2')
+ZONE = 'zone-answers'
+NOBODY, MEMBER = 'nobody', 'member'
+# Follows an answer which says otherwise than what has become of nova.
+BUT_DONE = '*'
+MISSING = 999999
+PREFIX = 'answers-'
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A request, and what has to be there for it.
+
+    :param body: ``{name}`` in it is a new name each time
+    :param hosts: the members that its aggregate has; None when it is about
+        the aggregate that is a zone with a server
+    :param zone: of its aggregate
+    :param adds: the host that it makes a member if it succeeds
+    :param removes: the host that is no member any more if it succeeds
+    """
+
+    operation: str
+    situation: str
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    hosts: tuple[str, ...] | None = None
+    zone: str | None = None
+    user: str = ''
+    adds: str = ''
+    removes: str = ''
+
+
+def _action(operation: str, situation: str, values: Mapping[str, Any],
+            path: str = '/os-aggregates/{id}/action', **options: Any) -> Call:
+    name = operation.replace(' ', '_')
+    return Call(operation, situation, 'POST', path, {name: values}, **options)
+
+
+def _add(situation: str, host: str, hosts: tuple[str, ...] | None = (),
+         adds: str = '') -> Call:
+    return _action('add host', situation, {'host': host}, hosts=hosts,
+                   adds=adds)
+
+
+def _remove(situation: str, host: str, hosts: tuple[str, ...] | None,
+            removes: str = '') -> Call:
+    return _action('remove host', situation, {'host': host}, hosts=hosts,
+                   removes=removes)
+
+
+_ALL = '/os-aggregates'
+_ONE = '/os-aggregates/{id}'
+_NONE = f'/os-aggregates/{MISSING}'
+_IMAGES = {'cache': [{'id': '{image}'}]}
+_NEW = {'aggregate': {'name': '{name}'}}
+_ANOTHER_ZONE = {'availability_zone': 'another'}
+
+CALLS = (
+    Call('create', 'a new name', 'POST', _ALL, _NEW),
+    Call('create', 'a name that is taken', 'POST', _ALL,
+         {'aggregate': {'name': '{zone}'}}),
+    Call('create', 'no name', 'POST', _ALL, {'aggregate': {}}),
+    Call('create', 'not an administrator', 'POST', _ALL, _NEW, user=MEMBER),
+    Call('list', '', 'GET', _ALL),
+    Call('list', 'not an administrator', 'GET', _ALL, user=MEMBER),
+    # Of a request with a body nobody would read that, and uwsgi may end the
+    # connection before the answer is sent.
+    Call('list', 'no token', 'GET', _ALL, user=NOBODY),
+    Call('show', '', 'GET', _ONE),
+    Call('show', 'no such aggregate', 'GET', _NONE),
+    Call('show', 'not an administrator', 'GET', _ONE, user=MEMBER),
+    Call('update', 'a new name', 'PUT', _ONE, _NEW, ()),
+    Call('update', 'a zone', 'PUT', _ONE, {'aggregate': _ANOTHER_ZONE}, ()),
+    Call('update', 'a name that is taken', 'PUT', _ONE,
+         {'aggregate': {'name': '{zone}'}}, ()),
+    Call('update', 'another zone, with servers', 'PUT', _ONE,
+         {'aggregate': _ANOTHER_ZONE}),
+    Call('update', 'nothing to update', 'PUT', _ONE, {'aggregate': {}}),
+    Call('update', 'no such aggregate', 'PUT', _NONE, _NEW),
+    Call('update', 'not an administrator', 'PUT', _ONE, _NEW, user=MEMBER),
+    _action('set metadata', 'a key', {'metadata': {'ssd': 'true'}}, hosts=()),
+    _action('set metadata', 'another zone, with servers',
+            {'metadata': _ANOTHER_ZONE}),
+    _action('set metadata', 'no metadata', {}),
+    _action('set metadata', 'no such aggregate',
+            {'metadata': {'ssd': 'true'}}, _NONE + '/action'),
+    _action('set metadata', 'not an administrator',
+            {'metadata': {'ssd': 'true'}}, user=MEMBER),
+    _add('a host', HOST, adds=HOST),
+    _add('a host with three nodes', SEVERAL, adds=SEVERAL),
+    _add('a service without a node', BARE, adds=BARE),
+    _add('a host that is there', HOST, (HOST,)),
+    _action('add host', 'a host of another zone', {'host': ZONED}, hosts=(),
+            zone='another'),
+    _add('a host with servers, to a zone', BUSY, None),
+    _add('an unknown host', 'no-such-host'),
+    _action('add host', 'no such aggregate', {'host': HOST},
+            _NONE + '/action'),
+    _action('add host', 'no host', {}),
+    _action('add host', 'not an administrator', {'host': HOST}, user=MEMBER),
+    _remove('a host', HOST, (HOST,), removes=HOST),
+    _remove('a host with three nodes', SEVERAL, (SEVERAL,), removes=SEVERAL),
+    _remove('a service without a node', BARE, (BARE,), removes=BARE),
+    _remove('a host that is not there', HOST, ()),
+    _remove('such a service that is not there', BARE, ()),
+    _remove('the host of a zone, with servers', ZONED, None),
+    _remove('an unknown host', 'no-such-host', ()),
+    _action('remove host', 'no such aggregate', {'host': HOST},
+            _NONE + '/action'),
+    _action('remove host', 'no host', {}),
+    _action('remove host', 'not an administrator', {'host': HOST},
+            user=MEMBER),
+    Call('delete', 'an empty one', 'DELETE', _ONE, hosts=()),
+    Call('delete', 'one with hosts', 'DELETE', _ONE),
+    Call('delete', 'no such aggregate', 'DELETE', _NONE),
+    Call('delete', 'not an administrator', 'DELETE', _ONE, user=MEMBER),
+    Call('cache images', 'an image', 'POST', _ONE + '/images', _IMAGES),
+    Call('cache images', 'no image', 'POST', _ONE + '/images', {'cache': []}),
+    Call('cache images', 'no such aggregate', 'POST', _NONE + '/images',
+         _IMAGES),
+    Call('cache images', 'not an administrator', 'POST', _ONE + '/images',
+         _IMAGES, user=MEMBER),
+)
+
+
+class Caller:
+    """Sends the calls to a nova-api.
+
+    :param users: access to it: the administrator's as '', and a member's
+    :param helper: access to a nova-api that makes what has to be there,
+        whatever placement does
+    :param zone: the number of the aggregate that is a zone with a server
+    """
+
+    def __init__(self, users: Mapping[str, adapter.Adapter],
+                 helper: adapter.Adapter, zone: int, image: str) -> None:
+        self._users = users
+        self._helper = helper
+        self._zone = zone
+        self._image = image
+
+    def answer(self, call: Call) -> str:
+        """Send it; the status, and whether nova has done it all the same."""
+        number = self._zone
+        if call.hosts is not None:
+            number = self._make(call.hosts, call.zone)
+        known = call.user != NOBODY
+        status = self._users[call.user if known else ''].request(
+            call.path.format(id=number), call.method,
+            json=self._filled(call.body), raise_exc=False,
+            authenticated=known).status_code
+        if not call.adds and not call.removes:
+            return str(status)
+        has = set(self._helper.get(f'/os-aggregates/{number}').json()[
+            'aggregate']['hosts'])
+        done = call.adds in has if call.adds else call.removes not in has
+        return f'{status}{"" if done == (status < 400) else BUT_DONE}'
+
+    def _make(self, hosts: tuple[str, ...], zone: str | None) -> int:
+        number = self._helper.post('/os-aggregates', json={'aggregate': {
+            'name': self._name(), 'availability_zone': zone}}).json()[
+                'aggregate']['id']
+        for host in hosts:
+            self._helper.post(f'/os-aggregates/{number}/action',
+                              json={'add_host': {'host': host}})
+        return number
+
+    def _name(self) -> str:
+        return PREFIX + uuid.uuid4().hex[:8]
+
+    def _filled(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value.format(name=self._name(), zone=ZONE,
+                                image=self._image)
+        if isinstance(value, Mapping):
+            return {key: self._filled(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._filled(each) for each in value]
+        return value

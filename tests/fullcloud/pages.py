@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the documentation that are measured, and so cannot be outdated."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import os
+import pathlib
+import textwrap
+
+FOLDER = (pathlib.Path(__file__).resolve().parent.parent.parent
+          / 'doc' / 'source' / 'differences')
+# Set to anything, the tables are written and not only compared.
+VARIABLE = 'AGGREGATE_MIRROR_WRITE_TABLES'
+WIDTH = 80
+
+
+def difference(name: str, text: str) -> str:
+    """What is wrong with a table of the documentation; empty if nothing is.
+
+    :param text: what it should be
+    """
+    path = FOLDER / f'{name}.inc'
+    if os.environ.get(VARIABLE):
+        path.write_text(text)
+    if path.read_text() == text:
+        return ''
+    return f'{path} is not as measured; set {VARIABLE}=1 to write:\n{text}'
+
+
+def figures(title: str, header: Sequence[object], widths: Sequence[int],
+            rows: Iterable[Sequence[object]]) -> str:
+    """Render a table of short cells, a line for each row."""
+    lines = [f'.. csv-table:: {title}', '   :header-rows: 1',
+             f'   :widths: {" ".join(map(str, widths))}', '']
+    lines += ['   ' + ','.join(f'"{cell}"' if ',' in str(cell) else str(cell)
+                               for cell in row) for row in (header, *rows)]
+    return '\n'.join(lines) + '\n'
+
+
+def texts(title: str, header: Sequence[str], widths: Sequence[int],
+          rows: Iterable[Sequence[str]]) -> str:
+    """Render a table of sentences, a line or more for each cell."""
+    lines = [f'.. list-table:: {title}', '   :header-rows: 1',
+             f'   :widths: {" ".join(map(str, widths))}', '']
+    for row in (header, *rows):
+        for number, cell in enumerate(row):
+            lines += textwrap.wrap(
+                cell, WIDTH, initial_indent=f'   {" " if number else "*"} - ',
+                subsequent_indent=' ' * 7) or ['     -']
+    return '\n'.join(lines) + '\n'

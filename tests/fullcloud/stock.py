@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A nova-api without this package, beside those of the cloud that have it.
+
+It is of the same files and serves the same databases. Its Python environment
+is the cloud's but for this package: a folder of links, so that nothing is
+taken out of the cloud's own, however a test ends.
+"""
+
+import configparser
+import pathlib
+import re
+import subprocess
+
+import fixtures
+
+from tests.cloud import processes
+from tests.fullcloud import cloud
+from tests.fullcloud import daemons
+from tests.fullcloud import services
+
+NAME = 'nova-api-stock'
+REGION = 'Stock'
+PACKAGE = 'nova_aggregate_mirror'
+LOOK = ('import importlib.metadata as found; '
+        f'print(found.version("{PACKAGE}"))')
+
+
+class StockNova(fixtures.Fixture):
+    """A nova-api as without this package, with a region of its own.
+
+    The agents stop meanwhile: they would put right what it does. When it ends
+    they start again and do.
+
+    :param workers: its processes; each has its own memory of placement
+    """
+
+    def __init__(self, running: cloud.Cloud,
+                 workers: int = services.WORKERS) -> None:
+        super().__init__()
+        self._cloud = running
+        self._workers = workers
+
+    def _setUp(self) -> None:
+        kept = self._cloud.state
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.python = _environment(kept.programs, folder)
+        port, = processes.free_ports(1)
+        self.cloud = _StockCloud(kept, f'http://127.0.0.1:{port}/v2.1')
+        for name in ('agent-1', 'agent-2'):
+            self.addCleanup(self._cloud.start, name)
+            daemons.stop([self._cloud.daemon(name)])
+        self._serve(port)
+        self._publish()
+
+    def has_package(self) -> bool:
+        """Whether its Python finds this package."""
+        return has_package(self.python)
+
+    def _serve(self, port: int) -> None:
+        kept = self._cloud.state
+        other = kept.daemon('nova-api-1')
+        _write_conf(kept.config.path('controller-1.conf'),
+                    kept.config.path('stock.conf'))
+        argv = processes.uwsgi(
+            'nova.wsgi.osapi_compute', port, self._workers)
+        files = 'OS_NOVA_CONFIG_FILES'
+        daemon = daemons.Daemon(
+            NAME, [str(self.python), *argv[1:]], kept.log(NAME),
+            other.environment | {files: other.environment[files].replace(
+                'controller-1.conf', 'stock.conf')},
+            port, self.cloud.url)
+        self.addCleanup(self._forget, daemon)
+        kept.start(daemon).wait_ready()
+
+    def _forget(self, daemon: daemons.Daemon) -> None:
+        daemons.stop([daemon])
+        kept = self._cloud.state
+        kept.daemons.remove(daemon)
+        kept.write()
+
+    def _publish(self) -> None:
+        """Let clients find it, as the compute service of its region."""
+        identity = self._cloud.identity()
+        identity.put(f'/regions/{REGION}', json={'region': {}})
+        self.addCleanup(identity.delete, f'/regions/{REGION}')
+        service, = identity.get('/services?type=compute').json()['services']
+        made = identity.post('/endpoints', json={'endpoint': {
+            'service_id': service['id'], 'interface': 'public',
+            'url': self.cloud.url, 'region_id': REGION}}).json()['endpoint']
+        self.addCleanup(identity.delete, f'/endpoints/{made["id"]}')
+
+
+class _StockCloud(cloud.Cloud):
+
+    def __init__(self, *arguments: object) -> None:
+        kept, self.url = arguments
+        super().__init__(kept)
+        self._url = self.url
+
+
+def has_package(python: pathlib.Path) -> bool:
+    """Whether a Python finds this package; True also says that it runs."""
+    found = subprocess.run([python, '-P', '-c', LOOK], capture_output=True,
+                           text=True, stdin=subprocess.DEVNULL,
+                           env=processes.clean_environment())
+    if found.returncode and 'PackageNotFoundError' not in found.stderr:
+        raise processes.CloudError(f'{python}: {found.stderr[-500:]}')
+    return found.returncode == 0
+
+
+def _environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
+    """Make an environment without this package; its Python."""
+    python = pathlib.Path(programs) / 'python'
+    made = folder / 'environment'
+    subprocess.run([python, '-m', 'venv', '--without-pip', made], check=True,
+                   capture_output=True, stdin=subprocess.DEVNULL)
+    packages, = python.parent.parent.glob('lib/python*/site-packages')
+    target = made / packages.relative_to(python.parent.parent)
+    for each in packages.iterdir():
+        if not re.search(PACKAGE, each.name):
+            (target / each.name).symlink_to(each)
+    # The cloud's own would run with the cloud's Python.
+    uwsgi = (python.parent / 'uwsgi').read_text()
+    (made / 'bin' / 'uwsgi').write_text(
+        f'#!{made}/bin/python\n' + uwsgi.partition('\n')[2])
+    (made / 'bin' / 'uwsgi').chmod(0o755)
+    return made / 'bin' / 'python'
+
+
+def _write_conf(source: str, target: str) -> None:
+    """Write a configuration file without this package's sections."""
+    parser = configparser.RawConfigParser()
+    parser.read(source)
+    for section in parser.sections():
+        if section.startswith('aggregate_mirror'):
+            parser.remove_section(section)
+    with open(target, 'w') as output:
+        parser.write(output)

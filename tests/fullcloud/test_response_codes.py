@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova answers about host aggregates, with this package and without."""
+
+import contextlib
+
+from keystoneauth1 import adapter
+
+from tests.cloud import seed
+from tests import databases
+from tests.fullcloud import aggregate_calls
+from tests.fullcloud import base
+from tests.fullcloud import pages
+from tests.fullcloud import stock
+from tests.fullcloud import tempest_run
+from tests.fullcloud import unwell
+
+WELL = 'answers'
+# How placement is, and the status of whatever answers in its place.
+UNWELL = {'refuses': 0, '401': 401, '503': 503}
+PLACEMENT = (WELL, *UNWELL)
+
+ADDS_FIRST = (
+    'Nova has added the host when it turns to placement, and the user is told '
+    'of a failure. Trying again gives 409, and the host is never mirrored. '
+    'With this package, placement learns of it once it answers.')
+REMOVES_LAST = (
+    'Nova turns to placement first and does nothing when that fails. With '
+    'this package the host is removed, and placement learns of it once it '
+    'answers.')
+LOOKS_LATE = (
+    'Nova turns to placement before it looks whether the host is a member. '
+    'With this package the answer is the one of other days.')
+NO_NODE = (
+    'Nova looks for the node only to mirror it, and fails when there is none: '
+    'after the host was added, and before it is removed, so that it stays in '
+    'the aggregate. With this package both work: there is nothing to mirror.')
+# Why answers differ, by operation and situation.
+EXPLAINED = {
+    ('add host', 'a host'): ADDS_FIRST,
+    ('add host', 'a host with three nodes'): ADDS_FIRST,
+    ('add host', 'a service without a node'): NO_NODE,
+    ('remove host', 'a host'): REMOVES_LAST,
+    ('remove host', 'a host with three nodes'): REMOVES_LAST,
+    ('remove host', 'a service without a node'): NO_NODE,
+    ('remove host', 'a host that is not there'): LOOKS_LATE,
+}
+# What differs even when placement is well.
+ALWAYS = {key for key, reason in EXPLAINED.items() if reason == NO_NODE}
+
+
+class TestResponseCodes(base.TestCase):
+
+    def test_answers_are_those_of_a_healthy_placement(self):
+        """Placement's health changes none, and the page has all of them."""
+        self._furnish()
+        nova, package = self._measure()
+        for call in aggregate_calls.CALLS:
+            key = call.operation, call.situation
+            self.assertEqual({package[key][WELL]},
+                             set(package[key].values()), key)
+            self.assertNotIn(aggregate_calls.BUT_DONE, package[key][WELL])
+            if key not in ALWAYS:
+                self.assertEqual(nova[key][WELL], package[key][WELL], key)
+        different = [key for key in nova if nova[key] != package[key]]
+        self.assertEqual(set(EXPLAINED), set(different))
+        self.assertEqual('', pages.difference('response-codes', pages.texts(
+            'Where the answers differ',
+            ('Operation', 'Situation', 'Nova alone', 'With it', 'Why'),
+            (12, 18, 18, 12, 40),
+            [(*key, _told(nova[key]), package[key][WELL], EXPLAINED[key])
+             for key in different])))
+        everything = pages.figures(
+            'All answers, by what placement does',
+            ('Operation', 'Situation', *PLACEMENT,
+             *(f'with: {each}' for each in PLACEMENT)),
+            (12, 30, *[9] * 8),
+            [(*key, *nova[key].values(), *package[key].values())
+             for key in nova])
+        self.assertEqual('', pages.difference('all-response-codes',
+                                              everything))
+
+    def _furnish(self):
+        """Make what the calls are about, for this test alone."""
+        nova, full = self.cloud.nova(), self.cloud.config
+        zone = nova.post('/os-aggregates', json={'aggregate': {
+            'name': aggregate_calls.ZONE,
+            'availability_zone': aggregate_calls.ZONE}}).json()['aggregate']
+        self.addCleanup(self.delete_aggregate, aggregate_calls.ZONE)
+        self.zone = zone['id']
+        nova.post(f'/os-aggregates/{self.zone}/action', json={
+            'add_host': {'host': aggregate_calls.ZONED}})
+        self.server('--availability-zone', aggregate_calls.ZONE)
+        self.server('--availability-zone', f'nova:{aggregate_calls.BUSY}')
+        self.addCleanup(self._forget_service)
+        with open(full.path('service_version')) as version:
+            seed.services(full, int(version.read()), [aggregate_calls.BARE])
+        self.addCleanup(self._delete_aggregates)
+
+    def _delete_aggregates(self):
+        for each in self.cloud.nova().get(
+                '/os-aggregates').json()['aggregates']:
+            if each['name'].startswith(aggregate_calls.PREFIX):
+                self.delete_aggregate(each['name'])
+
+    def _forget_service(self):
+        for database, table in (('nova', 'services'),
+                                ('nova_api', 'host_mappings')):
+            databases.execute(
+                self.cloud.config.database_url(database),
+                f"DELETE FROM {table} WHERE host = '{aggregate_calls.BARE}'")
+
+    def _measure(self):
+        """The answers without and with this package.
+
+        :returns: two mappings of operation and situation to how placement is
+            to the answer
+        """
+        answers = tuple({(call.operation, call.situation): {}
+                         for call in aggregate_calls.CALLS} for _ in range(2))
+        # One process: what it has learned of placement, it knows.
+        with stock.StockNova(self.cloud, workers=1) as nova:
+            self.assertFalse(nova.has_package())
+            callers = [self._caller(nova.cloud), self._caller(self.cloud)]
+            for how in PLACEMENT:
+                with contextlib.ExitStack() as stack:
+                    if how != WELL:
+                        stack.enter_context(
+                            unwell.NoPlacement(self.cloud, UNWELL[how]))
+                    for caller, column in zip(callers, answers):
+                        for call in aggregate_calls.CALLS:
+                            column[call.operation, call.situation][how] = (
+                                caller.answer(call))
+        return answers
+
+    def _caller(self, running):
+        """Who asks the nova-api of a cloud."""
+        admin = running.nova()
+        member = adapter.Adapter(
+            running.new_session(f'{tempest_run.PROJECT}-member',
+                                tempest_run.PROJECT),
+            endpoint_override=admin.endpoint_override, service_type='compute',
+            default_microversion=admin.default_microversion)
+        image, = self.cloud.rest('image').get('/v2/images').json()['images']
+        return aggregate_calls.Caller(
+            {'': admin, aggregate_calls.MEMBER: member}, self.cloud.nova(),
+            self.zone, image['id'])
+
+
+def _told(answers):
+    """Answers in words, as in ``500* when it refuses``."""
+    if len(set(answers.values())) == 1:
+        return f'{answers[WELL]}, always'
+    return ', '.join(f'{answer} when it {how}' if how in (WELL, 'refuses')
+                     else f'{answer} at {how}'
+                     for how, answer in answers.items()
+                     if answer != answers[WELL])

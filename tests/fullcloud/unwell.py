@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement away, or something on its port that is not well."""
+
+import http.server
+import threading
+
+import fixtures
+
+from tests.fullcloud import cloud
+
+
+class NoPlacement(fixtures.Fixture):
+    """Placement's process does not run, until this ends.
+
+    :param status: what every request to its port is answered with; 0 refuses
+        connections
+    """
+
+    def __init__(self, running: cloud.Cloud, status: int = 0) -> None:
+        super().__init__()
+        self._cloud = running
+        self._status = status
+
+    def _setUp(self) -> None:
+        placement = self._cloud.daemon('placement')
+        self.addCleanup(self._cloud.start, 'placement')
+        placement.kill()
+        if self._status:
+            server = http.server.ThreadingHTTPServer(
+                ('127.0.0.1', placement.port), _handler(self._status))
+            self.addCleanup(server.server_close)
+            thread = threading.Thread(target=server.serve_forever)
+            self.addCleanup(thread.join)
+            self.addCleanup(server.shutdown)
+            thread.start()
+
+
+def _handler(status: int) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+
+        def _answer(self) -> None:
+            # What is not read would reset the connection.
+            self.rfile.read(int(self.headers.get('Content-Length', 0)))
+            self.send_response(status)
+            self.send_header('Content-Length', '0')
+            self.end_headers()
+
+        do_GET = do_PUT = do_POST = do_DELETE = _answer
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    return Handler
