@@ -145,9 +145,18 @@ class RoutedNetwork(fixtures.Fixture):
 
     def port(self, segment: Segment | None = None) -> str:
         """Create a port, with an address of a segment or with none yet."""
-        fixed = {'fixed_ips': [{'subnet_id': segment.subnet}]} \
-            if segment else {}
-        return self._create('port', {'network_id': self.id, **fixed})
+        return self._create('port', {'network_id': self.id} | (
+            {'fixed_ips': [{'subnet_id': segment.subnet}]} if segment else {}))
+
+    def fill(self, segment: Segment) -> None:
+        """Let ports take all addresses of a segment."""
+        for _address in segment.cidr.hosts():
+            self._create('port', {
+                'network_id': self.id,
+                'fixed_ips': [{'subnet_id': segment.subnet}],
+                # Neutron counts ports without a server, and placement refuses
+                # to reserve all that there is at neutron's microversion.
+                'device_owner': 'compute:test'})
 
     def addresses(self, port: str) -> list[str]:
         """The addresses of a port."""

@@ -45,6 +45,7 @@ class TestPorts(testscenarios.WithScenarios, RoutedTest):
             addresses = self.routed.addresses(port)
             server = self.boot({'port': port}, controller=self.controller)
             self.assert_in(segment, server)
+            self.assertEqual([server[HOST]], self.hosts_tried(server))
             self.assertEqual(addresses, self.routed.addresses(port))
 
     def test_without_an_address(self):
@@ -62,25 +63,27 @@ class TestPorts(testscenarios.WithScenarios, RoutedTest):
         self.assert_in(self.segment_of(server), server)
 
 
-class TestAddresses(RoutedTest):
+class TestFullSegment(RoutedTest):
+
+    def test_left_after_a_retry(self):
+        """Nova does not count addresses: it tries, and tries elsewhere."""
+        self.routed.fill(self.first)
+        for _server in range(3):
+            self.assert_in(self.second, self.boot(
+                {'port': self.routed.port()}))
+
+
+class TestCountedAddresses(RoutedTest):
 
     # Two addresses for each segment.
     bits = 30
 
-    def test_full_segment_is_left_after_a_retry(self):
-        """Nova does not count addresses: it tries, and tries elsewhere."""
-        for _address in self.first.cidr.hosts():
-            self.routed.port(self.first)
-        for _address in self.second.cidr.hosts():
-            self.assert_in(self.second, self.boot(
-                {'port': self.routed.port()}))
-
-    def test_counted_by_placement(self):
-        """As a shared resource of the flavor, addresses decide at once."""
+    def test_shared_by_the_segments(self):
+        """As a resource of the flavor, addresses decide at once."""
         for each in self.routed.segments:
             self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
         flavor = self._flavor({'resources:IPV4_ADDRESS': '1'})
-        servers = [self.boot({'port': self.routed.port()}, flavor)
+        servers = [self.boot({'uuid': self.routed.id}, flavor)
                    for each in self.routed.segments
                    for _address in each.cidr.hosts()]
         for server in servers:
