@@ -52,6 +52,13 @@ def providers(doing: str, answer: dict[str, Any]) -> frozenset[str]:
                           else None for entry in entries])
 
 
+def names(doing: str, answer: dict[str, Any]) -> dict[str, str]:
+    """Read a list of resource providers: UUIDs to names."""
+    providers(doing, answer)
+    return {entry['uuid']: entry.get('name', '')
+            for entry in answer['resource_providers']}
+
+
 def provider(doing: str, answer: dict[str, Any], uuid: str) -> Provider:
     """Read the aggregates and the generation of one provider."""
     aggregates = answer.get('aggregates')

@@ -107,9 +107,9 @@ class ReportClient:
         answers.providers(*self._call('GET', '/resource_providers?uuid='
                                       '00000000-0000-0000-0000-000000000000'))
 
-    def sharing(self) -> frozenset[str]:
-        """Read the UUIDs of the providers that share what they have."""
-        return answers.providers(*self._call(
+    def sharing(self) -> Mapping[str, str]:
+        """Read the providers that share what they have: UUIDs to names."""
+        return answers.names(*self._call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
     def members(self, *aggregates: str) -> frozenset[str]:

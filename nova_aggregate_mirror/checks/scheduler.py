@@ -19,6 +19,9 @@ OPTION = '[aggregate_mirror] request_filters'
 NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
 GUARD = 'AggregateMembershipFilter'
+# Neutron deletes a segment together with the first aggregate of its provider,
+# whoever put it there: nobody is told to put it into more.
+SEGMENT = 'Neutron segment id %s'
 # What a request filter cannot say in one query, this host filter of nova's
 # does; the guard does it for each of them.
 HOST_FILTERS = {
@@ -49,12 +52,15 @@ def sharing(source: mirror_source.Source,
             client: report.ReportClient) -> checks.Findings:
     """Whether a sharing provider is outside of aggregates that are asked for.
 
+    Segments of neutron are left out: they may have no aggregate but their own.
+
     Placement wants every provider of a candidate in the aggregate.
     """
     try:
         aggregates = frozenset(source.aggregates())
-        outside = {provider for provider in client.sharing()
-                   if not aggregates <= client.get(provider).aggregates}
+        outside = {provider for provider, name in client.sharing().items()
+                   if name != SEGMENT % provider
+                   and not aggregates <= client.get(provider).aggregates}
     except exceptions.MirrorError as exc:
         return [checks.failure(
             '%s Placement\'s log says more:' % exc,

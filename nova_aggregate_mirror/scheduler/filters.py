@@ -129,7 +129,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
     def _is_nova(self, group: frozenset[str]) -> bool:
         """Whether all of these are nova's aggregates, and so in its memory.
 
-        Others, of network segments for instance, only placement can judge.
+        Others only placement can judge.
         """
         unknown = group - self._known
         if unknown:

@@ -87,6 +87,49 @@ class TestCase(testtools.TestCase):
         self.assertEqual('ACTIVE', made['status'])
         return made
 
+    def boot(self, network: dict[str, str], flavor: str = 'tiny',
+             controller: int = 1) -> dict[str, Any]:
+        """Create a server straight by REST; what became of it.
+
+        :param network: what it is given of networks, as nova's API has it
+        :returns: the server, in whatever status nova has left it
+        """
+        nova = self.cloud.through(controller).nova()
+        images = self.cloud.rest('image').get('/v2/images?name=empty').json()
+        flavors = {each['name']: each['id'] for each
+                   in nova.get('/flavors').json()['flavors']}
+        made = nova.post('/servers', json={'server': {
+            'name': f'server-{uuid.uuid4().hex[:8]}',
+            'flavorRef': flavors[flavor],
+            'imageRef': images['images'][0]['id'],
+            'networks': [network]}}).json()['server']
+        self.addCleanup(self.delete_server, made)
+        url = f'/servers/{made["id"]}'
+        self.wait_until(
+            lambda: nova.get(url).json()['server']['status'] != 'BUILD',
+            f'nova is done with {made["id"]}')
+        return nova.get(url).json()['server']
+
+    def delete_server(self, server: dict[str, Any]) -> None:
+        """Delete a server, if it is there, and wait until it is gone."""
+        nova, url = self.cloud.nova(), f'/servers/{server["id"]}'
+        nova.delete(url, raise_exc=False)
+        self.wait_until(
+            lambda: nova.get(url, raise_exc=False).status_code == 404,
+            f'nova has deleted {server["id"]}')
+
+    def hosts_tried(self, server: dict[str, Any]) -> list[str]:
+        """The hosts that have tried to build a server, in their order."""
+        nova = self.cloud.nova()
+        url = f'/servers/{server["id"]}/os-instance-actions'
+        created, = (each['request_id'] for each
+                    in nova.get(url).json()['instanceActions']
+                    if each['action'] == 'create')
+        events = nova.get(f'{url}/{created}').json()['instanceAction']
+        return [each['host'] for each in sorted(
+            events['events'], key=lambda event: event['start_time'])
+            if each['event'] == 'compute__do_build_and_run_instance']
+
     def placement_has(self, aggregate: str) -> frozenset[str]:
         """The hosts and nodes that placement has in a nova aggregate."""
         return frozenset(row.node.name for row in self._rows()

@@ -4,23 +4,38 @@
 Run by path, never imported, as ``tests/cloud/child.py`` is.
 """
 
+import contextlib
 import importlib
 import json
+import pathlib
 import sys
 import time
+from typing import Any
 import uuid
 
 REPORT_INTERVAL = 20
 
 
-def compute(conf: str, *nodes: str) -> None:
-    """Run a nova-compute with several nodes, whose UUIDs stay."""
+def compute(conf: str, refusal: str, *nodes: str) -> None:
+    """Run a nova-compute that a file keeps from building one server.
+
+    :param refusal: the file; whichever host takes it away refuses
+    :param nodes: what nodes it has, if several, whose UUIDs stay
+    """
     # First of all: it decides about threads.
     program = importlib.import_module('nova.cmd.compute')
     fake = importlib.import_module('nova.virt.fake')
     node = importlib.import_module('nova.virt.node')
+    exception = importlib.import_module('nova.exception')
 
-    class SeveralNodes(fake.FakeDriverWithoutFakeNodes):
+    class OneNode(fake.FakeDriverWithoutFakeNodes):
+        def spawn(self, *args: Any, **kwargs: Any) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                pathlib.Path(refusal).unlink()
+                raise exception.InstanceDeployFailure(reason='a test wants it')
+            super().spawn(*args, **kwargs)
+
+    class SeveralNodes(OneNode):
         def init_host(self, host: str) -> None:
             super().init_host(host)
             self._set_nodes(list(nodes))
@@ -36,7 +51,7 @@ def compute(conf: str, *nodes: str) -> None:
         return str(uuid.uuid5(uuid.UUID(node.get_local_node_uuid()), name))
 
     # Nova loads drivers from its own modules only.
-    fake.SeveralNodes = SeveralNodes
+    fake.OneNode, fake.SeveralNodes = OneNode, SeveralNodes
     sys.argv = ['nova-compute', '--config-file', conf]
     program.main()
 

@@ -12,7 +12,8 @@ from tests.cloud import config
 PUBLIC = 'public'
 RACKS = ('rack-1', 'rack-2')
 NODES = 3
-# The driver that child.py adds to nova's.
+# The drivers that child.py adds to nova's.
+ONE_NODE = 'OneNode'
 SEVERAL_NODES = 'SeveralNodes'
 
 
@@ -42,6 +43,11 @@ class FullConfig(config.Config):
     @property
     def second_nova_url(self) -> str:
         return f'http://127.0.0.1:{self.second_nova_port}/v2.1'
+
+    @property
+    def refusal(self) -> pathlib.Path:
+        """While this file exists, the next build of a server fails."""
+        return self.directory / 'state' / 'refusal'
 
     def host_names(self) -> list[str]:
         """The compute hosts; the last has several nodes."""
@@ -85,8 +91,8 @@ def write(full: FullConfig) -> None:
         _write_nova(full, f'controller-{number}.conf', f'controller-{number}',
                     {'aggregate_mirror': {'metrics_port': str(port)}})
     for host in full.host_names():
-        driver = ('FakeDriverWithoutFakeNodes'
-                  if full.nodes_of(host) == [host] else SEVERAL_NODES)
+        driver = (ONE_NODE if full.nodes_of(host) == [host]
+                  else SEVERAL_NODES)
         _write_nova(full, f'{host}.conf', host, {
             'DEFAULT': {'compute_driver': f'fake.{driver}'},
             # A compute host has no access to databases.
@@ -113,7 +119,8 @@ def _write_nova(full: FullConfig, name: str, host: str,
             'connection': full.database_url('journal')},
         'api_database': _few_connections(), 'database': _few_connections(),
         'conductor': {'workers': '1'},
-        'scheduler': {'workers': '1', 'discover_hosts_in_cells_interval': '2'},
+        'scheduler': {'workers': '1', 'discover_hosts_in_cells_interval': '2',
+                      'query_placement_for_routed_network_aggregates': 'True'},
         'neutron': config.account(full, 'nova'),
         'glance': {'region_name': config.REGION},
     }

@@ -64,7 +64,10 @@ def apis(kept: state.State) -> list[daemons.Daemon]:
         _serve(kept, 'neutron', 'neutron.wsgi.api', full.neutron_port,
                full.neutron_url, {
                    'OS_NEUTRON_CONFIG_DIR': directory,
-                   'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'}),
+                   'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'},
+               # Several would tell placement of segments' addresses in any
+               # order, which placement refuses and neutron does not repeat.
+               workers=1),
         _nova_api(kept, 1, full.nova_port, full.nova_url),
         _nova_api(kept, 2, full.second_nova_port, full.second_nova_url)]
 
@@ -91,10 +94,9 @@ def computes(kept: state.State) -> list[daemons.Daemon]:
     for host in kept.config.host_names():
         conf = kept.config.path(f'{host}.conf')
         nodes = kept.config.nodes_of(host)
-        argv = program('nova-compute', '--config-file', conf)
-        if nodes != [host]:
-            argv = _child('compute', conf, *nodes)
-        found.append(_daemon(kept, host, argv))
+        several = nodes if nodes != [host] else []
+        found.append(_daemon(kept, host, _child(
+            'compute', conf, str(kept.config.refusal), *several)))
     return found
 
 
@@ -132,8 +134,9 @@ def _nova_api(kept: state.State, number: int, port: int, url: str
 
 
 def _serve(kept: state.State, name: str, module: str, port: int, url: str,
-           environment: dict[str, str]) -> daemons.Daemon:
-    return _daemon(kept, name, processes.uwsgi(module, port, WORKERS),
+           environment: dict[str, str], workers: int = WORKERS
+           ) -> daemons.Daemon:
+    return _daemon(kept, name, processes.uwsgi(module, port, workers),
                    environment, port=port, ready=url)
 
 

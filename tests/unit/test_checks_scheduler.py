@@ -201,6 +201,14 @@ class TestSharing(servers.LoopbackTestCase):
         self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])
         self.assertEqual([], self.find())
 
+    def test_segment_of_neutron(self):
+        """Nobody is told to put it into an aggregate besides its own."""
+        segment = uuidutils.generate_uuid()
+        self.placement.create_provider(
+            segment, 'Neutron segment id ' + segment)
+        self.placement.set_traits(segment, 'MISC_SHARES_VIA_AGGREGATE')
+        self.assertEqual([], self.find())
+
     def test_placement_or_nova_away(self):
         """Nobody can tell: a failure."""
         self.placement.refuse()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A routed network: a segment and a subnet for each rack."""
+
+from collections.abc import Callable
+import dataclasses
+import ipaddress
+from typing import Any
+
+import fixtures
+
+from tests.fullcloud import cloud
+from tests.fullcloud import config
+
+NAME = 'Neutron segment id %s'
+# It stays: with the first network that is deleted, neutron 29 makes a second
+# segments plugin, and handles twice whatever happens to segments.
+NETWORK = 'routed'
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """A segment of the network.
+
+    :param id: also the UUID of its resource provider
+    :param subnet: the UUID of its only subnet
+    :param hosts: those that reach it
+    """
+
+    id: str
+    subnet: str
+    cidr: ipaddress.IPv4Network
+    hosts: frozenset[str]
+
+    def has(self, server: dict[str, Any]) -> bool:
+        """Whether a server is on a host of it, with an address of it."""
+        found = [ipaddress.ip_address(each['addr'])
+                 for port in server['addresses'].values() for each in port]
+        return (server['OS-EXT-SRV-ATTR:host'] in self.hosts and bool(found)
+                and all(each in self.cidr for each in found))
+
+
+class RoutedNetwork(fixtures.Fixture):
+    """A network that has the racks' segments until the test ends.
+
+    :param wait_until: waits until a condition holds, or fails and says what
+        did not happen
+    :param bits: how long the prefixes of the subnets are; 29 leaves six
+        addresses, 30 two
+    """
+
+    def __init__(self, running: cloud.Cloud,
+                 wait_until: Callable[[Callable[[], bool], str], None],
+                 bits: int = 29) -> None:
+        self._cloud = running
+        self._wait_until = wait_until
+        self._bits = bits
+        self._neutron = running.rest('network')
+        self._placement = running.placement()
+        self.segments: list[Segment] = []
+
+    def _setUp(self) -> None:
+        found = self._neutron.get(f'/v2.0/networks?name={NETWORK}').json()
+        self.id = (found['networks'][0]['id'] if found['networks'] else
+                   self._create('network', {'name': NETWORK}))
+        # It is made with a segment of its own.
+        self.delete()
+        self.addCleanup(self._delete)
+        for number, rack in enumerate(config.RACKS, start=1):
+            self._bind(rack, f'10.2.{number}.0/{self._bits}')
+        for each in self.segments:
+            self._wait_until(lambda: self._is_ready(each),
+                             f'neutron has made the aggregate of {each}')
+
+    def _bind(self, rack: str, cidr: str) -> None:
+        segment = self._create('segment', {
+            'network_id': self.id, 'network_type': 'vlan',
+            'physical_network': rack})
+        subnet = self._create('subnet', {
+            'network_id': self.id, 'segment_id': segment, 'ip_version': 4,
+            'cidr': cidr, 'gateway_ip': None, 'enable_dhcp': False})
+        full = self._cloud.config
+        self.segments.append(Segment(
+            segment, subnet, ipaddress.IPv4Network(cidr),
+            frozenset(host for host in full.host_names()
+                      if full.rack_of(host) == rack)))
+
+    def _is_ready(self, segment: Segment) -> bool:
+        # The inventory is the last that neutron makes.
+        return (segment.hosts == frozenset(
+            self.aggregate(segment).get('hosts', ()))
+            and bool(self.read(segment, 'inventories').get('inventories')))
+
+    def _delete(self) -> None:
+        for each in self.segments:
+            if not self.aggregates(each):
+                # Neutron stumbles over it; a test shows that.
+                self.delete_provider(each)
+        self.delete()
+        self._wait_until(self.is_gone, 'neutron has removed what it had made')
+
+    def delete(self) -> None:
+        """Delete what the network has, in the order that neutron asks for."""
+        for kind in ('port', 'subnet', 'segment'):
+            for each in self._list(kind):
+                self._neutron.delete(f'/v2.0/{kind}s/{each["id"]}')
+
+    def is_gone(self) -> bool:
+        """Whether nothing of the segments is in nova or in placement."""
+        return not any(self.read(each, 'aggregates') or self.aggregate(each)
+                       for each in self.segments)
+
+    def aggregate(self, segment: Segment) -> dict[str, Any]:
+        """The nova aggregate that neutron made; empty if there is none."""
+        found = self._cloud.nova().get('/os-aggregates').json()['aggregates']
+        return next((each for each in found
+                     if each['name'] == NAME % segment.id), {})
+
+    def aggregates(self, segment: Segment) -> list[str]:
+        """The aggregates that placement has a segment's provider in."""
+        return sorted(self.read(segment, 'aggregates').get('aggregates', ()))
+
+    def read(self, segment: Segment, what: str) -> dict[str, Any]:
+        """What placement has of a segment's provider; empty without one."""
+        answer = self._placement.get(
+            f'/resource_providers/{segment.id}/{what}', raise_exc=False)
+        return answer.json() if answer.ok else {}
+
+    def write(self, segment: Segment, what: str, values: list[str]) -> None:
+        """Replace the traits or aggregates of a segment's provider."""
+        generation = self.read(segment, what)['resource_provider_generation']
+        self._placement.put(
+            f'/resource_providers/{segment.id}/{what}',
+            json={what: values, 'resource_provider_generation': generation})
+
+    def delete_provider(self, segment: Segment) -> None:
+        """Remove a segment's resource provider from placement, if any."""
+        self._placement.delete(f'/resource_providers/{segment.id}',
+                               raise_exc=False)
+
+    def members(self, aggregate: str) -> frozenset[str]:
+        """The UUIDs of all providers that placement has in an aggregate."""
+        found = self._placement.get(
+            f'/resource_providers?member_of={aggregate}').json()
+        return frozenset(each['uuid'] for each in found['resource_providers'])
+
+    def port(self, segment: Segment | None = None) -> str:
+        """Create a port, with an address of a segment or with none yet."""
+        return self._create('port', {'network_id': self.id} | (
+            {'fixed_ips': [{'subnet_id': segment.subnet}]} if segment else {}))
+
+    def fill(self, segment: Segment) -> None:
+        """Let ports take all addresses of a segment."""
+        for _address in segment.cidr.hosts():
+            self._create('port', {
+                'network_id': self.id,
+                'fixed_ips': [{'subnet_id': segment.subnet}],
+                # Neutron counts ports without a server, and placement refuses
+                # to reserve all that there is at neutron's microversion.
+                'device_owner': 'compute:test'})
+
+    def addresses(self, port: str) -> list[str]:
+        """The addresses of a port."""
+        found = self._neutron.get(f'/v2.0/ports/{port}').json()['port']
+        return [each['ip_address'] for each in found['fixed_ips']]
+
+    def ports(self) -> list[str]:
+        """All ports of the network."""
+        return [each['id'] for each in self._list('port')]
+
+    def _create(self, kind: str, values: dict[str, Any]) -> str:
+        answer = self._neutron.post(f'/v2.0/{kind}s', json={kind: values})
+        return answer.json()[kind]['id']
+
+    def _list(self, kind: str) -> list[dict[str, Any]]:
+        return self._neutron.get(
+            f'/v2.0/{kind}s?network_id={self.id}').json()[f'{kind}s']

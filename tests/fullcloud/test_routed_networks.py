@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The aggregates that neutron makes of segments, and who may touch them."""
+
+import testscenarios
+
+from tests.fullcloud import base
+from tests.fullcloud import routed
+
+AGENTS = ('agent-1', 'agent-2')
+
+
+class RoutedTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.routed = self.useFixture(
+            routed.RoutedNetwork(self.cloud, self.wait_until))
+        self.first, self.second = self.routed.segments
+
+    def uuid(self, segment):
+        """The UUID of the aggregate that neutron made."""
+        return self.routed.aggregate(segment)['uuid']
+
+    def nodes(self, *hosts):
+        """The providers of the compute nodes of some hosts."""
+        return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
+
+    def move(self, provider, add=(), remove=()):
+        """Change a provider's aggregates, as another tool would."""
+        placement = self.cloud.placement()
+        url = f'/resource_providers/{provider}/aggregates'
+        found = placement.get(url).json()
+        found['aggregates'] = sorted(
+            {*found['aggregates'], *add} - set(remove))
+        placement.put(url, json=found)
+
+    def stop_agents(self):
+        """Until the test ends, or starts them, nobody puts things right."""
+        self.addCleanup(self.start_agents)
+        for name in AGENTS:
+            self.cloud.daemon(name).kill()
+
+    def start_agents(self):
+        for name in AGENTS:
+            if not self.cloud.daemon(name).alive():
+                self.cloud.start(name)
+
+
+class TestAggregates(RoutedTest):
+
+    def test_made_by_neutron_and_mirrored(self):
+        """The segment and all nodes of its hosts are in its aggregate."""
+        for segment in self.routed.segments:
+            self.assertEqual(
+                self.nodes(*segment.hosts) | {segment.id},
+                self.routed.members(self.uuid(segment)))
+
+
+class TestSync(testscenarios.WithScenarios, RoutedTest):
+
+    scenarios = [
+        ('dry-run', {'options': ['--dry-run', '--prune'], 'status': 7,
+                     'added': False, 'removed': False}),
+        ('add', {'options': [], 'status': 0,
+                 'added': True, 'removed': False}),
+        ('prune', {'options': ['--prune'], 'status': 0,
+                   'added': True, 'removed': True}),
+        ('agent', {'options': None, 'added': True, 'removed': True})]
+
+    def test_segments_are_left_alone(self):
+        """Nodes are put right; a segment keeps what anybody gave it."""
+        self.stop_agents()
+        other = self.aggregate()
+        uuid = self.cloud.nova().get('/os-aggregates').json()['aggregates']
+        uuid, = (each['uuid'] for each in uuid if each['name'] == other)
+        node, = self.nodes('compute-1')
+        # What is missing, what is too much, and what is another tool's.
+        self.move(node, remove=[self.uuid(self.first)], add=[uuid])
+        self.move(self.first.id, add=[uuid])
+        before = self._segments()
+        self._sync()
+        self.assertEqual(before, self._segments())
+        self.assertIn(uuid, self.routed.aggregates(self.first))
+        self.assertEqual(self.added, node in self.routed.members(
+            self.uuid(self.first)))
+        self.assertEqual(self.removed,
+                         node not in self.routed.members(uuid))
+
+    def _segments(self):
+        """The generation and the aggregates of the segments' providers."""
+        return [self.routed.read(each, 'aggregates')
+                for each in self.routed.segments]
+
+    def _sync(self):
+        if self.options is None:
+            self.start_agents()
+            self.assert_equal()
+            return
+        status, out, err = self.cloud.run(
+            'nova-aggregate-mirror-manage', '--config-file',
+            self.cloud.config.path('controller-1.conf'), 'placement',
+            'sync_aggregates', *self.options)
+        self.assertEqual(self.status, status, out + err)
+
+
+class TestDrift(RoutedTest):
+
+    def test_hosts_come_back(self):
+        """Without its hosts a segment gets no server; the agent helps."""
+        self.stop_agents()
+        uuid = self.uuid(self.first)
+        for node in self.nodes(*self.first.hosts):
+            self.move(node, remove=[uuid])
+        refused = self.boot({'port': self.routed.port(self.first)})
+        self.assertEqual('ERROR', refused['status'])
+        self.assertIn('No valid host', refused['fault']['message'])
+        self.start_agents()
+        self.assert_equal()
+        made = self.boot({'port': self.routed.port(self.first)})
+        self.assertTrue(self.first.has(made), made)

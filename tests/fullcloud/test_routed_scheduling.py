@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where servers with ports of a routed network land."""
+
+import uuid
+
+import testscenarios
+
+from tests.fullcloud import base
+from tests.fullcloud import routed
+
+HOST = 'OS-EXT-SRV-ATTR:host'
+
+
+class RoutedTest(base.TestCase):
+
+    bits = 29
+
+    def setUp(self):
+        super().setUp()
+        self.routed = self.useFixture(
+            routed.RoutedNetwork(self.cloud, self.wait_until, self.bits))
+        self.first, self.second = self.routed.segments
+
+    def assert_in(self, segment, server):
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        self.assertTrue(segment.has(server), server)
+
+    def segment_of(self, server):
+        """The segment of the host on which a server runs."""
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        segment, = (each for each in self.routed.segments
+                    if server[HOST] in each.hosts)
+        return segment
+
+
+class TestPorts(testscenarios.WithScenarios, RoutedTest):
+
+    scenarios = [(f'controller-{number}', {'controller': number})
+                 for number in (1, 2)]
+
+    def test_with_an_address(self):
+        """Servers go to the segment that the address is of."""
+        for segment in (self.first, self.second) * 2:
+            port = self.routed.port(segment)
+            addresses = self.routed.addresses(port)
+            server = self.boot({'port': port}, controller=self.controller)
+            self.assert_in(segment, server)
+            self.assertEqual([server[HOST]], self.hosts_tried(server))
+            self.assertEqual(addresses, self.routed.addresses(port))
+
+    def test_without_an_address(self):
+        """It gets one of the segment of the host that nova has chosen."""
+        port = self.routed.port()
+        self.assertEqual([], self.routed.addresses(port))
+        server = self.boot({'port': port}, controller=self.controller)
+        self.assert_in(self.segment_of(server), server)
+        self.assertEqual(1, len(self.routed.addresses(port)))
+
+    def test_of_nova(self):
+        """Who names the network alone gets a port on either segment."""
+        server = self.boot({'uuid': self.routed.id},
+                           controller=self.controller)
+        self.assert_in(self.segment_of(server), server)
+
+
+class TestFullSegment(RoutedTest):
+
+    def test_left_after_a_retry(self):
+        """Nova does not count addresses: it tries, and tries elsewhere."""
+        self.routed.fill(self.first)
+        for _server in range(3):
+            self.assert_in(self.second, self.boot(
+                {'port': self.routed.port()}))
+
+
+class TestCountedAddresses(RoutedTest):
+
+    # Two addresses for each segment.
+    bits = 30
+
+    def test_shared_by_the_segments(self):
+        """As a resource of the flavor, addresses decide at once."""
+        for each in self.routed.segments:
+            self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
+        flavor = self._flavor({'resources:IPV4_ADDRESS': '1'})
+        servers = [self.boot({'uuid': self.routed.id}, flavor)
+                   for each in self.routed.segments
+                   for _address in each.cidr.hosts()]
+        for server in servers:
+            self.assert_in(self.segment_of(server), server)
+            self.assertEqual([server[HOST]], self.hosts_tried(server))
+        refused = self.boot({'port': self.routed.port()}, flavor)
+        self.assertIn('No valid host', refused['fault']['message'])
+
+    def _flavor(self, extra_specs):
+        """A flavor for this test alone; its name."""
+        nova = self.cloud.nova()
+        name = f'flavor-{uuid.uuid4().hex[:8]}'
+        made = nova.post('/flavors', json={'flavor': {
+            'name': name, 'vcpus': 1, 'ram': 64, 'disk': 1,
+            'id': name}}).json()['flavor']['id']
+        self.addCleanup(nova.delete, f'/flavors/{made}')
+        nova.post(f'/flavors/{made}/os-extra_specs',
+                  json={'extra_specs': extra_specs})
+        return name
+
+
+class TestRetry(testscenarios.WithScenarios, RoutedTest):
+
+    scenarios = [(f'controller-{number}', {'controller': number})
+                 for number in (1, 2)]
+
+    def setUp(self):
+        super().setUp()
+        self.refusal = self.cloud.config.refusal
+        self.addCleanup(self.refusal.unlink, missing_ok=True)
+        self.refusal.touch()
+
+    def test_same_port_and_address(self):
+        """A failed build goes to another host and takes both along."""
+        port = self.routed.port(self.first)
+        addresses = self.routed.addresses(port)
+        server = self.boot({'port': port}, controller=self.controller)
+        self.assertFalse(self.refusal.exists())
+        self.assert_in(self.first, server)
+        self.assertEqual(self.first.hosts, set(self.hosts_tried(server)))
+        self.assertEqual([port], self.ports_of(server))
+        self.assertEqual(addresses, self.routed.addresses(port))
+
+    def test_port_of_nova(self):
+        """Nova makes one anew, so that it may go to the other segment."""
+        self.keep_one_host_of_each()
+        server = self.boot({'uuid': self.routed.id},
+                           controller=self.controller)
+        self.assertFalse(self.refusal.exists())
+        self.assert_in(self.segment_of(server), server)
+        self.assertEqual(self.routed.ports(), self.ports_of(server))
+        self.assertEqual(1, len(self.routed.ports()))
+        self.assertEqual(2, len(set(self.hosts_tried(server))))
+
+    def test_address_of_the_other_segment(self):
+        """A port that got one there keeps it, and nova gives up."""
+        self.keep_one_host_of_each()
+        port = self.routed.port()
+        server = self.boot({'port': port}, controller=self.controller)
+        self.assertEqual('ERROR', server['status'])
+        self.assertIn('Failed to allocate the network(s), not rescheduling',
+                      server['fault']['message'])
+        self.assertEqual(1, len(self.routed.addresses(port)))
+
+    def ports_of(self, server):
+        found = self.cloud.nova().get(
+            f'/servers/{server["id"]}/os-interface').json()
+        return [each['port_id'] for each in found['interfaceAttachments']]
+
+    def keep_one_host_of_each(self):
+        """Let each segment have one host that takes servers."""
+        for segment in self.routed.segments:
+            for host in sorted(segment.hosts)[1:]:
+                self.addCleanup(self._set, host, 'enabled')
+                self._set(host, 'disabled')
+
+    def _set(self, host, status):
+        nova = self.cloud.nova()
+        service, = (each['id'] for each in nova.get(
+            f'/os-services?host={host}').json()['services'])
+        nova.put(f'/os-services/{service}', json={'status': status})
