@@ -17,6 +17,7 @@ from tests.fullcloud import cloud
 from tests.fullcloud import options
 from tests.fullcloud import servers
 from tests.fullcloud import state
+from tests.fullcloud.chaos import command as chaos_command
 
 FAILED = 1
 CANNOT_INSTALL = 3
@@ -106,6 +107,16 @@ def execute(chosen: argparse.Namespace) -> int:
         'PATH': path})
 
 
+def chaos(chosen: argparse.Namespace) -> int:
+    """Make it fail at random, and see whether it heals."""
+    kept = state.State.read(chosen.directory)
+    if not kept.complete:
+        print(f'The cloud is not up; see "{_tool(chosen)} status"',
+              file=sys.stderr)
+        return FAILED
+    return chaos_command.run(cloud.Cloud(kept), chosen)
+
+
 def _tool(chosen: argparse.Namespace) -> str:
     if chosen.directory == options.TOP / '.cloud':
         return './tools/cloud'
@@ -123,7 +134,8 @@ def _tell_use(chosen: argparse.Namespace) -> None:
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
-    commands = {'up': up, 'down': down, 'status': status, 'exec': execute}
+    commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
+                'chaos': chaos}
     chosen = options.parse(sys.argv[1:])
     try:
         # Until here tools/cloud has blocked the signals.
