@@ -13,11 +13,11 @@ from keystoneauth1 import exceptions
 import sqlalchemy.exc
 
 from tests.cloud import processes
+from tests.fullcloud.chaos import command as chaos_command
 from tests.fullcloud import cloud
 from tests.fullcloud import options
 from tests.fullcloud import servers
 from tests.fullcloud import state
-from tests.fullcloud.chaos import command as chaos_command
 
 FAILED = 1
 CANNOT_INSTALL = 3

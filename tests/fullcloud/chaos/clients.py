@@ -12,15 +12,16 @@ import time
 
 import requests
 
-from tests.fullcloud import cloud
 from tests.fullcloud.chaos import answers
 from tests.fullcloud.chaos import wiring
+from tests.fullcloud import cloud
 
 PREFIX = 'chaos-'
 # The longest that nova-api may take; faults are shorter.
 PATIENCE = 120
 # Seconds between two operations of one client.
 PACE = 0.3
+PATIENT_PACE = 1.0
 MOST_OWN = 4
 ZONES = ('chaos-zone-1', 'chaos-zone-2')
 NO_HOST = 'chaos-no-such-host'
@@ -65,12 +66,16 @@ class Client:
         self._keep = keep
         self._own: list[Aggregate] = []
         self._numbers = itertools.count(1)
+        self._answered = 0
 
     def run(self, stop: threading.Event) -> None:
         """Do random things until the event."""
         while not stop.is_set():
+            answered = self._answered
             self.step()
-            stop.wait(self._chance.uniform(0, PACE))
+            pause = self._chance.uniform(0, PACE)
+            # Who is refused at once would do little else.
+            stop.wait(pause if self._answered > answered else PATIENT_PACE)
 
     def step(self) -> None:
         """Do one random thing."""
@@ -193,6 +198,7 @@ class Client:
         try:
             response = self._send(controller, method, path, body)
             status, text = response.status_code, response.text
+            self._answered += 1
         except requests.RequestException as exc:
             status, text = answers.NONE, f'{type(exc).__name__}: {exc}'
         answer = answers.Answer(

@@ -7,11 +7,10 @@ import secrets
 import sys
 import time
 
-from tests.fullcloud import cloud
-from tests.fullcloud.chaos import faults
 from tests.fullcloud.chaos import report
 from tests.fullcloud.chaos import soak
 from tests.fullcloud.chaos import wiring
+from tests.fullcloud import cloud
 
 # Seconds between two lines where nobody watches.
 INTERVAL = 10

@@ -15,9 +15,9 @@ import time
 import psutil
 
 from tests.cloud import processes
+from tests.fullcloud.chaos import wiring
 from tests.fullcloud import cloud
 from tests.fullcloud import daemons
-from tests.fullcloud.chaos import wiring
 
 AT_ONCE = 2
 # Seconds between two faults, and how long one lasts: longer than
@@ -58,11 +58,13 @@ class Faults:
         self._cloud = running
         self._seed = seed
         self._known = {each.name: each for each in running.state.daemons}
-        self._choices = [
-            (kind, target) for kind, (_act, targets) in KINDS.items()
-            for target in targets if kind in kinds and target in self._known]
+        # Who asked for a cloud without agents gets none.
         self._absent = {name for name, each in self._known.items()
                         if not each.alive()}
+        there = set(self._known) - self._absent
+        self._choices = [
+            (kind, target) for kind, (_act, targets) in KINDS.items()
+            for target in targets if kind in kinds and target in there]
         self._busy: set[str] = set()
         self._mutex = threading.Lock()
         self._seen = time.monotonic()

@@ -40,8 +40,7 @@ class Result:
             self.tables.append(observer.table(rows))
 
     def wrong(self) -> list[answers.Answer]:
-        """The answers that a stock nova with a healthy placement never gives.
-        """
+        """The answers that nova with a healthy placement never gives."""
         return [each for each in self.given if not each.expected
                 and not answers.excused(each, self.windows)]
 

@@ -3,21 +3,16 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
-import contextlib
 import threading
 import time
 
-from keystoneauth1 import exceptions
-
-from tests import databases
 from tests.cloud import observer
 from tests.cloud import processes
-from tests.fullcloud import cloud
-from tests.fullcloud.chaos import answers
+from tests import databases
 from tests.fullcloud.chaos import clients
 from tests.fullcloud.chaos import faults
 from tests.fullcloud.chaos import report
-from tests.fullcloud.chaos import wiring
+from tests.fullcloud import cloud
 
 CLIENTS = 4
 SHARED = 2
@@ -32,6 +27,7 @@ class Soak:
 
     :param kinds: of faults, see ``faults.KINDS``
     :param tell: is told what is being done
+    :raises CloudError: when placement is not nova to begin with
     """
 
     def __init__(self, running: cloud.Cloud, seed: str,
@@ -40,6 +36,11 @@ class Soak:
         self._cloud = running
         self._tell = tell
         self._remove_all()
+        if report.differences(self._rows()):
+            raise processes.CloudError(
+                'placement is not nova before anything was done; has the '
+                'mirror been left out of this cloud? Make a new one.\n'
+                + observer.table(self._rows()))
         shared = self._share()
         self._clients = [
             clients.Client(running, f'client-{number}', seed, shared,
@@ -61,7 +62,8 @@ class Soak:
         finally:
             self._remove_all()
         self._tell('All aggregates are deleted')
-        self._rest()
+        if not (self.result.different or self.result.open_rows):
+            self._rest()
 
     def _round(self, seconds: float) -> None:
         self.result.rounds += 1
