@@ -143,7 +143,9 @@ def main() -> int:
             processes.interruptible()
         return commands[chosen.command](chosen)
     except KeyboardInterrupt:
-        print('\nInterrupted; what was started is stopped', file=sys.stderr)
+        print('\nInterrupted; ' + (
+            'the cloud is whole' if chosen.command == 'chaos'
+            else 'what was started is stopped'), file=sys.stderr)
         return INTERRUPTED
     except state.NoCloud:
         print(f'There is no cloud in {chosen.directory}: {_tool(chosen)} up',

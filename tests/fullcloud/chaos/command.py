@@ -27,12 +27,15 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
             print(f'Left out: {kind}, which is this machine\'s own; a cloud '
                   'of "up --private" has one', flush=True)
     tell('Putting relays between each nova-api and what it uses')
-    wiring.prepare(running, chosen.without)
-    soaked = soak.Soak(running, seed, chosen.faults, tell)
     try:
-        soaked.run(chosen.seconds)
+        wiring.prepare(running, chosen.without)
+        soaked = soak.Soak(running, seed, chosen.faults, tell)
+        try:
+            soaked.run(chosen.seconds)
+        finally:
+            print('\n' + report.render(soaked.result), flush=True)
     finally:
-        print('\n' + report.render(soaked.result), flush=True)
+        wiring.revive(running)
     return 0 if soaked.result.good else 1
 
 

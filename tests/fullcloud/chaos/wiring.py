@@ -61,6 +61,15 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
             running.daemon(f'agent-{number}').kill()
 
 
+def revive(running: cloud.Cloud) -> None:
+    """Start what does not run, so that the cloud is whole."""
+    gone = [each for each in running.state.daemons if not each.alive()]
+    for each in gone:
+        running.state.start(each)
+    for each in gone:
+        each.wait_ready()
+
+
 def _relay(running: cloud.Cloud, name: str, url: str) -> str:
     """Start a relay unless it is there; the URL through it."""
     there = sa.engine.make_url(url)
