@@ -80,7 +80,7 @@ def _relay(running: cloud.Cloud, name: str, url: str) -> str:
             name, [sys.executable, '-P', str(RELAY), str(port),
                    str(there.port)], running.state.log(name), {}, port)
     if not known[name].alive():
-        running.state.start(known[name])
+        running.state.start(known[name]).wait_ready()
     return there.set(port=known[name].port).render_as_string(
         hide_password=False)
 
