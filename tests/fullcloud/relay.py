@@ -21,7 +21,7 @@ async def serve(port: int, target: int) -> None:
             there = await asyncio.open_connection('127.0.0.1', target)
         except OSError:
             # As near to a refused connection as who has accepted it gets.
-            writer.transport.abort()
+            writer.close()
             return
         await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
 
