@@ -79,7 +79,7 @@ class TestAnswers(testtools.TestCase):
 
 class TestRest(testtools.TestCase):
 
-    def rest(self, rows, open_rows=0):
+    def rest(self, rows, open_rows=()):
         result = report.Result('seed', given=[answer(200)])
         result.add_rest(rows, open_rows)
         return result
@@ -93,7 +93,9 @@ class TestRest(testtools.TestCase):
 
     def test_open_row_is_not_good(self):
         """Nobody would close it."""
-        self.assertFalse(self.rest([row('a', 'a')], open_rows=1).good)
+        result = self.rest([row('a', 'a')], ['row 7'])
+        self.assertFalse(result.good)
+        self.assertIn('OPEN: row 7', report.render(result))
 
     def test_equal_is_good(self):
         """The table says so in figures."""

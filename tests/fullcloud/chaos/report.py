@@ -32,9 +32,16 @@ class Result:
     windows: list[faults.Window] = dataclasses.field(default_factory=list)
     tables: list[str] = dataclasses.field(default_factory=list)
 
-    def add_rest(self, rows: Sequence[observer.Row], open_rows: int) -> None:
-        """Keep how placement and the journal are when they should be right."""
-        self.open_rows += open_rows
+    def add_rest(self, rows: Sequence[observer.Row],
+                 open_rows: Sequence[str]) -> None:
+        """Keep how placement and the journal are when they should be right.
+
+        :param open_rows: of the journal, for people
+        """
+        if open_rows:
+            self.open_rows += len(open_rows)
+            self.tables.append('\n'.join(
+                f'OPEN: {row[:LENGTH]}' for row in open_rows[:SHOWN]))
         if differences(rows):
             self.different += differences(rows)
             self.tables.append(observer.table(rows))

@@ -113,11 +113,12 @@ class Soak:
             rows = self._rows()
         self.result.add_rest(rows, self._open_rows())
 
-    def _open_rows(self) -> int:
+    def _open_rows(self) -> list[str]:
         where, _slash, prefix = self._cloud.config.database.rpartition('/')
-        (count,), = databases.execute(
-            where, f'SELECT COUNT(*) FROM {prefix}journal.dirty')
-        return count
+        return ['row {}: {}, owner "{}", {} attempts: {}'.format(*row)
+                for row in databases.execute(
+                    where, 'SELECT id, COALESCE(host, aggregate_uuid), owner, '
+                    f'attempts, last_error FROM {prefix}journal.dirty')]
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(self._cloud, {}).compare(self._cloud.nodes())
