@@ -13,6 +13,7 @@ from keystoneauth1 import exceptions
 import sqlalchemy.exc
 
 from tests.cloud import processes
+from tests.fullcloud.chaos import command as chaos_command
 from tests.fullcloud import cloud
 from tests.fullcloud import options
 from tests.fullcloud import servers
@@ -106,6 +107,16 @@ def execute(chosen: argparse.Namespace) -> int:
         'PATH': path})
 
 
+def chaos(chosen: argparse.Namespace) -> int:
+    """Make it fail at random, and see whether it heals."""
+    kept = state.State.read(chosen.directory)
+    if not kept.complete:
+        print(f'The cloud is not up; see "{_tool(chosen)} status"',
+              file=sys.stderr)
+        return FAILED
+    return chaos_command.run(cloud.Cloud(kept), chosen)
+
+
 def _tool(chosen: argparse.Namespace) -> str:
     if chosen.directory == options.TOP / '.cloud':
         return './tools/cloud'
@@ -123,7 +134,8 @@ def _tell_use(chosen: argparse.Namespace) -> None:
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
-    commands = {'up': up, 'down': down, 'status': status, 'exec': execute}
+    commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
+                'chaos': chaos}
     chosen = options.parse(sys.argv[1:])
     try:
         # Until here tools/cloud has blocked the signals.
@@ -131,7 +143,9 @@ def main() -> int:
             processes.interruptible()
         return commands[chosen.command](chosen)
     except KeyboardInterrupt:
-        print('\nInterrupted; what was started is stopped', file=sys.stderr)
+        print('\nInterrupted; ' + (
+            'the cloud is whole' if chosen.command == 'chaos'
+            else 'what was started is stopped'), file=sys.stderr)
         return INTERRUPTED
     except state.NoCloud:
         print(f'There is no cloud in {chosen.directory}: {_tool(chosen)} up',

@@ -8,6 +8,7 @@ import dataclasses
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -105,10 +106,18 @@ class Daemon:
             time.sleep(POLL)
 
     def wait_ready(self) -> None:
-        """Wait until it answers, if it is something that answers."""
+        """Wait until it answers, or else listens, if it does either."""
         if self.ready:
             self.wait(lambda: processes.answers(self.ready),
                       'did not answer')
+        elif self.port:
+            self.wait(self._listens, 'did not listen')
+
+    def _listens(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(
+                ('127.0.0.1', self.port), processes.START_TIMEOUT):
+            return True
+        return False
 
     def _replaced(self) -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):

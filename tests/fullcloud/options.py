@@ -19,6 +19,8 @@ agents are part of it.
   down    stop it and remove everything that it made
   status  show its processes
   exec    run a command as its administrator, with its programs in the PATH
+  chaos   work on host aggregates while its parts fail, and compare placement
+          with nova
 """
 _EPILOG = """\
 exit status: 0 done, or all that should run runs; 1 it failed, or something
@@ -26,6 +28,14 @@ does not run; 2 the command line is wrong; 3 what the cloud needs cannot be
 installed here; 130 interrupted; "exec" has that of its command
 """
 MOST_HOSTS = 20
+FAULTS = {
+    'worker': 'one process of a REST API is killed',
+    'kill': 'a REST API or an agent is killed',
+    'pause': 'placement or an agent hangs',
+    'refuse': 'connections of a nova-api are reset and refused',
+    'swallow': 'packets of a nova-api are swallowed',
+    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed'}
+LONGEST = 24 * 3600
 
 
 def parse(arguments: List[str]) -> argparse.Namespace:
@@ -57,14 +67,60 @@ def parse(arguments: List[str]) -> argparse.Namespace:
         help='whose nova-api the command uses (1)')
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='the command, such as: openstack aggregate list')
+    _add_chaos(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
-        parser.error('say what to do: up, down, status or exec')
+        parser.error('say what to do: up, down, status, exec or chaos')
     if chosen.command == 'exec':
         chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
         if not chosen.argv:
             run.error('say what to run, such as: openstack aggregate list')
     return chosen
+
+
+def _add_chaos(commands: argparse._SubParsersAction) -> None:
+    chaos = commands.add_parser(
+        'chaos', help='make it fail at random, and see whether it heals',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='faults:\n' + '\n'.join(
+            '  %-9s %s' % each for each in FAULTS.items())
+        + '\n\nexit status: 0 placement equals nova and every answer was one '
+        'of nova\'s; 1 not so')
+    chaos.add_argument(
+        '--seconds', type=_seconds, default=120, metavar='N',
+        help='how long operations and faults go on (120)')
+    chaos.add_argument(
+        '--hour', action='store_const', const=3600, dest='seconds',
+        help='the same as --seconds 3600')
+    chaos.add_argument(
+        '--seed', default='', metavar='TEXT',
+        help='makes the same random choices as the run that has printed it')
+    chaos.add_argument(
+        '--faults', type=_faults, default=list(FAULTS), metavar='LIST',
+        help='which faults, joined with commas, or none (all)')
+    chaos.add_argument(
+        '--without', choices=('agents', 'mirror'), action='append',
+        default=[],
+        help='leave out what heals, to see that it is missed: the agents, or '
+             'the whole mirror, so that nova does what it does by itself')
+
+
+def _seconds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not (
+            1 <= int(text) <= LONGEST):
+        raise argparse.ArgumentTypeError(
+            '%r is not a number from 1 to %d' % (text, LONGEST))
+    return int(text)
+
+
+def _faults(text: str) -> List[str]:
+    names = [] if text == 'none' else text.split(',')
+    unknown = sorted(set(names) - set(FAULTS))
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            'there is no fault %r; there are %s' % (
+                unknown[0], ', '.join(FAULTS)))
+    return names
 
 
 def _directory(text: str) -> pathlib.Path:

@@ -71,7 +71,7 @@ class TestTool(base.TestCase):
     def test_no_cloud_is_told(self):
         """Each command says what to type instead."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'new')
-        for command in (['status'], ['exec', 'true']):
+        for command in (['status'], ['exec', 'true'], ['chaos']):
             done = self.tool(*command, directory=folder)
             self.assertEqual(1, done.returncode)
             self.assertIn(f'--directory {folder} up', done.stderr)
@@ -81,7 +81,9 @@ class TestTool(base.TestCase):
         """They are refused before anything is done."""
         for argv in ([], ['sideways'], ['up', '--hosts', '2'], ['exec'],
                      ['up', '--hosts', 'many'],
-                     ['exec', '--controller', '3', 'true']):
+                     ['exec', '--controller', '3', 'true'],
+                     ['chaos', '--seconds', '0'],
+                     ['chaos', '--faults', 'kill,sideways']):
             done = self.tool(*argv)
             self.assertEqual(2, done.returncode, argv)
             self.assertIn('usage:', done.stderr)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which answers a user may get: pure, no I/O."""
+
+from collections.abc import Iterable
+import dataclasses
+
+from tests.fullcloud.chaos import faults
+
+NONE = 0
+"""The status of a request that was not answered."""
+
+STOCK = {
+    'create': {200}, 'show': {200, 404}, 'rename': {200, 404},
+    'zone': {200, 400, 404}, 'metadata': {200, 404},
+    'add': {200, 404, 409}, 'remove': {200, 404}, 'delete': {200, 400, 404}}
+"""What nova with a healthy placement answers to each operation, if nobody
+knows in which state the aggregate is."""
+
+# Nova cannot do without them, whoever mirrors its aggregates. Placement, the
+# journal and the agents are not among them.
+_NEEDED = ('keystone', 'mariadb', 'rabbitmq')
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What became of one request; times are monotonic.
+
+    :param allowed: the statuses that nova gives then
+    """
+
+    operation: str
+    controller: int
+    began: float
+    ended: float
+    status: int
+    text: str
+    allowed: frozenset[int]
+
+    @property
+    def expected(self) -> bool:
+        """Whether nova gives it while nothing is wrong."""
+        return self.status in self.allowed
+
+
+def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
+    """Whether a stock nova would have given an unexpected answer, too.
+
+    That is no answer while this nova-api was killed or one of its processes,
+    and a server error while something was away that nova itself needs.
+    """
+    met = {window.target for window in windows
+           if window.overlaps(answer.began, answer.ended)}
+    if answer.status == NONE:
+        return f'nova-api-{answer.controller}' in met
+    return answer.status >= 500 and not met.isdisjoint(
+        {*_NEEDED, f'database-of-{answer.controller}'})

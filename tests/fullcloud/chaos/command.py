@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``tools/cloud chaos``: progress, a table, an exit status."""
+
+import argparse
+from collections.abc import Callable
+import secrets
+import sys
+import time
+
+from tests.fullcloud.chaos import report
+from tests.fullcloud.chaos import soak
+from tests.fullcloud.chaos import wiring
+from tests.fullcloud import cloud
+
+# Seconds between two lines where nobody watches.
+INTERVAL = 10
+
+
+def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
+    """Soak a cloud; 0 when placement equals nova and no answer is wrong."""
+    seed = chosen.seed or secrets.token_hex(4)
+    tell = _teller()
+    print(f'Seed {seed}', flush=True)
+    names = {each.name for each in running.state.daemons}
+    for kind in ('mariadb', 'rabbitmq'):
+        if kind in chosen.faults and kind not in names:
+            print(f'Left out: {kind}, which is this machine\'s own; a cloud '
+                  'of "up --private" has one', flush=True)
+    tell('Putting relays between each nova-api and what it uses')
+    try:
+        wiring.prepare(running, chosen.without)
+        soaked = soak.Soak(running, seed, chosen.faults, tell)
+        try:
+            soaked.run(chosen.seconds)
+        finally:
+            print('\n' + report.render(soaked.result), flush=True)
+    finally:
+        wiring.revive(running)
+    return 0 if soaked.result.good else 1
+
+
+def _teller() -> Callable[[str], None]:
+    """What prints the progress: one line that changes, or a line at times."""
+    began, last = time.monotonic(), {'text': '', 'at': -float(INTERVAL)}
+    terminal = sys.stdout.isatty()
+
+    def tell(text: str) -> None:
+        now = time.monotonic() - began
+        counts = text[:1].isdigit()
+        if counts and not terminal and now - last['at'] < INTERVAL:
+            return
+        last['at'] = now
+        line = f'{now:5.0f} s  {text}'
+        if terminal and counts:
+            print(f'\r\033[K{line[:100]}', end='', flush=True)
+        else:
+            print(f'\r\033[K{line}' if terminal else line, flush=True)
+
+    return tell

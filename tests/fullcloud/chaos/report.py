@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a soak has found, as a table and as an exit status."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+
+from tests.cloud import observer
+from tests.fullcloud.chaos import answers
+from tests.fullcloud.chaos import faults
+
+SHOWN = 20
+LENGTH = 300
+
+
+@dataclasses.dataclass
+class Result:
+    """Everything that was done and seen.
+
+    :param left: associations that the journal alone did not heal
+    :param different: those that nothing has healed in time
+    :param open_rows: of the journal, at the ends of rounds
+    """
+
+    seed: str
+    rounds: int = 0
+    left: int = 0
+    different: int = 0
+    open_rows: int = 0
+    given: list[answers.Answer] = dataclasses.field(default_factory=list)
+    windows: list[faults.Window] = dataclasses.field(default_factory=list)
+    tables: list[str] = dataclasses.field(default_factory=list)
+
+    def add_rest(self, rows: Sequence[observer.Row],
+                 open_rows: Sequence[str]) -> None:
+        """Keep how placement and the journal are when they should be right.
+
+        :param open_rows: of the journal, for people
+        """
+        if open_rows:
+            self.open_rows += len(open_rows)
+            self.tables.append('\n'.join(
+                f'OPEN: {row[:LENGTH]}' for row in open_rows[:SHOWN]))
+        if differences(rows):
+            self.different += differences(rows)
+            self.tables.append(observer.table(rows))
+
+    def wrong(self) -> list[answers.Answer]:
+        """The answers that nova with a healthy placement never gives."""
+        return [each for each in self.given if not each.expected
+                and not answers.excused(each, self.windows)]
+
+    @property
+    def good(self) -> bool:
+        """Whether the promise was kept."""
+        return bool(self.given) and not (
+            self.different or self.open_rows or self.wrong())
+
+
+def differences(rows: Iterable[observer.Row]) -> int:
+    """Count the associations in which placement is not nova."""
+    return sum(len(row.nova ^ row.placement) for row in rows)
+
+
+def render(result: Result) -> str:
+    """Tell people what was done, and what came of it."""
+    wrong = result.wrong()
+    parts = [_operations(result), _faults(result)]
+    parts += result.tables[:SHOWN]
+    parts += [_wrong(each, result.windows) for each in wrong[:SHOWN]]
+    parts.append('\n'.join([
+        f'seed                    {result.seed}',
+        f'rounds                  {result.rounds}',
+        f'operations              {len(result.given)}',
+        f'faults                  {len(result.windows)}',
+        f'left to the full sync   {result.left}',
+        f'differences             {result.different}',
+        f'open journal rows       {result.open_rows}',
+        f'wrong answers           {len(wrong)}']))
+    return '\n\n'.join(parts)
+
+
+def _operations(result: Result) -> str:
+    counts = collections.Counter(
+        (each.operation, each.status) for each in result.given)
+    statuses = sorted({status for _operation, status in counts})
+    cells = [['operation', *(str(each) if each else 'none'
+                             for each in statuses)]]
+    cells += [[operation, *(str(counts[operation, status])
+                            for status in statuses)]
+              for operation in answers.STOCK]
+    return _columns(cells)
+
+
+def _faults(result: Result) -> str:
+    counts = collections.Counter(
+        (each.kind, each.target) for each in result.windows)
+    return _columns([['fault', 'of', 'times'], *(
+        [kind, target, str(count)]
+        for (kind, target), count in sorted(counts.items()))])
+
+
+def _wrong(answer: answers.Answer, windows: Iterable[faults.Window]) -> str:
+    met = ', '.join(f'{each.kind} {each.target}' for each in windows
+                    if each.overlaps(answer.began, answer.ended))
+    return (f'WRONG: {answer.operation} by controller {answer.controller}, '
+            f'{answer.ended - answer.began:.1f} s: {answer.status or "none"} '
+            f'instead of {sorted(answer.allowed)}, during: {met or "nothing"}'
+            f'\n  {answer.text[:LENGTH]}')
+
+
+def _columns(cells: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return '\n'.join('  '.join(map(str.ljust, line, widths)).rstrip()
+                     for line in cells)

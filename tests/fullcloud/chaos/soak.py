@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of operations and faults; after each, placement has to equal nova."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+import threading
+import time
+
+from tests.cloud import observer
+from tests.cloud import processes
+from tests import databases
+from tests.fullcloud.chaos import clients
+from tests.fullcloud.chaos import faults
+from tests.fullcloud.chaos import report
+from tests.fullcloud import cloud
+
+CLIENTS = 4
+SHARED = 2
+ROUND = 60
+POLL = 0.5
+# A journal row that failed often waits for up to 30 seconds.
+HEALS_WITHIN = 120
+
+
+class Soak:
+    """Operations and faults on a cloud.
+
+    :param kinds: of faults, see ``faults.KINDS``
+    :param tell: is told what is being done
+    :raises CloudError: when placement is not nova to begin with
+    """
+
+    def __init__(self, running: cloud.Cloud, seed: str,
+                 kinds: Collection[str], tell: Callable[[str], None]) -> None:
+        self.result = report.Result(seed)
+        self._cloud = running
+        self._tell = tell
+        self._remove_all()
+        if report.differences(self._rows()):
+            raise processes.CloudError(
+                'placement is not nova before anything was done; has the '
+                'mirror been left out of this cloud? Make a new one.\n'
+                + observer.table(self._rows()))
+        shared = self._share()
+        self._clients = [
+            clients.Client(running, f'client-{number}', seed, shared,
+                           self.result.given.append)
+            for number in range(1, CLIENTS + 1)]
+        self._faults = faults.Faults(running, kinds, seed)
+        self.result.windows = self._faults.windows
+
+    def run(self, seconds: float) -> None:
+        """Do it for so long; then the cloud is whole and has no aggregates.
+
+        :raises CloudError: when something does not start again
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                self._round(min(left, ROUND))
+                self._rest()
+        finally:
+            self._remove_all()
+        self._tell('All aggregates are deleted')
+        if not (self.result.different or self.result.open_rows):
+            self._rest()
+
+    def _round(self, seconds: float) -> None:
+        self.result.rounds += 1
+        token = self._cloud.identity().get_token()
+        stop = threading.Event()
+        end = time.monotonic() + seconds
+        threads = self._faults.threads(f'round-{self.result.rounds}', stop)
+        for each in self._clients:
+            each.token = token
+            threads.append(threading.Thread(target=each.run, args=(stop,)))
+        for each in threads:
+            each.start()
+        try:
+            while time.monotonic() < end:
+                self._faults.supervise()
+                self._tell(self._progress())
+                time.sleep(POLL)
+        finally:
+            stop.set()
+            for each in threads:
+                # What was away may have taken others with it.
+                while each.is_alive():
+                    self._faults.supervise()
+                    each.join(POLL)
+
+    def _progress(self) -> str:
+        done = f'{len(self.result.given)} operations, ' \
+               f'{len(self.result.windows)} faults'
+        return ', '.join([done, *self._faults.current()])
+
+    def _rest(self) -> None:
+        """Wait until everything runs and is healed, and compare.
+
+        What the journal has healed, and what was left to the full sync, are
+        told apart.
+        """
+        self._tell('Waiting until all is healed')
+        self._faults.supervise()
+        deadline = time.monotonic() + HEALS_WITHIN
+        while self._open_rows() and time.monotonic() < deadline:
+            time.sleep(POLL)
+        rows = self._rows()
+        self.result.left += report.differences(rows)
+        while (any(not row.equal for row in rows)
+               and time.monotonic() < deadline):
+            time.sleep(POLL)
+            rows = self._rows()
+        self.result.add_rest(rows, self._open_rows())
+
+    def _open_rows(self) -> list[str]:
+        where, _slash, prefix = self._cloud.config.database.rpartition('/')
+        return ['row {}: {}, owner "{}", {} attempts: {}'.format(*row)
+                for row in databases.execute(
+                    where, 'SELECT id, COALESCE(host, aggregate_uuid), owner, '
+                    f'attempts, last_error FROM {prefix}journal.dirty')]
+
+    def _rows(self) -> list[observer.Row]:
+        return observer.Observer(self._cloud, {}).compare(self._cloud.nodes())
+
+    def _share(self) -> list[clients.Aggregate]:
+        """Make the aggregates that all clients use."""
+        nova = self._cloud.nova()
+        made = []
+        for number in range(1, SHARED + 1):
+            body = nova.post('/os-aggregates', json={'aggregate': {
+                'name': f'{clients.PREFIX}shared-{number}'}}).json()
+            made.append(clients.Aggregate(
+                body['aggregate']['id'], body['aggregate']['name'],
+                sure=False))
+        return made
+
+    def _remove_all(self) -> None:
+        """Delete the aggregates of this run, or of one that was killed."""
+        nova = self._cloud.nova()
+        for each in nova.get('/os-aggregates').json()['aggregates']:
+            if not each['name'].startswith(clients.PREFIX):
+                continue
+            url = f'/os-aggregates/{each["id"]}'
+            for host in each['hosts']:
+                nova.post(url + '/action',
+                          json={'remove_host': {'host': host}})
+            nova.delete(url)

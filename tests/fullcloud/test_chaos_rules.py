@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the chaos calls wrong, and what it forgives."""
+
+import testtools
+
+from tests.cloud import observer
+from tests.cloud import seed
+from tests.fullcloud.chaos import answers
+from tests.fullcloud.chaos import faults
+from tests.fullcloud.chaos import report
+from tests.fullcloud import options
+
+
+def answer(status, began=10, ended=11, allowed=frozenset({200})):
+    """One by the first controller."""
+    return answers.Answer('add', 1, began, ended, status, '', allowed)
+
+
+def window(target, began=10, ended=11):
+    """A fault of that process."""
+    return faults.Window('kill', target, began, ended)
+
+
+def row(nova, placement):
+    """A provider that is in these aggregates."""
+    return observer.Row(seed.Node('one', 'one', 'uuid'), frozenset(nova),
+                        frozenset(placement), frozenset())
+
+
+class TestAnswers(testtools.TestCase):
+
+    def result(self, *given, windows=()):
+        return report.Result('seed', given=list(given), windows=list(windows))
+
+    def test_error_while_placement_is_away_is_wrong(self):
+        """Placement, the journal and the agents are nobody's excuse."""
+        for target in ('placement', 'placement-of-1', 'journal-of-1',
+                       'agent-1', 'nova-api-1', 'database-of-2'):
+            found = self.result(answer(500), windows=[window(target)])
+            self.assertEqual(1, len(found.wrong()), target)
+            self.assertFalse(found.good)
+
+    def test_error_while_nova_lacks_its_own_is_right(self):
+        """Stock nova fails as well without them."""
+        for target in ('keystone', 'mariadb', 'rabbitmq', 'database-of-1'):
+            found = self.result(answer(503), windows=[window(target)])
+            self.assertEqual([], found.wrong(), target)
+            self.assertTrue(found.good)
+
+    def test_no_answer_is_right_only_from_a_killed_nova_api(self):
+        """The other one has to answer."""
+        for target, wrong in (('nova-api-1', 0), ('nova-api-2', 1),
+                              ('mariadb', 1), ('placement', 1)):
+            found = self.result(answer(answers.NONE),
+                                windows=[window(target)])
+            self.assertEqual(wrong, len(found.wrong()), target)
+
+    def test_a_fault_excuses_only_while_it_lasts(self):
+        """What is over, or has not begun, is no excuse."""
+        for began, ended, wrong in ((8, 9.9, 1), (11.1, 12, 1), (8, 10.1, 0),
+                                    (10.9, None, 0), (5, None, 0)):
+            found = self.result(answer(500), windows=[
+                window('mariadb', began, ended)])
+            self.assertEqual(wrong, len(found.wrong()), (began, ended))
+
+    def test_refusal_that_nobody_expects_is_wrong(self):
+        """Whatever is away: nova either knows the state or fails."""
+        found = self.result(answer(404), windows=[window('mariadb')])
+        self.assertEqual(1, len(found.wrong()))
+        self.assertIn('WRONG: add by controller 1, 1.0 s: 404 instead of '
+                      '[200], during: kill mariadb', report.render(found))
+        expected = self.result(answer(404, allowed=frozenset({404})))
+        self.assertTrue(expected.good)
+
+    def test_nothing_done_is_not_good(self):
+        """A soak in which nobody asked anything has shown nothing."""
+        self.assertFalse(self.result().good)
+
+
+class TestRest(testtools.TestCase):
+
+    def rest(self, rows, open_rows=()):
+        result = report.Result('seed', given=[answer(200)])
+        result.add_rest(rows, open_rows)
+        return result
+
+    def test_differences_are_counted_both_ways(self):
+        """What is missing in placement, and what is too much."""
+        result = self.rest([row('ab', 'bc'), row('', '')])
+        self.assertEqual(2, result.different)
+        self.assertFalse(result.good)
+        self.assertIn('DIFFERENT', report.render(result))
+
+    def test_open_row_is_not_good(self):
+        """Nobody would close it."""
+        result = self.rest([row('a', 'a')], ['row 7'])
+        self.assertFalse(result.good)
+        self.assertIn('OPEN: row 7', report.render(result))
+
+    def test_equal_is_good(self):
+        """The table says so in figures."""
+        result = self.rest([row('a', 'a')])
+        self.assertTrue(result.good)
+        self.assertRegex(report.render(result), 'differences +0')
+
+
+class TestFaults(testtools.TestCase):
+
+    def test_command_line_knows_all_faults(self):
+        """Those that it offers are those that there are."""
+        self.assertEqual(list(faults.KINDS), list(options.FAULTS))
