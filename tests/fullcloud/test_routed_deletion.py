@@ -79,8 +79,9 @@ class TestNeutron(RoutedTest):
         self.delete_by_hand(self.first)
         self.routed.delete()
         self.wait_until(self.troubles, 'neutron has stumbled')
-        self.assertEqual(['IndexError: list index out of range'],
-                         self.troubles())
+        # It comes once for the subnet, and maybe again for the segment.
+        self.assertEqual({'IndexError: list index out of range'},
+                         set(self.troubles()))
         self.assertNotEqual({}, self.routed.read(self.first, 'aggregates'))
         self.run_client('openstack', 'resource', 'provider', 'delete',
                         self.first.id)
