@@ -104,6 +104,10 @@ class RoutedNetwork(fixtures.Fixture):
             for each in self._list(kind):
                 self._neutron.delete(f'/v2.0/{kind}s/{each["id"]}')
 
+    def delete_subnet(self, segment: Segment) -> None:
+        """Delete what makes a segment known to nova and placement."""
+        self._neutron.delete(f'/v2.0/subnets/{segment.subnet}')
+
     def is_gone(self) -> bool:
         """Whether nothing of the segments is in nova or in placement."""
         return not any(self.read(each, 'aggregates') or self.aggregate(each)
