@@ -127,7 +127,8 @@ class Drain:
             row: str(error) for row, error in failed.items()
             if row not in soon})
         self._journal.retry_later(dict.fromkeys(
-            running, 'its operation may still run on another host'))
+            running, 'its operation may still run: its process lives, or is '
+                     'on another host'))
         return bool(failed or running)
 
     def _answers(self) -> bool:
