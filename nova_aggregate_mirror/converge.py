@@ -97,6 +97,16 @@ class Outcome:
         self.unwritten |= other.unwritten
         self.unfinished |= other.unfinished
 
+    def mend(self, later: 'Outcome') -> None:
+        """Add a later attempt, which may be right where this one failed."""
+        over = [self.failed.pop(provider) for provider in later.done
+                if provider in self.failed]
+        self.unwritten -= later.done
+        self.unfinished = {
+            dirty: exc for dirty, exc in self.unfinished.items()
+            if not any(exc is one for one in over)}
+        self.add(later)
+
 
 def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""

@@ -246,11 +246,9 @@ class Reconciler:
         mode = mirror_converge.Mode(
             prune=prune, write=request.write, only=seen.only, whole=False)
         repaired = self.converge(seen.dirty(nodes), mode)
-        for attempt in (repaired, self._once_more(seen, repaired, mode)):
-            for provider in attempt.done:
-                # What was tried before failed there, and it is right now.
-                outcome.failed.pop(provider, None)
-            outcome.add(attempt)
+        repaired.mend(self._once_more(seen, repaired, mode))
+        # The journal's row may have failed there, and it is right now.
+        outcome.mend(repaired)
         nova = seen.narrowed(request.hosts)
         outcome.pending |= {node: nova.nodes[node] for node
                             in plan.pending(nova.desired(), seen.current)}
@@ -272,16 +270,21 @@ class Reconciler:
     def _once_more(self, seen: comparison.Comparison,
                    repaired: mirror_converge.Outcome,
                    mode: mirror_converge.Mode) -> mirror_converge.Outcome:
-        """Converge those at which placement failed, unless all did.
+        """Converge those at which placement failed, if they are the fewer.
 
         With many writers at once its database refuses a write now and then,
-        as with a deadlock, and placement answers 500.
+        as with a deadlock, and placement answers 500. One that is broken is
+        not asked twice as much.
         """
         failed = [subject for subject, exc in repaired.failed.items()
                   if isinstance(exc, exceptions.PlacementFailed)
                   and subject in seen.nova.nodes]
-        return self.converge(
-            seen.dirty(failed) if repaired.done else (), mode)
+        if not failed or len(failed) > max(1, len(repaired.done)):
+            return mirror_converge.Outcome()
+        self._progress.step('Placement failed at %d of them: once more'
+                            % len(failed))
+        self._progress.expect(len(failed))
+        return self.converge(seen.dirty(failed), mode)
 
     def _covered(self, rows: Iterable[mirror_journal.Row], request: Request,
                  only: frozenset[str]) -> list[mirror_journal.Row]:

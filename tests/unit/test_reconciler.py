@@ -2,6 +2,7 @@
 """The full sync, and which journal rows it may close."""
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import progress
 from nova_aggregate_mirror import reconciler
 from tests.unit import ends
 
@@ -161,7 +162,36 @@ class TestSync(ends.TestCase):
         result = self.sync()
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
-        self.assertEqual({}, result.outcome.failed)
+        outcome = result.outcome
+        self.assertEqual(({}, set(), {}), (
+            outcome.failed, outcome.unwritten, outcome.unfinished))
+
+    def test_the_only_write_is_made_again(self):
+        """With nothing else to do, too."""
+        self.sync()
+        self.nova.hosts_of['b'].add('h1')
+        self.placement.broken = Once(
+            {('PUT', 'n1'): exceptions.PlacementFailed('500')})
+        self.assertEqual({}, self.sync().outcome.failed)
+        self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
+
+    def test_progress_counts_what_is_made_again_apart(self):
+        """No bar goes past its end."""
+        counts = []
+
+        class Counter(progress.Silent):
+            def expect(self, count):
+                counts.append([count, 0])
+
+            def advance(self):
+                counts[-1][1] += 1
+
+        self.placement.broken = Once(
+            {('PUT', 'n1'): exceptions.PlacementFailed('500')})
+        reconciler.Reconciler(
+            self.journal, self.nova, self.placement,
+            progress=Counter()).sync()
+        self.assertEqual([[2, 2], [1, 1]], counts)
 
     def test_a_write_that_fails_again_is_told(self):
         """It is tried twice, and the others are done."""
