@@ -4,6 +4,7 @@
 import argparse
 import os
 import pathlib
+from urllib import parse
 
 SQLITE = 'sqlite'
 LOOPBACK = 'mysql+pymysql://root@127.0.0.1'
@@ -24,6 +25,10 @@ def database(text: str) -> str:
     if text != SQLITE and not text.startswith('mysql+pymysql://'):
         raise argparse.ArgumentTypeError(
             '%s is neither "sqlite" nor mysql+pymysql://...' % text)
+    try:
+        parse.urlsplit(text).port
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError('%s: %s' % (text, exc)) from exc
     return text.rstrip('/')
 
 

@@ -37,7 +37,9 @@ def description() -> dict[str, str]:
             CPUINFO.read_text() if CPUINFO.exists() else ''),
         'cores': str(cores()),
         'memory': '%.0f GiB' % (psutil.virtual_memory().total / 2 ** 30),
-        'kernel': '%s %s' % (platform.system(), platform.release())}
+        # What follows its version is the name of somebody's build.
+        'kernel': '%s %s' % (platform.system(), '.'.join(
+            platform.release().split('-')[0].split('.')[:2]))}
 
 
 def warn_if_busy() -> None:

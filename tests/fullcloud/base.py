@@ -23,7 +23,7 @@ from tests.fullcloud import state
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = TOP / 'tools' / 'cloud'
 VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
-PATIENCE = 60
+PATIENCE = 180
 POLL = 0.2
 
 

@@ -79,7 +79,8 @@ def configure(running: access.Access, folder: pathlib.Path,
             ('admin', 'admin', 'admin'),
             *((f'{PROJECT}-{role}', PROJECT, role) for role in ACCOUNTS))],
         indent=1))
-    image, = running.rest('image').get('/v2/images').json()['images']
+    image, = running.rest('image').get(
+        '/v2/images?name=empty').json()['images']
     flavor, = (each['id'] for each in running.nova().get(
         '/flavors').json()['flavors'] if each['name'] == 'tiny')
     path = folder / 'tempest.conf'

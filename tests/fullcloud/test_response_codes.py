@@ -140,7 +140,8 @@ class TestResponseCodes(base.TestCase):
                                 tempest_run.PROJECT),
             endpoint_override=admin.endpoint_override, service_type='compute',
             default_microversion=admin.default_microversion)
-        image, = self.cloud.rest('image').get('/v2/images').json()['images']
+        image, = self.cloud.rest('image').get(
+            '/v2/images?name=empty').json()['images']
         return aggregate_calls.Caller(
             {'': admin, aggregate_calls.MEMBER: member}, self.cloud.nova(),
             self.zone, image['id'])

@@ -68,6 +68,8 @@ class TestOptions(testtools.TestCase):
         for argv, wanted in ((['--parts', 'all'], "invalid choice: 'all'"),
                              (['--parts'], 'expected at least one'),
                              (['--database', 'mysql://x'], 'is neither'),
+                             (['--database', 'mysql+pymysql://h:abc'],
+                              'Port could not'),
                              (['--write', missing], 'cannot be written'),
                              (['--markdown', '/'], 'cannot be written'),
                              (['sync'], 'unrecognized arguments')):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
 import random
 import signal
 import threading
@@ -74,11 +75,11 @@ class Faults:
         return [f'{each.kind} {each.target}' for each in self.windows
                 if each.ended is None]
 
-    def threads(self, name: str, stop: threading.Event
-                ) -> list[threading.Thread]:
-        """What makes faults until the event; not started yet."""
-        return [threading.Thread(target=self._run, args=(
-            random.Random(f'{self._seed}/{name}/{number}'), stop))
+    def tasks(self, name: str, stop: threading.Event
+              ) -> list[Callable[[], None]]:
+        """What makes faults until the event, each in a thread of its own."""
+        return [functools.partial(self._run, random.Random(
+            f'{self._seed}/{name}/{number}'), stop)
             for number in range(AT_ONCE if self._choices else 0)]
 
     def supervise(self) -> None:
@@ -135,7 +136,10 @@ class Faults:
         with contextlib.suppress(psutil.NoSuchProcess):
             found = [each for master in psutil.Process(daemon.pid).children()
                      for each in master.children()]
-            chance.choice(sorted(found, key=lambda each: each.pid)).kill()
+            # There is none while uwsgi itself is starting or gone.
+            for each in chance.sample(sorted(
+                    found, key=lambda each: each.pid), min(1, len(found))):
+                each.kill()
         if daemon.alive():
             # With its application gone uwsgi itself gives up.
             with contextlib.suppress(processes.CloudError):

@@ -3,6 +3,8 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from concurrent import futures
+import functools
 import threading
 import time
 
@@ -41,11 +43,7 @@ class Soak:
                 'placement is not nova before anything was done; has the '
                 'mirror been left out of this cloud? Make a new one.\n'
                 + observer.table(self._rows()))
-        shared = self._share()
-        self._clients = [
-            clients.Client(running, f'client-{number}', seed, shared,
-                           self.result.given.append)
-            for number in range(1, CLIENTS + 1)]
+        self._clients: list[clients.Client] = []
         self._faults = faults.Faults(running, kinds, seed)
         self.result.windows = self._faults.windows
 
@@ -56,10 +54,17 @@ class Soak:
         """
         deadline = time.monotonic() + seconds
         try:
+            shared = self._share()
+            self._clients = [
+                clients.Client(self._cloud, f'client-{number}',
+                               self.result.seed, shared,
+                               self.result.given.append)
+                for number in range(1, CLIENTS + 1)]
             while (left := deadline - time.monotonic()) > 0:
                 self._round(min(left, ROUND))
                 self._rest()
         finally:
+            self._faults.supervise()
             self._remove_all()
         self._tell('All aggregates are deleted')
         if not (self.result.different or self.result.open_rows):
@@ -70,24 +75,27 @@ class Soak:
         token = self._cloud.identity().get_token()
         stop = threading.Event()
         end = time.monotonic() + seconds
-        threads = self._faults.threads(f'round-{self.result.rounds}', stop)
+        tasks = self._faults.tasks(f'round-{self.result.rounds}', stop)
         for each in self._clients:
             each.token = token
-            threads.append(threading.Thread(target=each.run, args=(stop,)))
-        for each in threads:
-            each.start()
-        try:
-            while time.monotonic() < end:
-                self._faults.supervise()
-                self._tell(self._progress())
-                time.sleep(POLL)
-        finally:
-            stop.set()
-            for each in threads:
-                # What was away may have taken others with it.
-                while each.is_alive():
+            tasks.append(functools.partial(each.run, stop))
+        with futures.ThreadPoolExecutor(len(tasks)) as pool:
+            running = [pool.submit(task) for task in tasks]
+            try:
+                while time.monotonic() < end and not any(
+                        each.done() for each in running):
                     self._faults.supervise()
-                    each.join(POLL)
+                    self._tell(self._progress())
+                    time.sleep(POLL)
+            finally:
+                stop.set()
+                # What was away may have taken others with it.
+                while not all(each.done() for each in running):
+                    self._faults.supervise()
+                    time.sleep(POLL)
+        for each in running:
+            # None ends by itself but with an error, which ends the soak.
+            each.result()
 
     def _progress(self) -> str:
         done = f'{len(self.result.given)} operations, ' \
@@ -107,6 +115,7 @@ class Soak:
             time.sleep(POLL)
         rows = self._rows()
         self.result.left += report.differences(rows)
+        deadline = time.monotonic() + HEALS_WITHIN
         while (any(not row.equal for row in rows)
                and time.monotonic() < deadline):
             time.sleep(POLL)
