@@ -112,6 +112,11 @@ def spread(values: Sequence[float], decimals: int = 0) -> str:
     return '%s (%s to %s)' % (median, least, greatest)
 
 
+def _decimals(ratios: Sequence[float]) -> int:
+    # What is just below 1 is not to look as if it were 1.
+    return 2 if ratios and statistics.median(ratios) < 2 else 1
+
+
 def rows(state: str, pairs: Sequence[Pair], wanted: Targets,
          shown: Sequence[Figure] = FIGURES
          ) -> tuple[list[list[str]], list[str]]:
@@ -136,5 +141,5 @@ def rows(state: str, pairs: Sequence[Pair], wanted: Targets,
         lines.append(['%s: %s' % (state, figure.name),
                       figure.spread([pair.theirs for pair in pairs]),
                       figure.spread([pair.ours for pair in pairs]),
-                      spread(ratios, 1), verdict])
+                      spread(ratios, _decimals(ratios)), verdict])
     return lines, missed

@@ -255,7 +255,7 @@ class TestRecovery(testtools.TestCase):
             rows[:2])
         self.assertIn(['10 hosts: until placement equals nova, s', '20.0',
                        '2.0', '10.0', ''], rows)
-        self.assertIn(['10 hosts: placement requests', '10', '10', '1.0',
+        self.assertIn(['10 hosts: placement requests', '10', '10', '1.00',
                        ''], rows)
 
     def test_answers_have_no_ratio(self):
@@ -287,7 +287,7 @@ class TestAddHost(testtools.TestCase):
     def test_ours_is_not_to_be_slower(self):
         """Than stock nova's add-host; the first calls do not count."""
         rows, missed = self.rows(40.0)
-        self.assertEqual(['add-host: wall, ms', '50.0', '40.0', '1.2',
+        self.assertEqual(['add-host: wall, ms', '50.0', '40.0', '1.25',
                           '1 or more: met'], rows[0])
         self.assertEqual([], missed)
         self.assertEqual(['add-host: wall, ms'], self.rows(60.0)[1])
