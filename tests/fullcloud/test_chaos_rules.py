@@ -32,6 +32,18 @@ class TestAnswers(testtools.TestCase):
     def result(self, *given, windows=()):
         return report.Result('seed', given=list(given), windows=list(windows))
 
+    def test_race_of_nova_is_no_fault_of_ours(self):
+        """Only where others use the aggregate, and with its very text."""
+        text = "Unexpected API Error. <class 'ValueError'>"
+        shared = frozenset(answers.STOCK['remove'])
+        for operation, allowed, said, wrong in (
+                ('remove', shared, text, 0), ('add', shared, text, 1),
+                ('remove', frozenset({200}), text, 1),
+                ('remove', shared, "<class 'KeyError'>", 1)):
+            found = self.result(answers.Answer(
+                operation, 1, 10, 11, 500, said, allowed))
+            self.assertEqual(wrong, len(found.wrong()), (operation, said))
+
     def test_error_while_placement_is_away_is_wrong(self):
         """Placement, the journal and the agents are nobody's excuse."""
         for target in ('placement', 'placement-of-1', 'journal-of-1',
