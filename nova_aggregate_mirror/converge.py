@@ -99,12 +99,13 @@ class Outcome:
 
     def mend(self, later: 'Outcome') -> None:
         """Add a later attempt, which may be right where this one failed."""
-        over = [self.failed.pop(provider) for provider in later.done
-                if provider in self.failed]
+        over = {self.failed.pop(provider) for provider in later.done
+                if provider in self.failed}
+        # One error may be the reason for many providers.
+        over -= set(self.failed.values())
         self.unwritten -= later.done
-        self.unfinished = {
-            dirty: exc for dirty, exc in self.unfinished.items()
-            if not any(exc is one for one in over)}
+        self.unfinished = {dirty: exc for dirty, exc
+                           in self.unfinished.items() if exc not in over}
         self.add(later)
 
 

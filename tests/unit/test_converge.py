@@ -243,6 +243,21 @@ class TestDeleted(ends.TestCase):
 
 class TestOutcome(ends.TestCase):
 
+    def test_one_error_of_many_is_over_when_all_are_right(self):
+        """What is not known to be right stays so until it is."""
+        away = exceptions.PlacementUnreachable('refused')
+        first, second = journal.Dirty(host='h1'), journal.Dirty(host='h2')
+        outcome = converge.Outcome(
+            failed={'n1': away, 'n2': away}, unwritten={'n1', 'n2'},
+            unfinished={first: away, second: away})
+        outcome.mend(converge.Outcome(done={'n1'}))
+        self.assertEqual({'n2': away}, outcome.failed)
+        self.assertEqual({'n2'}, outcome.unwritten)
+        self.assertIn(second, outcome.unfinished)
+        outcome.mend(converge.Outcome(done={'n2'}))
+        self.assertEqual(({}, set(), {}), (
+            outcome.failed, outcome.unwritten, outcome.unfinished))
+
     def test_sum_keeps_everything(self):
         """Two outcomes make one that says what both said."""
         one, other = converge.Outcome(), converge.Outcome()
