@@ -162,6 +162,9 @@ class MirroredOutageTest(OutageTest):
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.MirroredNova())
+        # Each call is to meet the fault by itself.
+        self.cloud.nova.conf.config(inline_backoff=0.0,
+                                    group='aggregate_mirror')
 
     def _sync(self) -> None:
         self.cloud.sync()
@@ -208,7 +211,7 @@ class MirroredOutageTest(OutageTest):
 
     def test_a_write_that_lands_late_changes_nothing(self) -> None:
         """What a timed-out call sent cannot undo what came after it."""
-        self.cloud.nova.conf.config(inline_timeout=0.5, inline_backoff=0.0,
+        self.cloud.nova.conf.config(inline_timeout=0.5,
                                     group='aggregate_mirror')
         aggregate, host = self._new()
         land = self.placement.hold_back()
@@ -248,7 +251,7 @@ class MirroredOutageTest(OutageTest):
 
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, and only now and then."""
-        self.cloud.nova.conf.config(inline_timeout=0.5, inline_backoff=0.0,
+        self.cloud.nova.conf.config(inline_timeout=0.5,
                                     group='aggregate_mirror')
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
@@ -263,15 +266,50 @@ class MirroredOutageTest(OutageTest):
     def _seen(outcome: fixtures.Outcome) -> tuple[int, bool, int]:
         return outcome.status, outcome.ended, outcome.warnings
 
-    def test_after_a_timeout_placement_is_left_alone_for_a_while(self) -> None:
-        """A hung placement does not occupy every worker of nova-api."""
-        self.cloud.nova.conf.config(inline_timeout=0.5,
+
+class PauseTest(OutageTest):
+    """What calls do in the while after one that placement did not answer."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.useFixture(fixtures.MirroredNova())
+        self.cloud.nova.conf.config(inline_timeout=0.5, inline_backoff=3600.0,
                                     group='aggregate_mirror')
+
+    def test_after_a_timeout_placement_is_left_alone(self) -> None:
+        """A hung placement does not occupy every worker of nova-api."""
         self._add(lambda placement: placement.hang())
+        self._see_no_request(lambda placement: placement.hang())
+
+    def test_after_a_refusal_placement_is_left_alone(self) -> None:
+        """An outage does not have each call ask keystone for a token."""
+        self._add(_status(401))
+        self._see_no_request(_status(401))
+
+    def _see_no_request(self, fault: Fault) -> None:
         self.placement.requests.clear()
         for act in self._add, self._remove:
-            self.assertEqual(
-                (200, True, 1),
-                self._seen(act(lambda placement: placement.hang())))
+            seen = act(fault)
+            self.assertEqual((200, True, 1),
+                             (seen.status, seen.ended, seen.warnings))
         self.assertEqual([], self.placement.requests)
-        self._sync()
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
+
+    def test_a_refusal_is_soon_over(self) -> None:
+        """It costs nobody time to try again, as a timeout does."""
+        aggregate, host = self._new()
+        self._during(REFUSED['refused'], aggregate, host)
+        end = time.monotonic() + 60
+        while not self.cloud.add_host(*self._new()).mirrored:
+            self.assertLess(time.monotonic(), end, 'it lasts as long as after '
+                                                   'a timeout')
+
+    def test_without_a_journal_each_call_tries(self) -> None:
+        """What is not in the journal would not be mirrored later."""
+        self.cloud.nova.conf.config(
+            connection='sqlite:////dev/null/journal.sqlite',
+            group='aggregate_mirror_database')
+        hung = self._add(lambda placement: placement.hang())
+        self.assertFalse(hung.mirrored)
+        self.assertTrue(self.cloud.add_host(*self._new()).mirrored)

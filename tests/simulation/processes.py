@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import functools
-import math
 from typing import Any
 from typing import TypeVar
 
@@ -142,18 +141,7 @@ class Parts:
         self.report = simulated_placement.Report(cloud.world, cloud.placement)
         self.reconciler = reconciler.Reconciler(
             self.journal, self.source, self.report)
-        self.silence = ''
-        self._resume_at = 0.0
-
-    @property
-    def resume_at(self) -> float:
-        """What the hook compares with a clock that is not the schedule's."""
-        return math.inf if self.cloud.world.now < self._resume_at else 0.0
-
-    @resume_at.setter
-    def resume_at(self, _monotonic: float) -> None:
-        self._resume_at = (self.cloud.world.now
-                           + self.cloud.conf.aggregate_mirror.inline_backoff)
+        self.pause = mirror.Pause(lambda: cloud.world.now)
 
 
 class Mirror(mirror.Mirror):
