@@ -55,8 +55,11 @@ def providers(doing: str, answer: dict[str, Any]) -> frozenset[str]:
 def names(doing: str, answer: dict[str, Any]) -> dict[str, str]:
     """Read a list of resource providers: UUIDs to names."""
     providers(doing, answer)
-    return {entry['uuid']: entry.get('name', '')
-            for entry in answer['resource_providers']}
+    found = {entry['uuid']: entry.get('name')
+             for entry in answer['resource_providers']}
+    if not all(isinstance(name, str) for name in found.values()):
+        raise _malformed(doing, 'the answer has a provider without a name')
+    return found
 
 
 def provider(doing: str, answer: dict[str, Any], uuid: str) -> Provider:

@@ -8,6 +8,8 @@ import testscenarios
 from tests.fullcloud import base
 from tests.fullcloud import routed
 
+# Hosts that nova tries for a server: max_attempts, as it is by default.
+ATTEMPTS = 3
 HOST = 'OS-EXT-SRV-ATTR:host'
 
 
@@ -67,6 +69,9 @@ class TestFullSegment(RoutedTest):
 
     def test_left_after_a_retry(self):
         """Nova does not count addresses: it tries, and tries elsewhere."""
+        if len(self.first.hosts) >= ATTEMPTS:
+            self.skipTest('nova may give up in a segment of %d hosts; bring '
+                          'the cloud up with 4' % len(self.first.hosts))
         self.routed.fill(self.first)
         for _server in range(3):
             self.assert_in(self.second, self.boot(
@@ -123,7 +128,9 @@ class TestRetry(testscenarios.WithScenarios, RoutedTest):
         server = self.boot({'port': port}, controller=self.controller)
         self.assertFalse(self.refusal.exists())
         self.assert_in(self.first, server)
-        self.assertEqual(self.first.hosts, set(self.hosts_tried(server)))
+        tried = set(self.hosts_tried(server))
+        self.assertEqual(2, len(tried))
+        self.assertLessEqual(tried, self.first.hosts)
         self.assertEqual([port], self.ports_of(server))
         self.assertEqual(addresses, self.routed.addresses(port))
 

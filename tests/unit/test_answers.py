@@ -44,6 +44,17 @@ class AnswerTestCase(servers.LoopbackTestCase):
             {'resource_providers': [{'uuid': PROVIDER}, {'uuid': 1}]},
         ), self.client.providers)
 
+    def test_list_of_sharing_providers(self) -> None:
+        """Each has a name, which people are told."""
+        self.assert_malformed('/resource_providers', (
+            {'resource_providers': [{'name': 'nfs'}]},
+            {'resource_providers': [{'uuid': PROVIDER}]},
+            {'resource_providers': [{'uuid': PROVIDER, 'name': None}]},
+        ), self.client.sharing)
+        self.cloud.answers['/resource_providers'] = (200, {
+            'resource_providers': [{'uuid': PROVIDER, 'name': 'nfs'}]})
+        self.assertEqual({PROVIDER: 'nfs'}, self.client.sharing())
+
     def test_provider(self) -> None:
         """Only UUIDs and an integer are a provider's state."""
         self.assert_malformed(PATH, (
