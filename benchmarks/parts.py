@@ -35,5 +35,5 @@ PARTS = (
          'benchmarks.scheduler', ['--pairs', '3', '--calls', '3'],
          ['--hosts', '100', '--pairs', '1', '--calls', '1']),
     Part('recovery', 'Recovery after an outage of placement',
-         'benchmarks.recovery', ['--hosts', '1000', '--pairs', '1'],
+         'benchmarks.recovery', ['--hosts', '1000', '--pairs', '2'],
          ['--hosts', '50', '--pairs', '1']))

@@ -87,12 +87,7 @@ def status(chosen: argparse.Namespace) -> int:
 
 def execute(chosen: argparse.Namespace) -> int:
     """Become a command, as the cloud's administrator."""
-    kept = state.State.read(chosen.directory)
-    if not kept.complete:
-        print(f'The cloud is not up; see "{_tool(chosen)} status"',
-              file=sys.stderr)
-        return FAILED
-    running = cloud.Cloud(kept, chosen.controller)
+    running = cloud.Cloud(_whole(chosen), chosen.controller)
     path = os.pathsep.join([str(running.programs),
                             os.environ.get('PATH', os.defpath)])
     program = shutil.which(chosen.argv[0], path=path)
@@ -109,12 +104,16 @@ def execute(chosen: argparse.Namespace) -> int:
 
 def chaos(chosen: argparse.Namespace) -> int:
     """Make it fail at random, and see whether it heals."""
+    return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
+
+
+def _whole(chosen: argparse.Namespace) -> state.State:
+    """What is known of a cloud whose start has ended well."""
     kept = state.State.read(chosen.directory)
     if not kept.complete:
-        print(f'The cloud is not up; see "{_tool(chosen)} status"',
-              file=sys.stderr)
-        return FAILED
-    return chaos_command.run(cloud.Cloud(kept), chosen)
+        raise processes.CloudError(
+            f'the cloud is not up; see "{_tool(chosen)} status"')
+    return kept
 
 
 def _tool(chosen: argparse.Namespace) -> str:

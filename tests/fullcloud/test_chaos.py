@@ -73,6 +73,7 @@ class TestChaos(testtools.TestCase):
             for line in running.stdout:
                 # A fault that has not ended is named.
                 if ' faults, ' in line:
+                    second = _tool('chaos')
                     running.send_signal(signal.SIGINT)
                     break
             out, _none = running.communicate(timeout=PATIENCE)
@@ -80,6 +81,8 @@ class TestChaos(testtools.TestCase):
             err = errors.read()
         self.assertEqual(130, running.returncode, out + err)
         self.assertIn('the cloud is whole', err)
+        self.assertEqual(1, second.returncode)
+        self.assertIn('another chaos works on this cloud', second.stderr)
         self.assertEqual(0, _tool('status').returncode)
         listed = _tool('exec', 'openstack', 'aggregate', 'list', '-f', 'value')
         self.assertEqual(('', 0), (listed.stdout, listed.returncode))

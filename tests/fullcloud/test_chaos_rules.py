@@ -84,6 +84,21 @@ class TestAnswers(testtools.TestCase):
         expected = self.result(answer(404, allowed=frozenset({404})))
         self.assertTrue(expected.good)
 
+    def test_waiting_for_the_mirror_is_told(self):
+        """How long, and for what; what nova waits for is not counted."""
+        slow = [answer(200, ended=10 + seconds) for seconds in (3, 7, 9)]
+        for target, seconds in (('placement', 9), ('journal-of-1', 9),
+                                ('database-of-2', 9), ('nova-api-2', 9),
+                                ('mariadb', 0), ('nova-api-1', 0),
+                                ('database-of-1', 0)):
+            shown = report.render(self.result(
+                *slow, windows=[window(target)]))
+            self.assertRegex(shown, 'slowest answer, s +9.0')
+            self.assertRegex(shown, f'nova lacked nothing, s +{seconds}.0')
+            self.assertEqual(bool(seconds), (
+                f'add by controller 1, 9.0 s: 200, during: kill {target}'
+                in shown))
+
     def test_nothing_done_is_not_good(self):
         """A soak in which nobody asked anything has shown nothing."""
         self.assertFalse(self.result().good)

@@ -46,6 +46,27 @@ class Answer:
         """Whether nova gives it while nothing is wrong."""
         return self.status in self.allowed
 
+    @property
+    def seconds(self) -> float:
+        """How long the user has waited for it."""
+        return self.ended - self.began
+
+
+def met(answer: Answer, windows: Iterable[faults.Window]
+        ) -> list[faults.Window]:
+    """The faults that were there while the request was answered."""
+    return [window for window in windows
+            if window.overlaps(answer.began, answer.ended)]
+
+
+def delayed_by_mirror(answer: Answer, windows: Iterable[faults.Window]
+                      ) -> bool:
+    """Whether there were faults, and none that stock nova waits for, too."""
+    targets = {window.target for window in met(answer, windows)}
+    return bool(targets) and targets.isdisjoint(
+        {*_NEEDED, f'nova-api-{answer.controller}',
+         f'database-of-{answer.controller}'})
+
 
 def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
     """Whether a stock nova would have given an unexpected answer, too.
@@ -58,9 +79,8 @@ def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
     if (answer.operation == 'remove' and answer.status == 500
             and answer.allowed == STOCK['remove'] and _RACE in answer.text):
         return True
-    met = {window.target for window in windows
-           if window.overlaps(answer.began, answer.ended)}
+    targets = {window.target for window in met(answer, windows)}
     if answer.status == NONE:
-        return f'nova-api-{answer.controller}' in met
-    return answer.status >= 500 and not met.isdisjoint(
+        return f'nova-api-{answer.controller}' in targets
+    return answer.status >= 500 and not targets.isdisjoint(
         {*_NEEDED, f'database-of-{answer.controller}'})

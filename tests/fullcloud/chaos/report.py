@@ -66,14 +66,21 @@ def differences(rows: Iterable[observer.Row]) -> int:
 def render(result: Result) -> str:
     """Tell people what was done, and what came of it."""
     wrong = result.wrong()
+    patient = [each for each in result.given
+               if answers.delayed_by_mirror(each, result.windows)]
     parts = [_operations(result), _faults(result)]
     parts += result.tables[:SHOWN]
-    parts += [_wrong(each, result.windows) for each in wrong[:SHOWN]]
+    parts += ['WRONG: ' + _told(each, result.windows)
+              for each in wrong[:SHOWN]]
+    parts += ['SLOWEST of those that nova lacked nothing for: ' + _told(
+        each, result.windows) for each in _slowest(patient)]
     parts.append('\n'.join([
         f'seed                    {result.seed}',
         f'rounds                  {result.rounds}',
         f'operations              {len(result.given)}',
         f'faults                  {len(result.windows)}',
+        f'slowest answer, s       {_longest(result.given):.1f}',
+        f'nova lacked nothing, s  {_longest(patient):.1f}',
         f'left to the full sync   {result.left}',
         f'differences             {result.different}',
         f'open journal rows       {result.open_rows}',
@@ -101,13 +108,24 @@ def _faults(result: Result) -> str:
         for (kind, target), count in sorted(counts.items()))])
 
 
-def _wrong(answer: answers.Answer, windows: Iterable[faults.Window]) -> str:
-    met = ', '.join(f'{each.kind} {each.target}' for each in windows
-                    if each.overlaps(answer.began, answer.ended))
-    return (f'WRONG: {answer.operation} by controller {answer.controller}, '
-            f'{answer.ended - answer.began:.1f} s: {answer.status or "none"} '
-            f'instead of {sorted(answer.allowed)}, during: {met or "nothing"}'
-            f'\n  {answer.text[:LENGTH]}')
+def _slowest(given: Sequence[answers.Answer]) -> list[answers.Answer]:
+    """The one for which a user waited longest, if there is any."""
+    return sorted(given, key=lambda each: each.seconds)[-1:]
+
+
+def _longest(given: Sequence[answers.Answer]) -> float:
+    return max((each.seconds for each in given), default=0.0)
+
+
+def _told(answer: answers.Answer, windows: Iterable[faults.Window]) -> str:
+    during = ', '.join(f'{each.kind} {each.target}'
+                       for each in answers.met(answer, windows))
+    instead = ('' if answer.expected
+               else f' instead of {sorted(answer.allowed)}')
+    said = '' if answer.expected else f'\n  {answer.text[:LENGTH]}'
+    return (f'{answer.operation} by controller {answer.controller}, '
+            f'{answer.seconds:.1f} s: {answer.status or "none"}{instead}, '
+            f'during: {during or "nothing"}{said}')
 
 
 def _columns(cells: Sequence[Sequence[str]]) -> str:
