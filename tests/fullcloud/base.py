@@ -24,6 +24,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = TOP / 'tools' / 'cloud'
 VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
 PATIENCE = 180
+# Of what nova shows of a server.
+HOST = 'OS-EXT-SRV-ATTR:host'
 POLL = 0.2
 
 
@@ -88,7 +90,7 @@ class TestCase(testtools.TestCase):
         return made
 
     def boot(self, network: dict[str, str], flavor: str = 'tiny',
-             controller: int = 1) -> dict[str, Any]:
+             controller: int = 1, zone: str = '') -> dict[str, Any]:
         """Create a server straight by REST; what became of it.
 
         :param network: what it is given of networks, as nova's API has it
@@ -98,7 +100,8 @@ class TestCase(testtools.TestCase):
         images = self.cloud.rest('image').get('/v2/images?name=empty').json()
         flavors = {each['name']: each['id'] for each
                    in nova.get('/flavors').json()['flavors']}
-        made = nova.post('/servers', json={'server': {
+        named = {'availability_zone': zone} if zone else {}
+        made = nova.post('/servers', json={'server': named | {
             'name': f'server-{uuid.uuid4().hex[:8]}',
             'flavorRef': flavors[flavor],
             'imageRef': images['images'][0]['id'],
@@ -117,6 +120,22 @@ class TestCase(testtools.TestCase):
         self.wait_until(
             lambda: nova.get(url, raise_exc=False).status_code == 404,
             f'nova has deleted {server["id"]}')
+
+    def wait_for(self, server: dict[str, Any], status: str,
+                 *hosts: str | None) -> dict[str, Any]:
+        """Wait until nova is done with a server; how it is then.
+
+        :param hosts: it has to be on one of these; None is nowhere
+        """
+        url = f'/servers/{server["id"]}'
+
+        def shown() -> bool:
+            found = self.cloud.nova().get(url).json()['server']
+            self.assertNotEqual('ERROR', found['status'], found)
+            return found['status'] == status and found[HOST] in hosts
+
+        self.wait_until(shown, f'the server is {status} on one of {hosts}')
+        return self.cloud.nova().get(url).json()['server']
 
     def hosts_tried(self, server: dict[str, Any]) -> list[str]:
         """The hosts that have tried to build a server, in their order."""

@@ -10,7 +10,6 @@ from tests.fullcloud import routed
 
 # Hosts that nova tries for a server: max_attempts, as it is by default.
 ATTEMPTS = 3
-HOST = 'OS-EXT-SRV-ATTR:host'
 
 
 class RoutedTest(base.TestCase):
@@ -31,8 +30,16 @@ class RoutedTest(base.TestCase):
         """The segment of the host on which a server runs."""
         self.assertEqual('ACTIVE', server['status'], server.get('fault'))
         segment, = (each for each in self.routed.segments
-                    if server[HOST] in each.hosts)
+                    if server[base.HOST] in each.hosts)
         return segment
+
+    def zone(self, *hosts):
+        """A zone for this test alone, with these hosts; its name."""
+        name = f'zone-{uuid.uuid4().hex[:8]}'
+        aggregate = self.aggregate(name)
+        for host in hosts:
+            self.add_host(aggregate, host)
+        return name
 
 
 class TestPorts(testscenarios.WithScenarios, RoutedTest):
@@ -47,7 +54,7 @@ class TestPorts(testscenarios.WithScenarios, RoutedTest):
             addresses = self.routed.addresses(port)
             server = self.boot({'port': port}, controller=self.controller)
             self.assert_in(segment, server)
-            self.assertEqual([server[HOST]], self.hosts_tried(server))
+            self.assertEqual([server[base.HOST]], self.hosts_tried(server))
             self.assertEqual(addresses, self.routed.addresses(port))
 
     def test_without_an_address(self):
@@ -93,9 +100,20 @@ class TestCountedAddresses(RoutedTest):
                    for _address in each.cidr.hosts()]
         for server in servers:
             self.assert_in(self.segment_of(server), server)
-            self.assertEqual([server[HOST]], self.hosts_tried(server))
+            self.assertEqual([server[base.HOST]], self.hosts_tried(server))
         refused = self.boot({'port': self.routed.port()}, flavor)
         self.assertIn('No valid host', refused['fault']['message'])
+
+    def test_not_in_a_zone(self):
+        """Placement would want the segment in the zone's aggregate, too."""
+        for each in self.routed.segments:
+            self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
+        flavor = self._flavor({'resources:IPV4_ADDRESS': '1'})
+        zone = self.zone(min(self.first.hosts))
+        refused = self.boot({'uuid': self.routed.id}, flavor, zone=zone)
+        self.assertIn('No valid host', refused['fault']['message'])
+        self.assert_in(self.first, self.boot(
+            {'uuid': self.routed.id}, zone=zone))
 
     def _flavor(self, extra_specs):
         """A flavor for this test alone; its name."""
@@ -172,3 +190,43 @@ class TestRetry(testscenarios.WithScenarios, RoutedTest):
         service, = (each['id'] for each in nova.get(
             f'/os-services?host={host}').json()['services'])
         nova.put(f'/os-services/{service}', json={'status': status})
+
+
+class TestZones(RoutedTest):
+
+    def test_of_both_segments(self):
+        """A server lands where its zone and its segment meet."""
+        zone = self.zone(*(min(each.hosts) for each in self.routed.segments))
+        for segment in self.routed.segments:
+            server = self.boot({'port': self.routed.port(segment)}, zone=zone)
+            self.assert_in(segment, server)
+            self.assertEqual(min(segment.hosts), server[base.HOST])
+            self.assertEqual([server[base.HOST]], self.hosts_tried(server))
+
+    def test_of_the_other_segment(self):
+        """Nothing is in both, and no host is tried."""
+        zone = self.zone(*self.second.hosts)
+        refused = self.boot({'port': self.routed.port(self.first)}, zone=zone)
+        self.assertIn('No valid host', refused['fault']['message'])
+        self.assertEqual([], self.hosts_tried(refused))
+
+
+class TestMoves(RoutedTest):
+
+    def test_stay_in_the_segment(self):
+        """Cold and live migration keep port and address."""
+        port = self.routed.port(self.first)
+        addresses = self.routed.addresses(port)
+        server = self.boot({'port': port})
+        self.assert_in(self.first, server)
+        for move, status in ((['migrate'], 'VERIFY_RESIZE'),
+                             (['migrate', '--live-migration'], 'ACTIVE')):
+            others = self.first.hosts - {server[base.HOST]}
+            self.run_client('openstack', 'server', *move, server['id'])
+            server = self.wait_for(server, status, *others)
+            if status != 'ACTIVE':
+                self.run_client('openstack', 'server', 'migration', 'confirm',
+                                server['id'])
+                server = self.wait_for(server, 'ACTIVE', *others)
+            self.assert_in(self.first, server)
+            self.assertEqual(addresses, self.routed.addresses(port))

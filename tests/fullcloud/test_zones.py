@@ -8,8 +8,6 @@ from keystoneauth1 import exceptions
 
 from tests.fullcloud import base
 
-SERVER = 'OS-EXT-SRV-ATTR:host'
-
 
 class TestZones(base.TestCase):
 
@@ -39,16 +37,6 @@ class TestZones(base.TestCase):
         self.assertRaises(error, self.action, *arguments, **values)
         self.assert_equal()
 
-    def wait_for(self, server, status, host):
-        """Wait until nova is done with a server, and see where it is."""
-        def shown():
-            found = self.cloud.nova().get(
-                f'/servers/{server["id"]}').json()['server']
-            self.assertNotEqual('ERROR', found['status'], found)
-            return (found['status'], found[SERVER]) == (status, host)
-
-        self.wait_until(shown, f'the server is {status} on {host}')
-
     def test_a_host_has_one_zone(self):
         """It may be in many aggregates, but a second zone is refused."""
         self.zone(self.first, 'compute-1')
@@ -67,7 +55,7 @@ class TestZones(base.TestCase):
         self.action(aggregate, 'set_metadata',
                     metadata={'availability_zone': self.second})
         made = self.server('--availability-zone', self.second)
-        self.assertEqual('compute-3', made[SERVER])
+        self.assertEqual('compute-3', made[base.HOST])
 
     def test_a_zone_with_servers_stays(self):
         """Neither is it renamed nor are its hosts taken away."""
@@ -85,7 +73,7 @@ class TestZones(base.TestCase):
         self.zone(self.second, 'compute-3', 'ironic-1')
         server = self.server('--availability-zone', self.first)
         other = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
-        expected = other[server[SERVER]]
+        expected = other[server[base.HOST]]
         # The client's own --wait may look before nova has begun.
         self.run_client('openstack', 'server', 'migrate', server['id'])
         self.wait_for(server, 'VERIFY_RESIZE', expected)
@@ -101,10 +89,10 @@ class TestZones(base.TestCase):
         self.zone(self.first, 'compute-1', 'compute-2')
         server = self.server('--availability-zone', self.first)
         expected = {'compute-1': 'compute-2',
-                    'compute-2': 'compute-1'}[server[SERVER]]
-        self.addCleanup(self._bring_back, server[SERVER])
-        self.cloud.daemon(server[SERVER]).kill()
-        self._force_down(server[SERVER], True)
+                    'compute-2': 'compute-1'}[server[base.HOST]]
+        self.addCleanup(self._bring_back, server[base.HOST])
+        self.cloud.daemon(server[base.HOST]).kill()
+        self._force_down(server[base.HOST], True)
         self.run_client('openstack', 'server', 'evacuate', server['id'])
         # Nova leaves it to its user to switch it on.
         self.wait_for(server, 'SHUTOFF', expected)
