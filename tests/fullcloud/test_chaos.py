@@ -15,8 +15,8 @@ from tests.fullcloud import base
 from tests.fullcloud import command
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
-# Enough for about ten faults, on two cores.
-SHORT = '40'
+# Two rounds, of about fifteen faults each on two cores.
+SHORT = '120'
 # A cloud starts within a minute or two; its packages may have to be installed
 # before, which takes as long.
 PATIENCE = 900
