@@ -166,17 +166,12 @@ class Sync:
         self._due = now()
         self._trouble = self._unnoted = ''
 
-    def step(self, draining: bool = False) -> mirror_reconciler.Sync | None:
-        """Run a full sync when it is due, and say what it found.
-
-        :param draining: whether the journal is just being worked off. Its
-            hosts differ, and would be converged twice: it is waited for, but
-            not for longer than an interval.
-        """
+    def step(self) -> mirror_reconciler.Sync | None:
+        """Run a full sync when it is due, and say what it found."""
         start = self._now()
-        options = self._conf.aggregate_mirror
-        if start < self._due + draining * options.sync_interval:
+        if start < self._due:
             return None
+        options = self._conf.aggregate_mirror
         self._due = start + options.sync_interval
         request = mirror_reconciler.Request(
             options.max_removed_share if options.prune else None)
@@ -263,8 +258,6 @@ class Agent:
         self._figures = figures
         self._stop = stop
         self._leads = False
-        self._draining = False
-        """Whether there was more in the journal than one step does."""
         self._journal_away = ''
         self._threads = [
             threading.Thread(target=self._loop, name=name, args=(name, step))
@@ -310,7 +303,6 @@ class Agent:
         elif self._journal_away and not away:
             LOG.info('The journal can be used again')
         self._journal_away = away
-        self._draining = again
         return again
 
     def _lease_step(self) -> bool:
@@ -327,7 +319,7 @@ class Agent:
 
     def _sync_step(self) -> bool:
         if self._leads:
-            self._sync.step(self._draining)
+            self._sync.step()
         return False
 
 

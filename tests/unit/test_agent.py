@@ -2,9 +2,7 @@
 """The agent's steps, between nova and placement in memory."""
 
 import logging
-import queue
 import threading
-import types
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import exceptions
@@ -223,15 +221,6 @@ class TestSync(AgentTest):
         self.clock += self.conf.aggregate_mirror.sync_interval
         self.assertIsNotNone(self.sync.step())
 
-    def test_it_waits_for_a_journal_that_is_worked_off(self):
-        """What is in it differs; but drift elsewhere waits only so long."""
-        self.assertIsNone(self.sync.step(draining=True))
-        self.assertIsNotNone(self.sync.step())
-        self.clock += self.conf.aggregate_mirror.sync_interval
-        self.assertIsNone(self.sync.step(draining=True))
-        self.clock += self.conf.aggregate_mirror.sync_interval
-        self.assertIsNotNone(self.sync.step(draining=True))
-
     def test_drift_is_repaired_both_ways(self):
         """What lacks is added, what is stale and ours is removed."""
         self.placement.create('n3', 'a', 'foreign')
@@ -306,7 +295,7 @@ class TestAgent(AgentTest):
         sync = agent.Sync(self.conf, reconciler.Reconciler(
             self.journal, self.nova, self.placement), self.figures)
         step = sync.step
-        sync.step = lambda draining: (step(draining), synced.set())
+        sync.step = lambda: (step(), synced.set())
         running = agent.Agent(
             self.drain, sync, lease.Lease(self.journal, 'sync', 15),
             self.figures, threading.Event())
@@ -320,32 +309,6 @@ class TestAgent(AgentTest):
         self.assertLessEqual(
             {('beat', 'drain'), ('beat', 'lease'), ('leading', True)},
             set(self.figures.calls))
-
-    def test_sync_is_told_that_the_journal_is_worked_off(self):
-        """As long as one batch follows the other."""
-        told = queue.Queue()
-        batches = threading.Semaphore(0)
-        self.drain.step = lambda: batches.acquire(timeout=30)
-        sync = types.SimpleNamespace(step=told.put)
-        self.useFixture(ends.fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.agent.DRAIN_INTERVAL', 0.01))
-        running = agent.Agent(
-            self.drain, sync, lease.Lease(self.journal, 'sync', 15),
-            self.figures, threading.Event())
-        running.start()
-        try:
-            self.assertFalse(told.get(timeout=30))
-            batches.release()
-            self.assertTrue(any(self.heard(told)))
-            self.drain.step = lambda: False
-            batches.release()
-            self.assertFalse(all(self.heard(told)))
-        finally:
-            batches.release()
-            running.stop()
-
-    def heard(self, told):
-        return (told.get(timeout=30) for _step in range(1000))
 
     def test_surprise_does_not_end_a_loop(self):
         """One surprise must not end the process that repairs."""
