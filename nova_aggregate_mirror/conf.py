@@ -76,9 +76,9 @@ OPTS = [
         help='After placement did not answer within ``inline_timeout``, this '
              'nova-api process does not try again for so many seconds and '
              'only writes the journal, so that a hung placement cannot occupy '
-             'every worker. After placement or keystone refused, which takes '
-             'no time, it is one second, or less if this is. 0 tries at '
-             'every request.'),
+             'every worker. So it does when placement or keystone refused '
+             'only after more than a second. When they refused at once it is '
+             'one second, or less if this is. 0 tries at every request.'),
     cfg.FloatOpt(
         'request_timeout',
         default=60.0, min=1.0, max=3600.0,

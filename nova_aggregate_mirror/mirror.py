@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``mirror`` hook: journal first, then nova, then placement, in time."""
 
-from collections.abc import Callable
 import dataclasses
 import os
 import threading
-import time
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
-
-# Seconds without a try after placement or keystone refused one: about as long
-# as the agent takes to see that they are back.
-REFUSED_PAUSE = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,27 +30,6 @@ class _Kept:
     """A row that is perhaps in the journal although it was not written."""
 
 
-class Pause:
-    """Leaves placement alone for a while after it did not answer.
-
-    :param now: seconds that only grow
-    """
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._until = 0.0
-        self._reason = ''
-
-    def begin(self, seconds: float, reason: str) -> None:
-        """Pause for so long, or for as long as another call wants."""
-        if self._now() + seconds > self._until:
-            self._until, self._reason = self._now() + seconds, reason
-
-    def reason(self) -> str:
-        """Why placement is left alone now; empty when it is not."""
-        return self._reason if self._now() < self._until else ''
-
-
 class _Process:
     """What one process needs; a child of a fork makes its own."""
 
@@ -67,7 +40,7 @@ class _Process:
         self.report = mirror_report.ReportClient(conf)
         self.reconciler = reconciler.Reconciler(
             self.journal, self.source, self.report)
-        self.pause = Pause()
+        self.pauses = pauses.Pauses()
 
 
 class Mirror:
@@ -146,9 +119,10 @@ class Mirror:
                   row: mirror_journal.Row | None
                   ) -> exceptions.MirrorError | str:
         """Why placement may not be right now; empty when it is."""
-        # Without a row this is the only try that there is.
-        if row and (reason := process.pause.reason()):
+        reason = process.pauses.reason(recorded=row is not None)
+        if reason:
             return 'not tried, because %s' % reason
+        began = process.pauses.now()
         options = self._conf.aggregate_mirror
         with process.report.deadline(options.inline_timeout), \
                 process.report.request_id(dirty.request_id):
@@ -162,11 +136,7 @@ class Mirror:
             else:
                 outcome = process.reconciler.close([row])
         error = outcome.unfinished.get(dirty, '')
-        if isinstance(error, converge.AWAY):
-            hangs = isinstance(error, exceptions.DeadlineExceeded)
-            process.pause.begin(
-                options.inline_backoff if hangs
-                else min(options.inline_backoff, REFUSED_PAUSE), str(error))
+        process.pauses.begin(error, began, options.inline_backoff)
         return error
 
     def _leave(self, process: _Process, operation: hooks.Operation,

@@ -29,9 +29,10 @@ MANY = 50
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
-# After these the endpoint, the catalog or the token may be out of date.
-_STALE = (exceptions.NotAuthorized, exceptions.PlacementUnreachable,
-          exceptions.MalformedAnswer, exceptions.InvalidConfiguration)
+STALE = (exceptions.NotAuthorized, exceptions.PlacementUnreachable,
+         exceptions.MalformedAnswer, exceptions.InvalidConfiguration)
+"""After these the endpoint, the catalog or the token may be out of date, so
+that the next call asks keystone."""
 
 Provider = answers.Provider
 
@@ -206,7 +207,7 @@ class ReportClient:
                     # The token was revoked, or keystone lost its keys.
                     slot.drop(client)
             return doing, answers.document(doing, response, provider)
-        except _STALE:
+        except STALE:
             # Without one, it was the token of the client there that failed.
             slot.drop(client or slot.client)
             raise

@@ -70,10 +70,11 @@ class TestChaos(testtools.TestCase):
                 stdout=subprocess.PIPE, stderr=errors, text=True)
             self.addCleanup(running.wait)
             self.addCleanup(running.kill)
+            self.assertIn('Seed', running.stdout.readline())
+            second = _tool('chaos')
             for line in running.stdout:
                 # A fault that has not ended is named.
                 if ' faults, ' in line:
-                    second = _tool('chaos')
                     running.send_signal(signal.SIGINT)
                     break
             out, _none = running.communicate(timeout=PATIENCE)

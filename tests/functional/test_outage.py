@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent import futures
 import time
 
+import fixtures as base_fixtures
 import testtools
 
 from tests import fixtures
@@ -276,15 +277,10 @@ class PauseTest(OutageTest):
         self.cloud.nova.conf.config(inline_timeout=0.5, inline_backoff=3600.0,
                                     group='aggregate_mirror')
 
-    def test_after_a_timeout_placement_is_left_alone(self) -> None:
-        """A hung placement does not occupy every worker of nova-api."""
-        self._add(lambda placement: placement.hang())
-        self._see_no_request(lambda placement: placement.hang())
-
-    def test_after_a_refusal_placement_is_left_alone(self) -> None:
-        """An outage does not have each call ask keystone for a token."""
-        self._add(_status(401))
-        self._see_no_request(_status(401))
+    def _lengthen(self) -> None:
+        """Let also the short pause last as long as a slow test does."""
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.pauses.REFUSED_PAUSE', 3600.0))
 
     def _see_no_request(self, fault: Fault) -> None:
         self.placement.requests.clear()
@@ -296,6 +292,17 @@ class PauseTest(OutageTest):
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
 
+    def test_after_a_timeout_placement_is_left_alone(self) -> None:
+        """A hung placement does not occupy every worker of nova-api."""
+        self._add(lambda placement: placement.hang())
+        self._see_no_request(lambda placement: placement.hang())
+
+    def test_after_a_refusal_placement_is_left_alone(self) -> None:
+        """As long as the agent needs to see that it is back."""
+        self._lengthen()
+        self._add(_status(401))
+        self._see_no_request(_status(401))
+
     def test_a_refusal_is_soon_over(self) -> None:
         """It costs nobody time to try again, as a timeout does."""
         aggregate, host = self._new()
@@ -305,11 +312,22 @@ class PauseTest(OutageTest):
             self.assertLess(time.monotonic(), end, 'it lasts as long as after '
                                                    'a timeout')
 
-    def test_without_a_journal_each_call_tries(self) -> None:
-        """What is not in the journal would not be mirrored later."""
+    def _lose_the_journal(self) -> None:
         self.cloud.nova.conf.config(
             connection='sqlite:////dev/null/journal.sqlite',
             group='aggregate_mirror_database')
-        hung = self._add(lambda placement: placement.hang())
-        self.assertFalse(hung.mirrored)
+
+    def test_after_a_refusal_what_is_not_in_the_journal_is_tried(self) -> None:
+        """Nobody else would mirror it soon."""
+        self._lengthen()
+        self._lose_the_journal()
+        self.assertFalse(self._add(_status(401)).mirrored)
         self.assertTrue(self.cloud.add_host(*self._new()).mirrored)
+
+    def test_after_a_timeout_nothing_is_tried(self) -> None:
+        """Even without the journal: nova-api goes before the mirror."""
+        self._lose_the_journal()
+        self._add(lambda placement: placement.hang())
+        self.placement.requests.clear()
+        self._add(lambda placement: placement.hang())
+        self.assertEqual([], self.placement.requests)

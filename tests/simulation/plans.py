@@ -37,6 +37,8 @@ class Plan:
     faults: int = 0
     kills: int = 0
     ticks: int = 0
+    eager: bool = False
+    """Whether a process tries again at once what has just failed."""
     unrest: float = 1.0
     """How much more often than else a request fails."""
 
@@ -70,7 +72,7 @@ def by_chance(chance: random.Random) -> Plan:
         others=events.some(chance), command=chance.random() < 0.05,
         shared=frozenset(['x'] + ['a'] * (chance.random() < 0.3)),
         faults=chance.choice((0, 1, 2, 4)), kills=chance.choice((0, 0, 1, 2)),
-        ticks=chance.choice((0, 0, 1, 3)))
+        ticks=chance.choice((0, 0, 1, 3)), eager=chance.random() < 0.5)
     chance.choice(KINDS)(plan, chance)
     return plan
 

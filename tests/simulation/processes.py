@@ -18,6 +18,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import mirror
+from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
@@ -141,7 +142,7 @@ class Parts:
         self.report = simulated_placement.Report(cloud.world, cloud.placement)
         self.reconciler = reconciler.Reconciler(
             self.journal, self.source, self.report)
-        self.pause = mirror.Pause(lambda: cloud.world.now)
+        self.pauses = pauses.Pauses(lambda: cloud.world.now)
 
 
 class Mirror(mirror.Mirror):

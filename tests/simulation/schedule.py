@@ -62,6 +62,8 @@ class Simulation:
 
     def _play(self, plan: plans.Plan, chooser: choices.Choices) -> str:
         self.database.clear()
+        self.conf.set_override('inline_backoff', 0.0 if plan.eager else 30.0,
+                               'aggregate_mirror')
         world = simulated.World(chooser)
         cloud = processes.Cloud(world, self.conf, self.database)
         try:
