@@ -6,8 +6,7 @@ import pathlib
 
 import testscenarios
 
-from tests.fullcloud import base
-from tests.fullcloud import routed
+from tests.fullcloud import routed_case
 
 LOGS = ('neutron', 'neutron-rpc')
 # Neutron looks for a cache that nobody asked for, and RabbitMQ may miss a
@@ -15,14 +14,10 @@ LOGS = ('neutron', 'neutron-rpc')
 OTHERS = ('stevedore.extension', 'oslo.messaging', 'oslo_messaging', 'amqp')
 
 
-class RoutedTest(base.TestCase):
+class DeletionTest(routed_case.TestCase):
 
-    def setUp(self):
-        super().setUp()
+    def prepare(self):
         self._read = {path: path.stat().st_size for path in self._paths()}
-        self.routed = self.useFixture(
-            routed.RoutedNetwork(self.cloud, self.wait_until))
-        self.first, self.second = self.routed.segments
 
     def _paths(self):
         return [pathlib.Path(self.cloud.daemon(name).log) for name in LOGS]
@@ -49,7 +44,7 @@ class RoutedTest(base.TestCase):
         return found['uuid']
 
 
-class TestByHand(testscenarios.WithScenarios, RoutedTest):
+class TestByHand(testscenarios.WithScenarios, DeletionTest):
 
     scenarios = [(f'controller-{number}', {'controller': number})
                  for number in (1, 2)]
@@ -65,7 +60,7 @@ class TestByHand(testscenarios.WithScenarios, RoutedTest):
             self.routed.aggregate(self.second)['uuid']))
 
 
-class TestNeutron(RoutedTest):
+class TestNeutron(DeletionTest):
 
     def test_cleans_up_after_itself(self):
         """Its own order leaves nothing behind, and it has no trouble."""

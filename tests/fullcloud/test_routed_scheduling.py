@@ -1,48 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where servers with ports of a routed network land."""
 
-import uuid
-
 import testscenarios
 
 from tests.fullcloud import base
-from tests.fullcloud import routed
+from tests.fullcloud import routed_case
 
 # Hosts that nova tries for a server: max_attempts, as it is by default.
 ATTEMPTS = 3
 
 
-class RoutedTest(base.TestCase):
-
-    bits = 29
-
-    def setUp(self):
-        super().setUp()
-        self.routed = self.useFixture(
-            routed.RoutedNetwork(self.cloud, self.wait_until, self.bits))
-        self.first, self.second = self.routed.segments
-
-    def assert_in(self, segment, server):
-        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
-        self.assertTrue(segment.has(server), server)
-
-    def segment_of(self, server):
-        """The segment of the host on which a server runs."""
-        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
-        segment, = (each for each in self.routed.segments
-                    if server[base.HOST] in each.hosts)
-        return segment
-
-    def zone(self, *hosts):
-        """A zone for this test alone, with these hosts; its name."""
-        name = f'zone-{uuid.uuid4().hex[:8]}'
-        aggregate = self.aggregate(name)
-        for host in hosts:
-            self.add_host(aggregate, host)
-        return name
-
-
-class TestPorts(testscenarios.WithScenarios, RoutedTest):
+class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
 
     scenarios = [(f'controller-{number}', {'controller': number})
                  for number in (1, 2)]
@@ -72,7 +40,7 @@ class TestPorts(testscenarios.WithScenarios, RoutedTest):
         self.assert_in(self.segment_of(server), server)
 
 
-class TestFullSegment(RoutedTest):
+class TestFullSegment(routed_case.TestCase):
 
     def test_left_after_a_retry(self):
         """Nova does not count addresses: it tries, and tries elsewhere."""
@@ -85,7 +53,7 @@ class TestFullSegment(RoutedTest):
                 {'port': self.routed.port()}))
 
 
-class TestCountedAddresses(RoutedTest):
+class TestCountedAddresses(routed_case.TestCase):
 
     # Two addresses for each segment.
     bits = 30
@@ -94,7 +62,7 @@ class TestCountedAddresses(RoutedTest):
         """As a resource of the flavor, addresses decide at once."""
         for each in self.routed.segments:
             self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
-        flavor = self._flavor({'resources:IPV4_ADDRESS': '1'})
+        flavor = self.flavor({'resources:IPV4_ADDRESS': '1'})
         servers = [self.boot({'uuid': self.routed.id}, flavor)
                    for each in self.routed.segments
                    for _address in each.cidr.hosts()]
@@ -102,33 +70,21 @@ class TestCountedAddresses(RoutedTest):
             self.assert_in(self.segment_of(server), server)
             self.assertEqual([server[base.HOST]], self.hosts_tried(server))
         refused = self.boot({'port': self.routed.port()}, flavor)
-        self.assertIn('No valid host', refused['fault']['message'])
+        self.assert_refused(refused)
 
     def test_not_in_a_zone(self):
         """Placement would want the segment in the zone's aggregate, too."""
         for each in self.routed.segments:
             self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
-        flavor = self._flavor({'resources:IPV4_ADDRESS': '1'})
+        flavor = self.flavor({'resources:IPV4_ADDRESS': '1'})
         zone = self.zone(min(self.first.hosts))
         refused = self.boot({'uuid': self.routed.id}, flavor, zone=zone)
-        self.assertIn('No valid host', refused['fault']['message'])
+        self.assert_refused(refused)
         self.assert_in(self.first, self.boot(
             {'uuid': self.routed.id}, zone=zone))
 
-    def _flavor(self, extra_specs):
-        """A flavor for this test alone; its name."""
-        nova = self.cloud.nova()
-        name = f'flavor-{uuid.uuid4().hex[:8]}'
-        made = nova.post('/flavors', json={'flavor': {
-            'name': name, 'vcpus': 1, 'ram': 64, 'disk': 1,
-            'id': name}}).json()['flavor']['id']
-        self.addCleanup(nova.delete, f'/flavors/{made}')
-        nova.post(f'/flavors/{made}/os-extra_specs',
-                  json={'extra_specs': extra_specs})
-        return name
 
-
-class TestRetry(testscenarios.WithScenarios, RoutedTest):
+class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
 
     scenarios = [(f'controller-{number}', {'controller': number})
                  for number in (1, 2)]
@@ -181,18 +137,10 @@ class TestRetry(testscenarios.WithScenarios, RoutedTest):
     def keep_one_host_of_each(self):
         """Let each segment have one host that takes servers."""
         for segment in self.routed.segments:
-            for host in sorted(segment.hosts)[1:]:
-                self.addCleanup(self._set, host, 'enabled')
-                self._set(host, 'disabled')
-
-    def _set(self, host, status):
-        nova = self.cloud.nova()
-        service, = (each['id'] for each in nova.get(
-            f'/os-services?host={host}').json()['services'])
-        nova.put(f'/os-services/{service}', json={'status': status})
+            self.take_no_servers(*sorted(segment.hosts)[1:])
 
 
-class TestZones(RoutedTest):
+class TestZones(routed_case.TestCase):
 
     def test_of_both_segments(self):
         """A server lands where its zone and its segment meet."""
@@ -207,11 +155,11 @@ class TestZones(RoutedTest):
         """Nothing is in both, and no host is tried."""
         zone = self.zone(*self.second.hosts)
         refused = self.boot({'port': self.routed.port(self.first)}, zone=zone)
-        self.assertIn('No valid host', refused['fault']['message'])
+        self.assert_refused(refused)
         self.assertEqual([], self.hosts_tried(refused))
 
 
-class TestMoves(RoutedTest):
+class TestMoves(routed_case.TestCase):
 
     def test_stay_in_the_segment(self):
         """Cold and live migration keep port and address."""

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of routed networks have in common."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+import uuid
+
+from tests.fullcloud import base
+from tests.fullcloud import routed
+
+AGENTS = ('agent-1', 'agent-2')
+
+
+class TestCase(base.TestCase):
+    """A routed network with two segments, for one test."""
+
+    bits = 29
+    """How long the prefixes of the subnets are."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.prepare()
+        self.routed = self.useFixture(
+            routed.RoutedNetwork(self.cloud, self.wait_until, self.bits))
+        self.first, self.second = self.routed.segments
+
+    def prepare(self) -> None:
+        """Do what comes before neutron makes anything."""
+
+    def assert_in(self, segment: routed.Segment, server: dict[str, Any]
+                  ) -> None:
+        """A server runs on a host of a segment, with an address of it."""
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        self.assertTrue(segment.has(server), server)
+
+    def assert_refused(self, server: dict[str, Any]) -> None:
+        """Nova has found no host for a server."""
+        self.assertEqual('ERROR', server['status'])
+        self.assertIn('No valid host', server['fault']['message'])
+
+    def segment_of(self, server: dict[str, Any]) -> routed.Segment:
+        """The segment of the host on which a server runs."""
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        segment, = (each for each in self.routed.segments
+                    if server[base.HOST] in each.hosts)
+        return segment
+
+    def zone(self, *hosts: str) -> str:
+        """A zone for this test alone, with these hosts; its name."""
+        name = f'zone-{uuid.uuid4().hex[:8]}'
+        aggregate = self.aggregate(name)
+        for host in hosts:
+            self.add_host(aggregate, host)
+        return name
+
+    def flavor(self, extra_specs: Mapping[str, str]) -> str:
+        """A flavor for this test alone; its name."""
+        nova = self.cloud.nova()
+        name = f'flavor-{uuid.uuid4().hex[:8]}'
+        made = nova.post('/flavors', json={'flavor': {
+            'name': name, 'vcpus': 1, 'ram': 64, 'disk': 1,
+            'id': name}}).json()['flavor']['id']
+        self.addCleanup(nova.delete, f'/flavors/{made}')
+        nova.post(f'/flavors/{made}/os-extra_specs',
+                  json={'extra_specs': extra_specs})
+        return name
+
+    def take_no_servers(self, *hosts: str) -> None:
+        """Disable hosts until the test ends."""
+        for host in hosts:
+            self.addCleanup(self._set, host, 'enabled')
+            self._set(host, 'disabled')
+
+    def _set(self, host: str, status: str) -> None:
+        nova = self.cloud.nova()
+        service, = (each['id'] for each in nova.get(
+            f'/os-services?host={host}').json()['services'])
+        nova.put(f'/os-services/{service}', json={'status': status})
+
+    def uuid(self, segment: routed.Segment) -> str:
+        """The UUID of the aggregate that neutron made."""
+        return self.routed.aggregate(segment)['uuid']
+
+    def nodes(self, *hosts: str) -> set[str]:
+        """The providers of the compute nodes of some hosts."""
+        return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
+
+    def move(self, provider: str, add: Iterable[str] = (),
+             remove: Iterable[str] = ()) -> None:
+        """Change a provider's aggregates, as another tool would."""
+        placement = self.cloud.placement()
+        url = f'/resource_providers/{provider}/aggregates'
+        found = placement.get(url).json()
+        found['aggregates'] = sorted(
+            {*found['aggregates'], *add} - set(remove))
+        placement.put(url, json=found)
+
+    def stop_agents(self) -> None:
+        """Until the test ends, or starts them, nobody puts things right."""
+        self.addCleanup(self.start_agents)
+        for name in AGENTS:
+            self.cloud.daemon(name).kill()
+
+    def start_agents(self) -> None:
+        """Start those that were stopped."""
+        for name in AGENTS:
+            if not self.cloud.daemon(name).alive():
+                self.cloud.start(name)
