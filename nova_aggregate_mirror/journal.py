@@ -4,7 +4,9 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
+import functools
 import random
 import threading
 import time
@@ -136,15 +138,19 @@ class Journal:
         self._forsaken.difference_update(forsaken)
         for done in late:
             self._to_hand_over.pop(done, None)
+        if (late or forsaken) and not (self._forsaken or self._to_hand_over):
+            with contextlib.suppress(OSError):
+                self._owner.take_back()
         return written
 
     def forsake(self, row: Row) -> None:
         """Give up a row that ``NotRecorded`` named: its operation has ended.
 
-        If it is in the journal all the same, nobody closes it for as long as
-        this process lives. The next ``record`` hands it over.
+        It may be in the journal all the same. The next ``record`` hands it
+        over, and until then an agent of this host reads that it has ended.
         """
         self._forsaken.add(row)
+        self._leave_word(_unsure(row))
 
     def complete(self, ids: Iterable[int]) -> int:
         """Close rows: placement shows what they were about.
@@ -158,13 +164,17 @@ class Journal:
     def hand_over(self, row: int, error: str) -> None:
         """Leave a row of ours to whoever converges it next.
 
-        If the database is away, the next ``record`` does it: until then
-        nobody else may close the row.
+        If the database is away, the next ``record`` does it. Until then an
+        agent of this host reads that the operation has ended.
         """
         now, error = self._now(), _storable(error)
         self._to_hand_over[row] = error
-        self._run(lambda connection: queries.hand_over(
-            connection, row, error, now))
+        try:
+            self._run(lambda connection: queries.hand_over(
+                connection, row, error, now))
+        except exceptions.JournalUnavailable:
+            self._leave_word(str(row))
+            raise
         self._to_hand_over.pop(row, None)
 
     def claim(self, limit: int) -> list[Row]:
@@ -180,6 +190,7 @@ class Journal:
         now, token = self._now(), self._owner_token()
         late = now - 2 * self._conf.aggregate_mirror.inline_timeout
         alive: dict[str, bool] = {}
+        has_ended = self._words()
 
         def works(claimant: str) -> bool:
             if claimant not in alive:
@@ -192,7 +203,7 @@ class Journal:
             waits = now < row.next_attempt_at <= now + HORIZON
             claimed = (now < row.claimed_until <= now + HORIZON
                        and row.claimant != token and works(row.claimant))
-            ended = (not row.owner or not works(row.owner)
+            ended = (not row.owner or not works(row.owner) or has_ended(row)
                      or (row.created_at < late
                          and not self._owner.can_tell(row.owner)))
             return ended and not waits and not claimed
@@ -244,13 +255,16 @@ class Journal:
     def closable(self, rows: Iterable[Row]) -> list[Row]:
         """Those rows of which the operation has ended, so anyone may close.
 
-        The owner handed it over or is dead. Of an owner on another host
-        nobody can tell, so that its row waits for ``max_call_age``.
+        The owner handed it over, has left word that it has ended, or is dead.
+        Of an owner on another host nobody can tell, so that its row waits for
+        ``max_call_age``.
         """
         oldest = self._now() - self._conf.aggregate_mirror.max_call_age
+        has_ended = self._words()
         with engine.translated():
             return [row for row in rows
                     if not row.owner or self._owner.is_dead(row.owner)
+                    or has_ended(row)
                     or (row.created_at < oldest
                         and not self._owner.can_tell(row.owner))]
 
@@ -329,6 +343,18 @@ class Journal:
         with engine.translated():
             return self._owner.is_dead(holder)
 
+    def _leave_word(self, key: str) -> None:
+        # Without it the row waits for this process's next operation.
+        with contextlib.suppress(OSError):
+            self._owner.end(key)
+
+    def _words(self) -> Callable[[Row], bool]:
+        """What tells whether a row's owner left word that it has ended."""
+        # Each owner's is read once.
+        words = functools.cache(self._owner.ended)
+        return lambda row: not words(row.owner).isdisjoint(
+            {str(row.id), _unsure(row)})
+
     def _owner_token(self) -> str:
         with engine.translated():
             return self._owner.token()
@@ -355,6 +381,11 @@ class Journal:
                     error = exc
                 time.sleep(self._jitter() * PAUSE * attempt)
             raise error
+
+
+def _unsure(row: Row) -> str:
+    """Names a row of which nobody knows the number to its own process."""
+    return '%r %s' % (row.created_at, row.dirty.request_id)
 
 
 def _backoff(attempts: int) -> float:

@@ -3,7 +3,9 @@
 
 A process that writes journal rows holds an exclusive ``flock`` on a file of
 its own. The kernel frees it when the process ends, however it ends, so that
-whoever can take the lock knows that the owner is dead.
+whoever can take the lock knows that the owner is dead. Beside it a living
+process leaves word of operations that have ended, when the journal itself
+cannot be told.
 """
 
 import contextlib
@@ -74,13 +76,44 @@ class Owner:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Nobody else will ever use this name, so the file can go.
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+            path.unlink(missing_ok=True)
+            self._word_of(token).unlink(missing_ok=True)
             return True
         except BlockingIOError:
             return False
         finally:
             os.close(fd)
+
+    def end(self, key: str) -> None:
+        """Leave word that an operation of this process has ended.
+
+        :param key: a line that names it to whoever knows the owner
+        :raises OSError: when it cannot be written
+        """
+        path = self._word_of(self.token())
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                     | os.O_CLOEXEC, 0o600)
+        with open(fd, 'w') as word:
+            word.write(key + '\n')
+
+    def ended(self, token: str) -> frozenset[str]:
+        """The operations of which an owner on this host has left word."""
+        if not self.can_tell(token):
+            return frozenset()
+        try:
+            lines = self._word_of(token).read_text().splitlines(True)
+        except FileNotFoundError:
+            return frozenset()
+        # One without its end is being written.
+        return frozenset(line[:-1] for line in lines if line.endswith('\n'))
+
+    def take_back(self) -> None:
+        """Remove this process's word: the journal has all of it by now."""
+        if self._token:
+            self._word_of(self._token).unlink(missing_ok=True)
+
+    def _word_of(self, token: str) -> pathlib.Path:
+        return self._directory / (token.rpartition(':')[2] + '.ended')
 
     def _take(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -284,12 +284,33 @@ class TestOutage(DatabaseTest):
                               self.journal.hand_over, row.id, 'refused')
             self.assertRaises(exceptions.JournalUnavailable,
                               self.journal.record, HOST, ['a'])
-        self.assertEqual([], self.open().claim(5))
+        self.assertEqual([], self.elsewhere().claim(5))
         self.journal.record(HOST)
         self.journal.record(HOST)
-        late, = self.open().claim(5)
+        late, = self.elsewhere().claim(5)
         self.assertEqual((row.id, '', 1, 'refused'), (
             late.id, late.owner, late.attempts, late.last_error))
+
+    def test_hand_over_is_known_on_this_host_at_once(self):
+        """However long this process has nothing else to write."""
+        running, ended = (self.journal.record(HOST) for _ in range(2))
+        with self.away():
+            self.assertRaises(exceptions.JournalUnavailable,
+                              self.journal.hand_over, ended.id, 'refused')
+        agent = self.open()
+        taken, = agent.claim(5)
+        self.assertEqual(ended.id, taken.id)
+        self.assertEqual([taken], agent.closable([taken, running]))
+        agent.complete([taken.id])
+        # What is made up for now is there no more.
+        more = self.journal.record(HOST)
+        self.assertEqual([], self.open().claim(5))
+        self.assertEqual([running.id, more.id],
+                         [row.id for row in self.journal.rows()])
+        self.assertEqual([], list(self.words()))
+
+    def words(self):
+        return owner.directory(self.conf).glob('*.ended')
 
     def test_nothing_was_entered_in_the_ledger(self):
         """The transaction of a record that failed left nothing."""
@@ -343,6 +364,10 @@ class TestServer(DatabaseTest):
         self.assertEqual([], self.open().claim(5))
 
         self.journal.forsake(lost.row)
+        agent = self.open()
+        written, = agent.claim(5)
+        self.assertEqual([written], agent.closable([written, running]))
+        agent.release([written.id])
         self.journal.record(HOST)
         written, = self.open().claim(5)
         self.assertEqual((lost.row.created_at, ''),

@@ -71,6 +71,23 @@ def leaves_what_failed(parts: Parts) -> None:
     parts.journal.hand_over = lambda row, error: None
 
 
+def leaves_no_word(parts: Parts) -> None:
+    """Without rule 3: a hand-over that the journal missed is not told."""
+    parts.journal._leave_word = lambda key: None
+
+
+def leaves_word_too_early(parts: Parts) -> None:
+    """Without rule 2: others close the row of an operation that runs."""
+    record = parts.journal.record
+
+    def early(*what):
+        row = record(*what)
+        parts.journal._leave_word(str(row.id))
+        return row
+
+    parts.journal.record = early
+
+
 def reads_nova_first(parts: Parts) -> None:
     """Without rule 4: the truth is older than the generation."""
     truth = {}
@@ -204,7 +221,8 @@ def only_adds(parts: Parts) -> None:
 
 
 PARTS = (has_one_row_per_host, closes_rows_of_the_living, closes_overdue_rows,
-         leaves_what_failed, reads_nova_first, writes_only_differences,
+         leaves_what_failed, leaves_no_word, leaves_word_too_early,
+         reads_nova_first, writes_only_differences,
          takes_silence_for_success, closes_what_became_closable_meanwhile,
          applies_the_planned_lists, forgets_what_was_ours,
          adds_what_is_in_no_ledger, touches_what_is_not_ours,

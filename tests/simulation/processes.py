@@ -100,6 +100,16 @@ class Owner:
         return self.can_tell(token) and (
             token.partition(':')[2] in self._world.dead)
 
+    def end(self, key: str) -> None:
+        self._world.words.setdefault(self.token(), set()).add(key)
+
+    def ended(self, token: str) -> frozenset[str]:
+        return frozenset(self._world.words.get(token, ())
+                         if self.can_tell(token) else ())
+
+    def take_back(self) -> None:
+        self._world.words.pop(self.token(), None)
+
 
 class Journal(journal.Journal):
     """The real one; each of its transactions is a step of the schedule."""

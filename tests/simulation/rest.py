@@ -35,8 +35,6 @@ def _drain(cloud: processes.Cloud, parts: processes.Parts) -> None:
     """Until nothing is left; what is late arrives at any time meanwhile."""
     world = cloud.world
     step = processes.drainer(parts)
-    if cloud.journal_failed:
-        _go_on(cloud)
     for seconds in PATIENCE:
         while world.late and world.choices.likely():
             world.deliver()
@@ -48,14 +46,6 @@ def _drain(cloud: processes.Cloud, parts: processes.Parts) -> None:
                 world.deliver()
             if not cloud.database.has_rows():
                 return
-
-
-def _go_on(cloud: processes.Cloud) -> None:
-    """After an outage of the journal nova-api hands over what it could not."""
-    for process, hook in cloud.hooks.items():
-        if process in cloud.world.dead:
-            continue
-        processes.handle(hook, cloud, ('add', 3, 'h9'), 'req-rest')
 
 
 def _wrong(cloud: processes.Cloud, unsure: set[str]) -> list[str]:

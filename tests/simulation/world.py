@@ -76,6 +76,8 @@ class World:
         self.now = 1000.0
         self.hub = greenlet.getcurrent()
         self.dead: set[str] = set()
+        self.words: dict[str, set[str]] = {}
+        """Owner to the operations of which it has left word."""
         self.late: list[Sent] = []
         """What arrives although nobody waits for it any more."""
         self.disturbed: set[str] = set()

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The word that a process leaves of what has ended."""
+
+import pathlib
+
+import fixtures
+import testtools
+
+from nova_aggregate_mirror import owner
+from tests import processes
+
+
+class TestWord(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path)
+        self.mine = owner.Owner(self.directory)
+        self.agent = owner.Owner(self.directory)
+
+    def test_others_read_it(self):
+        """Those of this host do, until it is taken back."""
+        token = self.mine.token()
+        self.assertEqual(frozenset(), self.agent.ended(token))
+        self.mine.end('1')
+        self.mine.end('17.5 req-1')
+        self.assertEqual({'1', '17.5 req-1'}, self.agent.ended(token))
+        self.assertEqual(frozenset(), self.agent.ended(self.agent.token()))
+        elsewhere = owner.Owner(pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path))
+        elsewhere.token()
+        self.assertEqual(frozenset(), elsewhere.ended(token))
+        self.mine.take_back()
+        self.mine.take_back()
+        self.assertEqual(frozenset(), self.agent.ended(token))
+
+    def test_line_that_is_being_written(self):
+        """The beginning of a number is another number."""
+        self.mine.end('12')
+        word, = self.directory.glob('*.ended')
+        word.write_text('12\n3')
+        self.assertEqual({'12'}, self.agent.ended(self.mine.token()))
+        self.assertEqual(0o600, word.stat().st_mode & 0o777)
+
+    def test_word_of_the_dead_is_removed(self):
+        """Together with the lock that nobody holds any more."""
+        def work():
+            theirs = owner.Owner(self.directory)
+            theirs.end('1')
+            return theirs.token()
+
+        token = processes.killed(work)
+        self.assertEqual(1, len(list(self.directory.glob('*.ended'))))
+        self.assertTrue(self.agent.is_dead(token))
+        self.assertEqual([], list(self.directory.glob('*.ended')))
+        self.assertEqual(frozenset(), self.agent.ended(token))
