@@ -100,6 +100,7 @@ class Journal:
         """Rows whose hand-over the database refused, to the reason."""
         self._forsaken: set[Row] = set()
         """Rows of ended operations that are perhaps there; see forsake."""
+        self._word = threading.Lock()
         self._owner = owner or row_owner.Owner(row_owner.directory(conf))
 
     def record(self, dirty: Dirty, aggregates: Iterable[str] = ()) -> Row:
@@ -119,7 +120,7 @@ class Journal:
             token = self._owner.token()
             queries.remember(connection, aggregates - self._entered, now)
             for number, error in late.items():
-                queries.hand_over(connection, number, error, now)
+                queries.hand_over(connection, number, token, error, now)
             queries.forsake(connection, token, {
                 (one.created_at, one.dirty.request_id) for one in forsaken})
             number = queries.insert(
@@ -138,9 +139,7 @@ class Journal:
         self._forsaken.difference_update(forsaken)
         for done in late:
             self._to_hand_over.pop(done, None)
-        if (late or forsaken) and not (self._forsaken or self._to_hand_over):
-            with contextlib.suppress(OSError):
-                self._owner.take_back()
+        self._settle()
         return written
 
     def forsake(self, row: Row) -> None:
@@ -150,7 +149,7 @@ class Journal:
         over, and until then an agent of this host reads that it has ended.
         """
         self._forsaken.add(row)
-        self._leave_word(_unsure(row))
+        self._settle(_unsure(row), lambda: row in self._forsaken)
 
     def complete(self, ids: Iterable[int]) -> int:
         """Close rows: placement shows what they were about.
@@ -171,11 +170,10 @@ class Journal:
         self._to_hand_over[row] = error
         try:
             self._run(lambda connection: queries.hand_over(
-                connection, row, error, now))
-        except exceptions.JournalUnavailable:
-            self._leave_word(str(row))
-            raise
-        self._to_hand_over.pop(row, None)
+                connection, row, self._owner.token(), error, now))
+            self._to_hand_over.pop(row, None)
+        finally:
+            self._settle(str(row), lambda: row in self._to_hand_over)
 
     def claim(self, limit: int) -> list[Row]:
         """Take rows that are due, so that no other agent works on them.
@@ -343,10 +341,15 @@ class Journal:
         with engine.translated():
             return self._owner.is_dead(holder)
 
-    def _leave_word(self, key: str) -> None:
-        # Without it the row waits for this process's next operation.
-        with contextlib.suppress(OSError):
-            self._owner.end(key)
+    def _settle(self, key: str = '',
+                is_late: Callable[[], bool] = lambda: False) -> None:
+        """Leave word of what the journal was not told, and only of that."""
+        # Without word a row waits for this process's next operation.
+        with self._word, contextlib.suppress(OSError):
+            if is_late():
+                self._owner.end(key)
+            elif not (self._forsaken or self._to_hand_over):
+                self._owner.take_back()
 
     def _words(self) -> Callable[[Row], bool]:
         """What tells whether a row's owner left word that it has ended."""
@@ -385,7 +388,7 @@ class Journal:
 
 def _unsure(row: Row) -> str:
     """Names a row of which nobody knows the number to its own process."""
-    return '%r %s' % (row.created_at, row.dirty.request_id)
+    return '%r %r' % (row.created_at, row.dirty.request_id)
 
 
 def _backoff(attempts: int) -> float:

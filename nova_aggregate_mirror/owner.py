@@ -21,6 +21,8 @@ from oslo_config import cfg
 # Names the lock directory, so that a process with another directory (another
 # host, another container) does not take a missing file for a dead owner.
 DIRECTORY_ID = 'directory-id'
+# Ends a line of word that was written whole.
+MARK = ' ended'
 
 
 def directory(conf: cfg.ConfigOpts) -> pathlib.Path:
@@ -40,6 +42,7 @@ class Owner:
         self._mutex = threading.Lock()
         self._fd = -1
         self._token = ''
+        self._has_left_word = False
         # A child would hold the lock of its parent for as long as it lives.
         os.register_at_fork(after_in_child=self._forget)
 
@@ -76,8 +79,8 @@ class Owner:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Nobody else will ever use this name, so the file can go.
-            path.unlink(missing_ok=True)
             self._word_of(token).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             return True
         except BlockingIOError:
             return False
@@ -91,26 +94,32 @@ class Owner:
         :raises OSError: when it cannot be written
         """
         path = self._word_of(self.token())
+        self._has_left_word = True
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND
                      | os.O_CLOEXEC, 0o600)
         with open(fd, 'w') as word:
-            word.write(key + '\n')
+            # The beginning of a number is another number: only what has its
+            # mark counts, and what a full disk has cut is a line by itself.
+            word.write('\n%s%s\n' % (key, MARK))
 
     def ended(self, token: str) -> frozenset[str]:
         """The operations of which an owner on this host has left word."""
-        if not self.can_tell(token):
-            return frozenset()
-        try:
-            lines = self._word_of(token).read_text().splitlines(True)
-        except FileNotFoundError:
-            return frozenset()
-        # One without its end is being written.
-        return frozenset(line[:-1] for line in lines if line.endswith('\n'))
+        text = ''
+        # Whose word cannot be read has left none.
+        with contextlib.suppress(OSError):
+            if self.can_tell(token):
+                text = self._word_of(token).read_text(errors='replace')
+        return frozenset(line.removesuffix(MARK) for line in text.split('\n')
+                         if line.endswith(MARK))
 
     def take_back(self) -> None:
-        """Remove this process's word: the journal has all of it by now."""
-        if self._token:
+        """Remove this process's word: the journal has all of it by now.
+
+        :raises OSError: when it cannot be removed
+        """
+        if self._has_left_word:
             self._word_of(self._token).unlink(missing_ok=True)
+            self._has_left_word = False
 
     def _word_of(self, token: str) -> pathlib.Path:
         return self._directory / (token.rpartition(':')[2] + '.ended')
@@ -144,3 +153,4 @@ class Owner:
             os.close(self._fd)
         self._mutex = threading.Lock()
         self._fd, self._token = -1, ''
+        self._has_left_word = False

@@ -39,9 +39,13 @@ def delete(connection: Any, ids: Collection[int]) -> int:
                for chunk in _chunks(ids))
 
 
-def hand_over(connection: Any, row: int, error: str, now: float) -> None:
+def hand_over(connection: Any, row: int, owner: str, error: str, now: float
+              ) -> None:
+    # An agent may have closed it, and a server that lost its counter may have
+    # given the number to another process since.
     connection.execute(
-        sa.update(models.dirty).where(_DIRTY.id == row).values(
+        sa.update(models.dirty).where(
+            _DIRTY.id == row, _DIRTY.owner.in_([owner, ''])).values(
             owner='', attempts=_DIRTY.attempts + 1, last_error=error,
             next_attempt_at=now))
 

@@ -73,7 +73,7 @@ def leaves_what_failed(parts: Parts) -> None:
 
 def leaves_no_word(parts: Parts) -> None:
     """Without rule 3: a hand-over that the journal missed is not told."""
-    parts.journal._leave_word = lambda key: None
+    parts.journal._owner.end = lambda key: None
 
 
 def leaves_word_too_early(parts: Parts) -> None:
@@ -82,7 +82,7 @@ def leaves_word_too_early(parts: Parts) -> None:
 
     def early(*what):
         row = record(*what)
-        parts.journal._leave_word(str(row.id))
+        parts.journal._owner.end(str(row.id))
         return row
 
     parts.journal.record = early

@@ -199,6 +199,9 @@ class Elsewhere:
     def token(self):
         return 'controller-2:0123:77-abc'
 
+    def take_back(self):
+        """It has left no word."""
+
 
 class TestSync(AgentTest):
 

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror.db import models
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import owner
 from tests.unit import ends
 
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
@@ -77,6 +78,33 @@ class TestJournal(JournalTest):
         self.assertEqual(('', 2, 'still refused'),
                          (left.owner, left.attempts, left.last_error))
         self.assertEqual([left], self.other().closable([left]))
+
+    def test_late_hand_over_is_of_its_own_row(self):
+        """Others' rows stay theirs, whatever number they got."""
+        row = self.other().record(HOST)
+        self.journal.hand_over(row.id, 'refused')
+        self.assertEqual([], self.journal.closable(self.journal.rows()))
+
+    def test_word_is_left_of_what_is_late_only(self):
+        """By whichever thread the journal is told."""
+        rows = [self.journal.record(HOST) for _ in range(2)]
+        run, late = self.journal._run, []
+
+        def fails(work):
+            if late:
+                # Another thread makes up for it meanwhile.
+                self.journal._run = run
+                self.journal.record(HOST)
+            late.append(work)
+            raise exceptions.JournalUnavailable('away')
+
+        for row in rows:
+            self.journal._run = fails
+            self.assertRaises(exceptions.JournalUnavailable,
+                              self.journal.hand_over, row.id, 'refused')
+        self.assertEqual([rows[0].id, rows[1].id], [
+            row.id for row in self.other().claim(5)])
+        self.assertEqual([], list(owner.directory(self.conf).glob('*.ended')))
 
     def test_row_of_a_living_process_stays_its_own(self):
         """Rule 2: nobody else closes it, however old it is."""

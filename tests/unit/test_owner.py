@@ -27,21 +27,32 @@ class TestWord(testtools.TestCase):
         self.mine.end('17.5 req-1')
         self.assertEqual({'1', '17.5 req-1'}, self.agent.ended(token))
         self.assertEqual(frozenset(), self.agent.ended(self.agent.token()))
-        elsewhere = owner.Owner(pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path))
-        elsewhere.token()
-        self.assertEqual(frozenset(), elsewhere.ended(token))
+        with fixtures.MonkeyPatch('socket.gethostname', lambda: 'elsewhere'):
+            self.assertEqual(frozenset(), self.agent.ended(token))
         self.mine.take_back()
         self.mine.take_back()
         self.assertEqual(frozenset(), self.agent.ended(token))
 
-    def test_line_that_is_being_written(self):
-        """The beginning of a number is another number."""
+    def test_line_that_is_cut(self):
+        """The beginning of a number is another number, and so is more."""
         self.mine.end('12')
         word, = self.directory.glob('*.ended')
-        word.write_text('12\n3')
-        self.assertEqual({'12'}, self.agent.ended(self.mine.token()))
         self.assertEqual(0o600, word.stat().st_mode & 0o777)
+        with open(word, 'a') as cut:
+            cut.write('\n37')
+        self.assertEqual({'12'}, self.agent.ended(self.mine.token()))
+        self.mine.end('5')
+        self.assertEqual({'12', '5'}, self.agent.ended(self.mine.token()))
+
+    def test_word_that_cannot_be_read(self):
+        """It is none, and keeps nobody from the others' rows."""
+        self.mine.end('12')
+        word, = self.directory.glob('*.ended')
+        word.write_bytes(b'\xff\n5 ended\n')
+        self.assertEqual({'5'}, self.agent.ended(self.mine.token()))
+        word.unlink()
+        word.mkdir()
+        self.assertEqual(frozenset(), self.agent.ended(self.mine.token()))
 
     def test_word_of_the_dead_is_removed(self):
         """Together with the lock that nobody holds any more."""
@@ -54,4 +65,3 @@ class TestWord(testtools.TestCase):
         self.assertEqual(1, len(list(self.directory.glob('*.ended'))))
         self.assertTrue(self.agent.is_dead(token))
         self.assertEqual([], list(self.directory.glob('*.ended')))
-        self.assertEqual(frozenset(), self.agent.ended(token))
