@@ -183,6 +183,10 @@ class Journal:
         claim is a compare-and-swap; that of a dead process counts for nothing,
         and what this process claimed before it gets again.
 
+        What is known here to have ended is handed over with it, so that from
+        then on everybody may close it, and does not wait: who cannot tell may
+        have tried it, in vain, and set it back.
+
         :param limit: how many rows at most
         """
         now, token = self._now(), self._owner_token()
@@ -195,22 +199,31 @@ class Journal:
                 alive[claimant] = not self._owner.is_dead(claimant)
             return alive[claimant]
 
+        def orphaned(row: Row) -> bool:
+            return bool(row.owner) and (
+                not works(row.owner) or has_ended(row))
+
         def wanted(row: Row) -> bool:
             # A time further ahead than any that we would write was written
             # before the clock was set back.
             waits = now < row.next_attempt_at <= now + HORIZON
             claimed = (now < row.claimed_until <= now + HORIZON
                        and row.claimant != token and works(row.claimant))
-            ended = (not row.owner or not works(row.owner) or has_ended(row)
-                     or (row.created_at < late
-                         and not self._owner.can_tell(row.owner)))
-            return ended and not waits and not claimed
+            ended = not row.owner or (
+                row.created_at < late
+                and not self._owner.can_tell(row.owner))
+            return not claimed and (orphaned(row) or (ended and not waits))
 
         def work(connection: Any) -> list[Row]:
             due = [row for row in map(_row, queries.due(
                 connection, now, now + HORIZON, limit)) if wanted(row)][:limit]
             taken = queries.claim(connection, due, token, now + CLAIM_SECONDS)
-            return [row for row in due if row.id in taken]
+            orphans = {row.id for row in due
+                       if row.id in taken and orphaned(row)}
+            queries.disown(connection, orphans)
+            return [dataclasses.replace(row, owner='')
+                    if row.id in orphans else row
+                    for row in due if row.id in taken]
 
         return self._run(work)
 

@@ -80,9 +80,10 @@ def due(connection: Any, now: float, horizon: float,
 
     :param horizon: a later next attempt than this is no sensible one
     """
-    query = sa.select(models.dirty).where(sa.or_(
-        _DIRTY.next_attempt_at <= now, _DIRTY.next_attempt_at > horizon)
-    ).order_by(_DIRTY.next_attempt_at, _DIRTY.id)
+    every = sa.select(models.dirty).order_by(
+        _DIRTY.next_attempt_at, _DIRTY.id)
+    query = every.where(sa.or_(
+        _DIRTY.next_attempt_at <= now, _DIRTY.next_attempt_at > horizon))
     free = sa.or_(_DIRTY.claimed_until <= now, _DIRTY.claimed_until > horizon)
     found = [
         # The bulk, and then claimed rows and those of running operations.
@@ -90,7 +91,8 @@ def due(connection: Any, now: float, horizon: float,
             limit)),
         *connection.execute(query.where(_DIRTY.owner == '', sa.not_(free)
                                         ).limit(TAKEN)),
-        *connection.execute(query.where(_DIRTY.owner != '').limit(TAKEN))]
+        # Also those that wait: who cannot tell may have set them back.
+        *connection.execute(every.where(_DIRTY.owner != '').limit(TAKEN))]
     return found
 
 
@@ -116,6 +118,13 @@ def claim(connection: Any, seen: Iterable[Any], claimant: str,
                     _DIRTY.id.in_(chunk), _DIRTY.claimant == claimant,
                     _DIRTY.claimed_until == until)))
     return frozenset(taken)
+
+
+def disown(connection: Any, ids: Collection[int]) -> None:
+    """Hand over rows whose owner is known to be done with them."""
+    for chunk in _chunks(ids):
+        connection.execute(sa.update(models.dirty).where(
+            _DIRTY.id.in_(chunk)).values(owner=''))
 
 
 def retry_later(connection: Any,

@@ -185,6 +185,24 @@ class TestOthers(DatabaseTest):
         again, = self.journal.claim(5)
         self.assertEqual([again], self.journal.closable([again]))
 
+    def test_row_that_another_host_has_set_back(self):
+        """Whoever can tell need not wait for those who cannot."""
+        dead = processes.killed(lambda: self.open().record(HOST).id)
+        running = self.journal.record(HOST)
+        self.now += 2 * self.conf.aggregate_mirror.inline_timeout + 1
+        far = self.elsewhere()
+        tried = far.claim(5)
+        self.assertEqual([dead, running.id], [row.id for row in tried])
+        self.assertEqual([], far.closable(tried))
+        far.retry_later(dict.fromkeys(tried, 'may still run'))
+        here = self.open()
+        taken, = here.claim(5)
+        self.assertEqual((dead, ''), (taken.id, taken.owner))
+        here.release([dead])
+        self.now += journal.LONGEST_BACKOFF
+        self.assertEqual([dead], [row.id for row in far.closable(
+            far.claim(5))])
+
     def test_claim_on_another_host_lasts_until_its_time_is_up(self):
         """Nobody here can tell whether the claimant lives."""
         ids = self.handed_over(1)
