@@ -191,24 +191,18 @@ class Journal:
         """
         now, token = self._now(), self._owner_token()
         late = now - 2 * self._conf.aggregate_mirror.inline_timeout
-        alive: dict[str, bool] = {}
+        is_dead = functools.cache(self._owner.is_dead)
         has_ended = self._words()
 
-        def works(claimant: str) -> bool:
-            if claimant not in alive:
-                alive[claimant] = not self._owner.is_dead(claimant)
-            return alive[claimant]
-
         def orphaned(row: Row) -> bool:
-            return bool(row.owner) and (
-                not works(row.owner) or has_ended(row))
+            return bool(row.owner) and (is_dead(row.owner) or has_ended(row))
 
         def wanted(row: Row) -> bool:
             # A time further ahead than any that we would write was written
             # before the clock was set back.
             waits = now < row.next_attempt_at <= now + HORIZON
             claimed = (now < row.claimed_until <= now + HORIZON
-                       and row.claimant != token and works(row.claimant))
+                       and row.claimant != token and not is_dead(row.claimant))
             ended = not row.owner or (
                 row.created_at < late
                 and not self._owner.can_tell(row.owner))
