@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OLDEST = (3, 11)
@@ -25,7 +26,11 @@ DEMONSTRATION = (
 
 
 class CannotInstall(Exception):
-    """A package cannot be had; the text ends with which log to read."""
+    """It cannot be made; the text says why, and which log to read."""
+
+
+class Unreachable(CannotInstall):
+    """It cannot be made because pip gets nothing here, not even itself."""
 
 
 def check_python(program: str) -> None:
@@ -139,8 +144,20 @@ class Environment:
                   {**os.environ, 'PYTHONPATH': str(TOP)})
 
     def _pip(self, *arguments: str, **variables: str) -> None:
-        self._run([str(self._python), '-m', 'pip', *arguments],
-                  'pip could not install', **variables)
+        pip = [str(self._python), '-m', 'pip']
+        try:
+            self._run([*pip, *arguments], 'pip could not install',
+                      **variables)
+        except CannotInstall as exc:
+            # A package that is broken, or pinned to a version that does not
+            # exist, is no reason to do without.
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    self._run([*pip, 'download', '--no-cache-dir', '--no-deps',
+                               '--dest', folder, 'pip'], '')
+                except CannotInstall:
+                    raise Unreachable(str(exc)) from None
+            raise
 
     def _run(self, command: 'list[str]', failure: str,
              **variables: str) -> None:

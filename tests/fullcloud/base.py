@@ -196,7 +196,7 @@ def _directory() -> tuple[pathlib.Path, str]:
     subprocess.run([*tool, 'down'], capture_output=True)
     atexit.register(subprocess.run, [*tool, 'down'], capture_output=True)
     done = subprocess.run([*tool, 'up'], capture_output=True, text=True)
-    if done.returncode == command.CANNOT_INSTALL:
+    if done.returncode == command.UNAVAILABLE:
         return directory, done.stderr[-500:]
     if done.returncode:
         raise AssertionError(f'{" ".join(tool)} up: {done.stdout[-2000:]}'

@@ -20,7 +20,7 @@ from tests.fullcloud import servers
 from tests.fullcloud import state
 
 FAILED = 1
-CANNOT_INSTALL = 3
+UNAVAILABLE = 3
 INTERRUPTED = 130
 NOT_FOUND = 127
 
@@ -152,7 +152,7 @@ def main() -> int:
         return FAILED
     except servers.Unavailable as exc:
         print(exc, file=sys.stderr)
-        return CANNOT_INSTALL
+        return UNAVAILABLE
     except (processes.CloudError, exceptions.ClientException,
             sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
         print(f'{chosen.command} failed: {exc}', file=sys.stderr)

@@ -24,8 +24,8 @@ agents are part of it.
 """
 _EPILOG = """\
 exit status: 0 done, or all that should run runs; 1 it failed, or something
-does not run; 2 the command line is wrong; 3 what the cloud needs cannot be
-installed here; 130 interrupted; "exec" has that of its command
+does not run; 2 the command line is wrong; 3 packages that it needs cannot be
+had here; 130 interrupted; "exec" has that of its command
 """
 MOST_HOSTS = 20
 FAULTS = {

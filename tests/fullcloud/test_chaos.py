@@ -35,7 +35,7 @@ class TestChaos(testtools.TestCase):
             # What a run that was killed has left.
             _down()
             TestChaos.up = _tool('up', '--private', '--hosts', '3')
-        if self.up.returncode == command.CANNOT_INSTALL:
+        if self.up.returncode == command.UNAVAILABLE:
             self.skipTest(self.up.stderr[-500:])
         self.assertEqual(0, self.up.returncode,
                          self.up.stdout[-2000:] + self.up.stderr[-5000:])
