@@ -185,7 +185,8 @@ class Journal:
 
         What is known here to have ended is handed over with it, so that from
         then on everybody may close it, and does not wait: who cannot tell may
-        have tried it, in vain, and set it back.
+        have tried it, in vain, and set it back. It comes first, once: rows
+        that fail again and again are always due.
 
         :param limit: how many rows at most
         """
@@ -210,7 +211,9 @@ class Journal:
 
         def work(connection: Any) -> list[Row]:
             due = [row for row in map(_row, queries.due(
-                connection, now, now + HORIZON, limit)) if wanted(row)][:limit]
+                connection, now, now + HORIZON, limit)) if wanted(row)]
+            due = sorted(due, key=lambda row: (
+                not orphaned(row), row.next_attempt_at))[:limit]
             taken = queries.claim(connection, due, token, now + CLAIM_SECONDS)
             orphans = {row.id for row in due
                        if row.id in taken and orphaned(row)}

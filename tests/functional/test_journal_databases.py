@@ -203,6 +203,25 @@ class TestOthers(DatabaseTest):
         self.assertEqual([dead], [row.id for row in far.closable(
             far.claim(5))])
 
+    def test_rows_that_fail_keep_nobody_waiting(self):
+        """What a dead process has left comes first, once.
+
+        A claim of one row is what an agent makes while nothing succeeds.
+        """
+        dead = processes.killed(lambda: self.open().record(HOST).id)
+        far = self.elsewhere().record(HOST).id
+        self.now += 2 * self.conf.aggregate_mirror.inline_timeout + 1
+        failing = self.handed_over(4)
+        self.now += 1
+        here, tried = self.open(), []
+        for _ in range(6):
+            row, = here.claim(1)
+            tried.append(row.id)
+            here.retry_later({row: 'fails'}, longest=1)
+            self.now += 1
+        self.assertEqual([dead, far], tried[:2])
+        self.assertTrue(set(failing) & set(tried[2:]), tried)
+
     def test_claim_on_another_host_lasts_until_its_time_is_up(self):
         """Nobody here can tell whether the claimant lives."""
         ids = self.handed_over(1)

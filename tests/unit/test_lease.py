@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who leads, on a real SQLite file."""
 
+import fixtures
+
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import lease
@@ -79,6 +81,14 @@ class TestLease(ends.TestCase):
         """The next one on its host leads at once."""
         self.assertTrue(processes.killed(lambda: self.contestant().step()))
         self.assertTrue(self.mine.step())
+
+    def test_leader_of_another_user_that_was_killed(self):
+        """Its lock cannot be tested: the lease lasts for all of its time."""
+        processes.killed(lambda: self.contestant().step())
+        with fixtures.MonkeyPatch('os.access', lambda path, mode: False):
+            self.assertFalse(self.mine.step())
+            self.elapsed += SECONDS
+            self.assertTrue(self.mine.step())
 
     def test_wall_clock_does_not_matter(self):
         """It may be set to whatever: nobody looks at it."""

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The word that a process leaves of what has ended."""
+"""The lock of a process, and the word that it leaves of what has ended."""
 
+import errno
+import fcntl
+import os
 import pathlib
 
 import fixtures
@@ -10,7 +13,7 @@ from nova_aggregate_mirror import owner
 from tests import processes
 
 
-class TestWord(testtools.TestCase):
+class OwnerTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -18,6 +21,65 @@ class TestWord(testtools.TestCase):
             self.useFixture(fixtures.TempDir()).path)
         self.mine = owner.Owner(self.directory)
         self.agent = owner.Owner(self.directory)
+
+    def locks(self):
+        return {each.stem for each in self.directory.glob('*.lock')}
+
+
+class TestLock(OwnerTest):
+
+    def test_locks_of_the_dead_are_removed(self):
+        """Also when no row ever names them; those of the living stay."""
+        living = self.mine.token().rpartition(':')[2]
+        for _ in range(3):
+            processes.killed(lambda: owner.Owner(self.directory).token())
+        own = self.agent.token().rpartition(':')[2]
+        self.assertEqual({living, own}, self.locks())
+        self.assertFalse(self.agent.is_dead(self.mine.token()))
+
+    def test_a_lock_is_held_before_others_see_it(self):
+        """Or whoever cleans up at that moment would call its owner dead."""
+        seen = []
+        lock = fcntl.flock
+
+        def flock(fd, how):
+            seen.append(self.locks())
+            lock(fd, how)
+
+        with fixtures.MonkeyPatch('fcntl.flock', flock):
+            self.mine.token()
+        self.assertEqual(set(), seen[0])
+        self.assertEqual(1, len(self.locks()))
+
+    def test_lock_that_cannot_be_taken(self):
+        """A file system without locks: nothing is left, however often."""
+        def flock(fd, how):
+            raise OSError(errno.ENOLCK, 'No locks available')
+
+        def descriptors():
+            return len(os.listdir('/proc/self/fd'))
+
+        with fixtures.MonkeyPatch('fcntl.flock', flock):
+            self.assertRaises(OSError, self.mine.token)
+            before = descriptors()
+            for _ in range(3):
+                self.assertRaises(OSError, self.mine.token)
+        self.assertEqual(before, descriptors())
+        self.assertEqual([owner.DIRECTORY_ID], [
+            each.name for each in self.directory.iterdir()])
+
+    def test_lock_of_another_user(self):
+        """It is as on another host: nobody here can tell."""
+        token = processes.killed(
+            lambda: owner.Owner(self.directory).token())
+        with fixtures.MonkeyPatch('os.access', lambda path, mode: False):
+            self.assertFalse(self.agent.can_tell(token))
+            self.assertFalse(self.agent.is_dead(token))
+        self.assertTrue(self.agent.can_tell(token))
+        self.assertTrue(self.agent.is_dead(token))
+
+
+class TestWord(OwnerTest):
 
     def test_others_read_it(self):
         """Those of this host do, until it is taken back."""
