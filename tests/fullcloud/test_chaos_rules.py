@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the chaos calls wrong, and what it forgives."""
 
+import random
+
 import testtools
 
 from tests.cloud import observer
@@ -130,9 +132,52 @@ class TestRest(testtools.TestCase):
         self.assertTrue(result.good)
         self.assertRegex(report.render(result), 'differences +0')
 
+    def test_journal_that_was_there_leaves_nothing(self):
+        """Only what changed while it was away is left to the full sync."""
+        for target, began, lost in (('placement', 20, 3), ('mariadb', 9, 3),
+                                    ('mariadb', 20, 0),
+                                    ('journal-of-2', 20, 0)):
+            result = report.Result('seed', given=[answer(200)], windows=[
+                window(target, began, began + 0.5)])
+            result.add_left(3, since=10)
+            self.assertEqual((3, lost), (result.left, result.lost), target)
+            self.assertEqual(not lost, result.good, target)
+            self.assertRegex(report.render(result),
+                             f'lost by the journal +{lost}')
+
+
+class TestDeaths(testtools.TestCase):
+
+    def test_what_dies_by_itself_is_a_crash(self):
+        """Only of the mirror's processes, and not for want of nova's own."""
+        for target, other, ended, crashes in (
+                ('nova-api-1', 'placement', 99, 1),
+                ('nova-api-2', 'journal-of-2', 99, 1),
+                ('nova-api-1', 'database-of-1', 99, 0),
+                ('nova-api-1', 'mariadb', 50, 0),
+                ('nova-api-1', 'mariadb', 39, 1),
+                ('agent-1', 'mariadb', 99, 1), ('keystone', 'agent-2', 99, 0)):
+            result = report.Result('seed', given=[answer(200)], windows=[
+                window(other, 10, ended),
+                faults.Window(faults.DIED, target, 100, 101)])
+            self.assertEqual(crashes, len(result.crashed()), (target, other))
+            self.assertEqual(not crashes, result.good)
+            self.assertEqual(bool(crashes), f'DIED: {target}'
+                             in report.render(result))
+
 
 class TestFaults(testtools.TestCase):
 
     def test_command_line_knows_all_faults(self):
         """Those that it offers are those that there are."""
         self.assertEqual(list(faults.KINDS), list(options.FAULTS))
+
+    def test_each_kind_comes_first_and_each_choice_once(self):
+        """However short a soak is, it is not one of half of the faults."""
+        choices = [(kind, target) for kind, (_act, targets)
+                   in faults.KINDS.items() for target in targets]
+        for number in range(20):
+            order = faults.shuffled(choices, random.Random(number))[::-1]
+            self.assertEqual(sorted(choices), sorted(order))
+            self.assertEqual(set(faults.KINDS), {
+                kind for kind, _target in order[:len(faults.KINDS)]})

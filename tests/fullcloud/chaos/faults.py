@@ -27,9 +27,13 @@ BETWEEN = (0.5, 4.0)
 LASTS = (0.5, 8.0)
 STARTS = 5
 
-APIS = ('nova-api-1', 'nova-api-2', 'placement', 'keystone')
+NOVA_APIS = ('nova-api-1', 'nova-api-2')
+APIS = (*NOVA_APIS, 'placement', 'keystone')
 AGENTS = ('agent-1', 'agent-2')
 DIED = 'died'
+
+Choice = tuple[str, str]
+"""A kind of fault, and the process that it happens to."""
 
 
 @dataclasses.dataclass
@@ -66,6 +70,7 @@ class Faults:
         self._choices = [
             (kind, target) for kind, (_act, targets) in KINDS.items()
             for target in targets if kind in kinds and target in there]
+        self._deck: list[Choice] = []
         self._busy: set[str] = set()
         self._mutex = threading.Lock()
         self._seen = time.monotonic()
@@ -147,13 +152,22 @@ class Faults:
 
     def _run(self, chance: random.Random, stop: threading.Event) -> None:
         while not stop.wait(chance.uniform(*BETWEEN)):
-            kind, target = chance.choice(self._choices)
+            kind, target = self._draw(chance)
             seconds = chance.uniform(*LASTS)
             with contextlib.ExitStack() as stack:
                 if stack.enter_context(self._held(target)):
                     stack.enter_context(self._window(kind, target))
                     KINDS[kind][0](
                         self, self._known[target], seconds, chance)
+                else:
+                    # The next but one.
+                    self._deck.insert(-1, (kind, target))
+
+    def _draw(self, chance: random.Random) -> Choice:
+        with self._mutex:
+            if not self._deck:
+                self._deck = shuffled(self._choices, chance)
+            return self._deck.pop()
 
     @contextlib.contextmanager
     def _held(self, target: str) -> Iterator[bool]:
@@ -176,6 +190,17 @@ class Faults:
             yield window
         finally:
             window.ended = time.monotonic()
+
+
+def shuffled(choices: Sequence[Choice], chance: random.Random
+             ) -> list[Choice]:
+    """In which order to take them, from the end: one of each kind first.
+
+    So that a short time sees every kind, and a longer one all of them.
+    """
+    order = chance.sample(choices, len(choices))
+    firsts = {kind: (kind, target) for kind, target in order}
+    return sorted(order, key=lambda choice: choice in firsts.values())
 
 
 Act = Callable[[Faults, daemons.Daemon, float, random.Random], None]

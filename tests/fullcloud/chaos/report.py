@@ -5,11 +5,17 @@ import collections
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+import math
 
 from tests.cloud import observer
 from tests.fullcloud.chaos import answers
 from tests.fullcloud.chaos import faults
 
+# Without its database the journal cannot know what has changed.
+_JOURNAL = ('mariadb', 'journal-of-1', 'journal-of-2')
+# Without these nova-api does not start, and does so some seconds later.
+_AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2')
+GIVES_UP_WITHIN = 60
 SHOWN = 20
 LENGTH = 300
 
@@ -19,6 +25,7 @@ class Result:
     """Everything that was done and seen.
 
     :param left: associations that the journal alone did not heal
+    :param lost: those of them that it should have healed
     :param different: those that nothing has healed in time
     :param open_rows: of the journal, at the ends of rounds
     """
@@ -26,11 +33,22 @@ class Result:
     seed: str
     rounds: int = 0
     left: int = 0
+    lost: int = 0
     different: int = 0
     open_rows: int = 0
     given: list[answers.Answer] = dataclasses.field(default_factory=list)
     windows: list[faults.Window] = dataclasses.field(default_factory=list)
     tables: list[str] = dataclasses.field(default_factory=list)
+
+    def add_left(self, count: int, since: float) -> None:
+        """Keep how many associations a round has left to the full sync.
+
+        :param since: when the round began
+        """
+        self.left += count
+        if not any(each.target in _JOURNAL and each.overlaps(since, math.inf)
+                   for each in self.windows):
+            self.lost += count
 
     def add_rest(self, rows: Sequence[observer.Row],
                  open_rows: Sequence[str]) -> None:
@@ -51,11 +69,25 @@ class Result:
         return [each for each in self.given if not each.expected
                 and not answers.excused(each, self.windows)]
 
+    def crashed(self) -> list[faults.Window]:
+        """What has the mirror in it and died, but not for want of nova's own.
+
+        An agent needs nothing to run, and is never excused.
+        """
+        return [died for died in self.windows
+                if died.kind == faults.DIED and (
+                    died.target in faults.AGENTS
+                    or died.target in faults.NOVA_APIS
+                    and not any(each.target in _AT_START and each.overlaps(
+                        died.began - GIVES_UP_WITHIN, died.began)
+                        for each in self.windows))]
+
     @property
     def good(self) -> bool:
         """Whether the promise was kept."""
         return bool(self.given) and not (
-            self.different or self.open_rows or self.wrong())
+            self.different or self.lost or self.open_rows or self.wrong()
+            or self.crashed())
 
 
 def differences(rows: Iterable[observer.Row]) -> int:
@@ -72,6 +104,7 @@ def render(result: Result) -> str:
     parts += result.tables[:SHOWN]
     parts += ['WRONG: ' + _told(each, result.windows)
               for each in wrong[:SHOWN]]
+    parts += [f'DIED: {each.target}' for each in result.crashed()[:SHOWN]]
     parts += ['SLOWEST of those that nova lacked nothing for: ' + _told(
         each, result.windows) for each in _slowest(patient)]
     parts.append('\n'.join([
@@ -82,8 +115,10 @@ def render(result: Result) -> str:
         f'slowest answer, s       {_longest(result.given):.1f}',
         f'nova lacked nothing, s  {_longest(patient):.1f}',
         f'left to the full sync   {result.left}',
+        f'lost by the journal     {result.lost}',
         f'differences             {result.different}',
         f'open journal rows       {result.open_rows}',
+        f'died by themselves      {len(result.crashed())}',
         f'wrong answers           {len(wrong)}']))
     return '\n\n'.join(parts)
 

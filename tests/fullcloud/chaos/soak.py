@@ -61,14 +61,15 @@ class Soak:
                                self.result.given.append)
                 for number in range(1, CLIENTS + 1)]
             while (left := deadline - time.monotonic()) > 0:
+                began = time.monotonic()
                 self._round(min(left, ROUND))
-                self._rest()
+                self._rest(began)
         finally:
             self._faults.supervise()
             self._remove_all()
         self._tell('All aggregates are deleted')
         if not (self.result.different or self.result.open_rows):
-            self._rest()
+            self._rest(time.monotonic())
 
     def _round(self, seconds: float) -> None:
         self.result.rounds += 1
@@ -102,11 +103,13 @@ class Soak:
                f'{len(self.result.windows)} faults'
         return ', '.join([done, *self._faults.current()])
 
-    def _rest(self) -> None:
+    def _rest(self, since: float) -> None:
         """Wait until everything runs and is healed, and compare.
 
         What the journal has healed, and what was left to the full sync, are
         told apart.
+
+        :param since: when what has to be healed began
         """
         self._tell('Waiting until all is healed')
         self._faults.supervise()
@@ -114,7 +117,7 @@ class Soak:
         while self._open_rows() and time.monotonic() < deadline:
             time.sleep(POLL)
         rows = self._rows()
-        self.result.left += report.differences(rows)
+        self.result.add_left(report.differences(rows), since)
         deadline = time.monotonic() + HEALS_WITHIN
         while (any(not row.equal for row in rows)
                and time.monotonic() < deadline):
