@@ -3,6 +3,8 @@
 
 import uuid
 
+import fixtures as base_fixtures
+from nova import objects
 import testtools
 
 from tests import fixtures
@@ -235,4 +237,49 @@ class ProviderTest(TopologyTest):
         self.mirrored()
         host = self.cloud.create_host('far', cell='cell2')
         self.assertTrue(self.cloud.add_host(self.aggregate, host).mirrored)
+        self.assertEqual([], self.cloud.drift())
+
+
+class StaleReadTest(TopologyTest):
+    """A host that another request adds after nova has read the aggregate.
+
+    Nova then removes it from its database, fails to find it in what it has
+    read, and answers 500. The chaos of the full cloud forgives that answer.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.host = self.cloud.create_host('host')
+        self._read = objects.Aggregate.get_by_id
+        self._added = False
+        self.log = self.useFixture(base_fixtures.FakeLogger('nova.api'))
+
+    def read_and_add(self, _class, context, number):
+        found = self._read(context, number)
+        if not self._added:
+            self._added = True
+            self.assertEqual(200, self.cloud.add_host(
+                self.aggregate, self.host).status)
+        return found
+
+    def remove(self) -> fixtures.Outcome:
+        """Remove the host while it is being added."""
+        with base_fixtures.MonkeyPatch(
+                'nova.objects.Aggregate.get_by_id', self.read_and_add):
+            removed = self.cloud.remove_host(self.aggregate, self.host)
+        self.assertIn('ValueError', self.log.output)
+        return removed
+
+    def test_stock_removes_and_fails(self) -> None:
+        """It is nova's own answer."""
+        self.stock()
+        removed = self.remove()
+        self.assertEqual((500, False), (removed.status, removed.member))
+
+    def test_mirrored_removes_fails_and_is_right(self) -> None:
+        """The answer is nova's, and so is what placement has."""
+        self.mirrored()
+        removed = self.remove()
+        self.assertEqual((500, False, True), (
+            removed.status, removed.member, removed.mirrored))
         self.assertEqual([], self.cloud.drift())
