@@ -32,7 +32,7 @@ def tables(path):
 def compared(hosts):
     """The table of a full sync beside nova-manage's: there is only one."""
     found = [rows for path in sorted((
-        SOURCE / 'contributor' / 'benchmarks').glob('*.inc'))
+        SOURCE / 'benchmarks').glob('*.inc'))
         for title, rows in tables(path)
         if title.startswith('%s x 3 hosts and memberships, 20 ' % hosts)
         and 'nova-manage' in rows[0]]

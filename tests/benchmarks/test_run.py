@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""benchmarks/run, at the smallest sizes."""
+
+import pathlib
+import subprocess
+import sys
+
+import fixtures
+import testtools
+
+from benchmarks import parts
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+# Of a busy machine and of sizes this small a missed target says nothing.
+MEASURED = (0, 1)
+
+
+class TestRun(testtools.TestCase):
+
+    def test_quick_report_is_whole(self):
+        """Every part was measured, and the machine is described."""
+        report = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'report.inc')
+        done = subprocess.run(
+            [sys.executable, str(TOP / 'benchmarks' / 'run'), '--quick',
+             '--write', str(report)], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True)
+        self.assertIn(done.returncode, MEASURED, done.stdout + done.stderr)
+        text = report.read_text()
+        for told in ('processor', 'cores', 'kernel', 'database',
+                     *(part.told for part in parts.PARTS)):
+            self.assertIn(told, text)
