@@ -2,9 +2,10 @@
 """What a user can ask nova's API to do with host aggregates, right and wrong.
 
 Every operation is here, each in the situations in which nova answers
-differently.
+differently; and deleting a compute service, which takes its host out of them.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
@@ -16,11 +17,15 @@ from keystoneauth1 import adapter
 # server in a zone, and one with a server in none.
 HOST, SEVERAL, BARE, ZONED, BUSY = (
     'compute-3', 'ironic-1', 'compute-bare', 'compute-1', 'compute-2')
+# Hosts of which the service may go: two with a compute node, one without.
+GOING, GOING_FREE, GOING_BARE = (
+    'compute-going', 'compute-going-free', 'compute-going-bare')
 ZONE = 'zone-answers'
 NOBODY, MEMBER = 'nobody', 'member'
 # Follows an answer which says otherwise than what has become of nova.
 BUT_DONE = '*'
 MISSING = 999999
+MISSING_UUID = '00000000-0000-4000-8000-000000000000'
 PREFIX = 'answers-'
 
 
@@ -34,6 +39,7 @@ class Call:
     :param zone: of its aggregate
     :param adds: the host that it makes a member if it succeeds
     :param removes: the host that is no member any more if it succeeds
+    :param service: the host of which it is about the compute service
     """
 
     operation: str
@@ -46,6 +52,7 @@ class Call:
     user: str = ''
     adds: str = ''
     removes: str = ''
+    service: str = ''
 
 
 def _action(operation: str, situation: str, values: Mapping[str, Any],
@@ -64,6 +71,11 @@ def _remove(situation: str, host: str, hosts: tuple[str, ...] | None,
             removes: str = '') -> Call:
     return _action('remove host', situation, {'host': host}, hosts=hosts,
                    removes=removes)
+
+
+def _delete_service(situation: str, host: str, **options: Any) -> Call:
+    return Call('delete a service', situation, 'DELETE',
+                '/os-services/{service}', service=host, **options)
 
 
 _ALL = '/os-aggregates'
@@ -138,6 +150,15 @@ CALLS = (
          _IMAGES),
     Call('cache images', 'not an administrator', 'POST', _ONE + '/images',
          _IMAGES, user=MEMBER),
+    _delete_service('a host in an aggregate', GOING, hosts=(GOING,),
+                    removes=GOING),
+    _delete_service('a service without a node', GOING_BARE,
+                    hosts=(GOING_BARE,), removes=GOING_BARE),
+    _delete_service('a host in no aggregate', GOING_FREE),
+    _delete_service('a host with servers', ZONED),
+    _delete_service('not an administrator', GOING, user=MEMBER),
+    Call('delete a service', 'no such service', 'DELETE',
+         f'/os-services/{MISSING_UUID}'),
 )
 
 
@@ -148,23 +169,28 @@ class Caller:
     :param helper: access to a nova-api that makes what has to be there,
         whatever placement does
     :param zone: the number of the aggregate that is a zone with a server
+    :param services: tells the UUID of a host's compute service, and makes one
+        if there is none any more
     """
 
     def __init__(self, users: Mapping[str, adapter.Adapter],
-                 helper: adapter.Adapter, zone: int, image: str) -> None:
+                 helper: adapter.Adapter, zone: int, image: str,
+                 services: Callable[[str], str]) -> None:
         self._users = users
         self._helper = helper
         self._zone = zone
         self._image = image
+        self._services = services
 
     def answer(self, call: Call) -> str:
         """Send it; the status, and whether nova has done it all the same."""
         number = self._zone
+        service = self._services(call.service) if call.service else ''
         if call.hosts is not None:
             number = self._make(call.hosts, call.zone)
         known = call.user != NOBODY
         status = self._users[call.user if known else ''].request(
-            call.path.format(id=number), call.method,
+            call.path.format(id=number, service=service), call.method,
             json=self._filled(call.body), raise_exc=False,
             authenticated=known).status_code
         if not call.adds and not call.removes:

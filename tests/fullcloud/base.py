@@ -27,6 +27,7 @@ PATIENCE = 180
 # Of what nova shows of a server.
 HOST = 'OS-EXT-SRV-ATTR:host'
 POLL = 0.2
+AGENTS = ('agent-1', 'agent-2')
 
 
 class TestCase(testtools.TestCase):
@@ -53,6 +54,18 @@ class TestCase(testtools.TestCase):
         """Run openstack for something that it shows or lists."""
         return self.run_client('openstack', *argv, '-f', 'json',
                                controller=controller)
+
+    def stop_agents(self) -> None:
+        """Until the test ends, or starts them, nobody puts things right."""
+        self.addCleanup(self.start_agents)
+        for name in AGENTS:
+            self.cloud.daemon(name).kill()
+
+    def start_agents(self) -> None:
+        """Start those that were stopped."""
+        for name in AGENTS:
+            if not self.cloud.daemon(name).alive():
+                self.cloud.start(name)
 
     def aggregate(self, zone: str = '') -> str:
         """Create an aggregate for this test alone; its name."""

@@ -38,9 +38,13 @@ class Cloud(access.Access):
 
     def environment(self) -> dict[str, str]:
         """The variables with which clients use one of the controllers."""
-        return super().environment() | {
-            'OS_COMPUTE_ENDPOINT_OVERRIDE': self._url,
-            'NOVACLIENT_ENDPOINT_OVERRIDE': self._url}
+        found = super().environment()
+        if self._url != self.config.nova_url:
+            # The catalog has the first one. With an override nova's client
+            # looks for images there, too.
+            found |= {'OS_COMPUTE_ENDPOINT_OVERRIDE': self._url,
+                      'NOVACLIENT_ENDPOINT_OVERRIDE': self._url}
+        return found
 
     def nova(self) -> adapter.Adapter:
         """The administrator's access to its nova-api, at 2.96."""

@@ -108,6 +108,10 @@ class RoutedNetwork(fixtures.Fixture):
         """Delete what makes a segment known to nova and placement."""
         self._neutron.delete(f'/v2.0/subnets/{segment.subnet}')
 
+    def delete_port(self, port: str) -> None:
+        """Delete a port, and give its address back."""
+        self._neutron.delete(f'/v2.0/ports/{port}')
+
     def is_gone(self) -> bool:
         """Whether nothing of the segments is in nova or in placement."""
         return not any(self.read(each, 'aggregates') or self.aggregate(each)

@@ -9,8 +9,6 @@ import uuid
 from tests.fullcloud import base
 from tests.fullcloud import routed
 
-AGENTS = ('agent-1', 'agent-2')
-
 
 class TestCase(base.TestCase):
     """A routed network with two segments, for one test."""
@@ -95,15 +93,3 @@ class TestCase(base.TestCase):
         found['aggregates'] = sorted(
             {*found['aggregates'], *add} - set(remove))
         placement.put(url, json=found)
-
-    def stop_agents(self) -> None:
-        """Until the test ends, or starts them, nobody puts things right."""
-        self.addCleanup(self.start_agents)
-        for name in AGENTS:
-            self.cloud.daemon(name).kill()
-
-    def start_agents(self) -> None:
-        """Start those that were stopped."""
-        for name in AGENTS:
-            if not self.cloud.daemon(name).alive():
-                self.cloud.start(name)

@@ -13,7 +13,9 @@ from testtools import content
 
 from tests.fullcloud import base
 from tests.fullcloud import command
+from tests.fullcloud import leftovers
 from tests.fullcloud import options
+from tests.fullcloud import state
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
 # Two rounds, of about fifteen faults each on two cores.
@@ -91,6 +93,19 @@ class TestChaos(testtools.TestCase):
         self.assertEqual(0, _tool('status').returncode)
         listed = _tool('exec', 'openstack', 'aggregate', 'list', '-f', 'value')
         self.assertEqual(('', 0), (listed.stdout, listed.returncode))
+
+    def test_stopped_cloud_leaves_nothing(self):
+        """And while it ran, nobody from outside could reach it."""
+        there = leftovers.Footprint(state.State.read(self.directory))
+        self.assertNotEqual([], there.processes)
+        self.assertEqual([], there.reachable())
+        self.assertNotEqual([], there.left())
+        # Whoever comes next starts another one.
+        TestChaos.up = None
+        done = _tool('down')
+        self.assertEqual(('', 0), (done.stderr, done.returncode))
+        self.assertEqual([], there.left())
+        self.assertFalse(self.directory.exists())
 
 
 def _argv(*argv: str) -> list[str]:

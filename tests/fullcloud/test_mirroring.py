@@ -62,7 +62,7 @@ class TestAgents(base.TestCase):
         self.assert_equal()
 
     def _leader(self) -> str:
-        for name in ('agent-1', 'agent-2'):
+        for name in base.AGENTS:
             daemon = self.cloud.daemon(name)
             url = f'http://127.0.0.1:{daemon.port}/metrics'
             with contextlib.suppress(OSError), urllib.request.urlopen(

@@ -7,6 +7,7 @@ import pathlib
 import testscenarios
 
 from tests.fullcloud import routed_case
+from tests.fullcloud import stock
 
 LOGS = ('neutron', 'neutron-rpc')
 # Neutron looks for a cache that nobody asked for, and RabbitMQ may miss a
@@ -33,10 +34,13 @@ class DeletionTest(routed_case.TestCase):
                 if not any(other in line for other in OTHERS)
                 and (' ERROR ' in line or 'Error: ' in line)]
 
-    def delete_by_hand(self, segment, controller=1):
-        """Delete a segment's aggregate, as an operator does; its UUID."""
+    def delete_by_hand(self, segment, running=None):
+        """Delete a segment's aggregate, as an operator does; its UUID.
+
+        :param running: the nova-api of which cloud to ask
+        """
         found = self.routed.aggregate(segment)
-        nova = self.cloud.through(controller).nova()
+        nova = (running or self.cloud).nova()
         url = f'/os-aggregates/{found["id"]}'
         for host in found['hosts']:
             nova.post(url + '/action', json={'remove_host': {'host': host}})
@@ -53,11 +57,32 @@ class TestByHand(testscenarios.WithScenarios, DeletionTest):
         """Neither nodes nor the segment are in it; the other one stays."""
         others = self.routed.members(
             self.routed.aggregate(self.second)['uuid'])
-        uuid = self.delete_by_hand(self.first, self.controller)
+        uuid = self.delete_by_hand(
+            self.first, self.cloud.through(self.controller))
         self.assertEqual(set(), self.routed.members(uuid))
         self.assertEqual([], self.routed.aggregates(self.first))
         self.assertEqual(others, self.routed.members(
             self.routed.aggregate(self.second)['uuid']))
+
+
+class TestByHandOfNovaAlone(DeletionTest):
+
+    def test_neutron_finds_the_segment_in_it(self):
+        """The UUID stays on the segment's provider, and helps neutron."""
+        with stock.StockNova(self.cloud) as nova:
+            uuid = self.delete_by_hand(self.first, nova.cloud)
+            self.assertEqual([uuid], self.routed.aggregates(self.first))
+            self.assertEqual({self.first.id}, self.routed.members(uuid))
+            refused = self.boot({'port': self.routed.port(self.first)})
+            self.assertEqual('ERROR', refused['status'])
+            self.delete_server(refused)
+            for port in self.routed.ports():
+                self.routed.delete_port(port)
+            self.routed.delete_subnet(self.first)
+            self.wait_until(
+                lambda: not self.routed.read(self.first, 'aggregates'),
+                'neutron has deleted the provider')
+        self.assertEqual([], self.troubles())
 
 
 class TestNeutron(DeletionTest):

@@ -8,6 +8,10 @@ from keystoneauth1 import exceptions
 
 from tests.fullcloud import base
 
+# Of what nova shows of a server.
+ZONE = 'OS-EXT-AZ:availability_zone'
+OTHER = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
+
 
 class TestZones(base.TestCase):
 
@@ -37,11 +41,32 @@ class TestZones(base.TestCase):
         self.assertRaises(error, self.action, *arguments, **values)
         self.assert_equal()
 
+    def stays(self, server, zone, host, status='ACTIVE'):
+        """Wait until a server is on a host; nova shows it in the zone."""
+        self.assertEqual(zone, self.wait_for(server, status, host)[ZONE])
+
+    def shelve(self, server):
+        """Nova offloads at once, unless it is told to wait."""
+        self.run_client('openstack', 'server', 'shelve', server['id'])
+        self.wait_for(server, 'SHELVED_OFFLOADED', None)
+
+    def flavor(self):
+        """One that is a little larger, for this test alone; its number."""
+        made = self.cloud.nova().post('/flavors', json={'flavor': {
+            'name': f'larger-{self.first}', 'vcpus': 1, 'ram': 96,
+            'disk': 1}}).json()['flavor']['id']
+        self.addCleanup(self.cloud.nova().delete, f'/flavors/{made}')
+        return made
+
     def test_a_host_has_one_zone(self):
         """It may be in many aggregates, but a second zone is refused."""
         self.zone(self.first, 'compute-1')
         other = self.zone(self.second)
         self.refused(exceptions.Conflict, other, 'add_host', host='compute-1')
+        status, _out, err = self.cloud.run(
+            'openstack', 'aggregate', 'add', 'host', other, 'compute-1')
+        self.assertEqual(1, status)
+        self.assertIn('409', err)
         self.assertEqual(set(), self.placement_has(other))
         plain = self.aggregate()
         self.action(plain, 'add_host', host='compute-1')
@@ -50,12 +75,19 @@ class TestZones(base.TestCase):
                      metadata={'availability_zone': self.second})
 
     def test_a_renamed_zone_takes_servers(self):
-        """Its aggregate stays the same in placement."""
+        """Its aggregate stays the same in placement; its old name is gone."""
         aggregate = self.zone(self.first, 'compute-3')
         self.action(aggregate, 'set_metadata',
                     metadata={'availability_zone': self.second})
         made = self.server('--availability-zone', self.second)
         self.assertEqual('compute-3', made[base.HOST])
+        self.assertEqual(self.second, made[ZONE])
+        status, _out, err = self.cloud.run(
+            'openstack', 'server', 'create', '--flavor', 'tiny', '--image',
+            'empty', '--network', 'public', '--availability-zone', self.first,
+            f'server-{self.first}')
+        self.assertEqual(1, status)
+        self.assertIn('availability zone is not available', err)
 
     def test_a_zone_with_servers_stays(self):
         """Neither is it renamed nor are its hosts taken away."""
@@ -68,46 +100,54 @@ class TestZones(base.TestCase):
         self.assertEqual({'compute-3'}, self.placement_has(aggregate))
 
     def test_moves_stay_in_the_zone(self):
-        """Cold and live migration find its other host."""
+        """Cold and live migration, and a new size, find its other host."""
         self.zone(self.first, 'compute-1', 'compute-2')
         self.zone(self.second, 'compute-3', 'ironic-1')
         server = self.server('--availability-zone', self.first)
-        other = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
-        expected = other[server[base.HOST]]
-        # The client's own --wait may look before nova has begun.
-        self.run_client('openstack', 'server', 'migrate', server['id'])
-        self.wait_for(server, 'VERIFY_RESIZE', expected)
-        self.run_client('openstack', 'server', 'migration', 'confirm',
-                        server['id'])
-        self.wait_for(server, 'ACTIVE', expected)
+        host = OTHER[server[base.HOST]]
+        for move, moved in (
+                (['migrate'], 'migration'),
+                (['resize', '--flavor', self.flavor()], 'resize')):
+            # The client's own --wait may look before nova has begun.
+            self.run_client('openstack', 'server', *move, server['id'])
+            self.wait_for(server, 'VERIFY_RESIZE', host)
+            self.run_client('openstack', 'server', moved, 'confirm',
+                            server['id'])
+            self.stays(server, self.first, host)
+            host = OTHER[host]
         self.run_client('openstack', 'server', 'migrate', '--live-migration',
                         server['id'])
-        self.wait_for(server, 'ACTIVE', other[expected])
+        self.stays(server, self.first, host)
 
     def test_evacuated_within_the_zone(self):
         """With its host down, a server finds the other one of its zone."""
         self.zone(self.first, 'compute-1', 'compute-2')
         server = self.server('--availability-zone', self.first)
-        expected = {'compute-1': 'compute-2',
-                    'compute-2': 'compute-1'}[server[base.HOST]]
         self.addCleanup(self._bring_back, server[base.HOST])
         self.cloud.daemon(server[base.HOST]).kill()
         self._force_down(server[base.HOST], True)
         self.run_client('openstack', 'server', 'evacuate', server['id'])
         # Nova leaves it to its user to switch it on.
-        self.wait_for(server, 'SHUTOFF', expected)
+        self.stays(server, self.first, OTHER[server[base.HOST]], 'SHUTOFF')
+
+    def test_unshelved_in_its_zone(self):
+        """Of all hosts that are free, it gets one of its own zone."""
+        self.zone(self.first, 'compute-2')
+        self.zone(self.second, 'compute-1', 'compute-3', 'ironic-1')
+        server = self.server('--availability-zone', self.first)
+        self.shelve(server)
+        self.run_client('openstack', 'server', 'unshelve', server['id'])
+        self.stays(server, self.first, 'compute-2')
 
     def test_unshelved_in_another_zone(self):
         """A server that is shelved can be given a new zone."""
         self.zone(self.first, 'compute-1')
         self.zone(self.second, 'compute-2')
         server = self.server('--availability-zone', self.first)
-        # Nova offloads at once, unless it is told to wait.
-        self.run_client('openstack', 'server', 'shelve', server['id'])
-        self.wait_for(server, 'SHELVED_OFFLOADED', None)
+        self.shelve(server)
         self.run_client('openstack', 'server', 'unshelve',
                         '--availability-zone', self.second, server['id'])
-        self.wait_for(server, 'ACTIVE', 'compute-2')
+        self.stays(server, self.second, 'compute-2')
 
     def _force_down(self, host, down):
         nova = self.cloud.nova()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cloud that was removed may have left on its machine."""
+
+import pathlib
+
+import amqp
+import psutil
+
+from tests import databases
+from tests.fullcloud import state
+
+# Nobody from outside reaches these.
+LOOPBACK = {'127.0.0.1', '::1', '::ffff:127.0.0.1'}
+
+
+class Footprint:
+    """What a cloud has of its machine now: processes, folders and servers."""
+
+    def __init__(self, kept: state.State) -> None:
+        self.processes = _processes(kept)
+        self._kept = kept
+
+    def reachable(self) -> list[str]:
+        """Where it listens, if that is more than loopback."""
+        return [f'{process.name()} {socket.laddr}'
+                for process in self.processes
+                for socket in process.net_connections('inet')
+                if socket.status == psutil.CONN_LISTEN
+                and socket.laddr.ip not in LOOPBACK]
+
+    def left(self) -> list[str]:
+        """What of all that is still there, in words."""
+        return [*(f'process {each}' for each in self.processes
+                  if each.is_running()
+                  and each.status() != psutil.STATUS_ZOMBIE),
+                *(f'{each.kind} {each.name}' for each in self._kept.made
+                  if _THERE[each.kind](each))]
+
+
+def _processes(kept: state.State) -> list[psutil.Process]:
+    """The daemons and all that they have started."""
+    found = []
+    for daemon in kept.daemons:
+        if daemon.alive():
+            process = psutil.Process(daemon.pid)
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+def _is_database(made: state.Made) -> bool:
+    # A server that is gone has taken it along.
+    return databases.answers(made.where) and (made.name,) in map(
+        tuple, databases.execute(made.where, 'SHOW DATABASES'))
+
+
+def _is_virtual_host(made: state.Made) -> bool:
+    try:
+        with amqp.Connection('127.0.0.1:5672', virtual_host=made.name):
+            return True
+    except amqp.exceptions.NotAllowed:
+        return False
+
+
+_THERE = {'database': _is_database, 'virtual host': _is_virtual_host,
+          'folder': lambda made: pathlib.Path(made.name).exists()}
