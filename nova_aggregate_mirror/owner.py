@@ -21,7 +21,6 @@ from oslo_config import cfg
 # Names the lock directory, so that a process with another directory (another
 # host, another container) does not take a missing file for a dead owner.
 DIRECTORY_ID = 'directory-id'
-LOCK = '.lock'
 # Ends a line of word that was written whole.
 MARK = ' ended'
 
@@ -67,7 +66,7 @@ class Owner:
         """
         if not token or token.rpartition(':')[0] != self._place():
             return False
-        lock = self._lock_of(_name(token))
+        lock = self._lock_of(token)
         return os.access(lock, os.R_OK | os.W_OK) or not lock.exists()
 
     def is_dead(self, token: str) -> bool:
@@ -77,7 +76,21 @@ class Owner:
         """
         if self.is_mine(token) or not self.can_tell(token):
             return False
-        return self._is_free(_name(token))
+        lock = self._lock_of(token)
+        try:
+            fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Nobody else will ever use this name, so the files can go.
+            self._word_of(token).unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
 
     def end(self, key: str) -> None:
         """Leave word that an operation of this process has ended.
@@ -85,7 +98,7 @@ class Owner:
         :param key: a line that names it to whoever knows the owner
         :raises OSError: when it cannot be written
         """
-        path = self._word_of(_name(self.token()))
+        path = self._word_of(self.token())
         self._has_left_word = True
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND
                      | os.O_CLOEXEC, 0o600)
@@ -100,8 +113,7 @@ class Owner:
         # Whose word cannot be read has left none.
         with contextlib.suppress(OSError):
             if self.can_tell(token):
-                text = self._word_of(_name(token)).read_text(
-                    errors='replace')
+                text = self._word_of(token).read_text(errors='replace')
         return frozenset(line.removesuffix(MARK) for line in text.split('\n')
                          if line.endswith(MARK))
 
@@ -111,53 +123,29 @@ class Owner:
         :raises OSError: when it cannot be removed
         """
         if self._has_left_word:
-            self._word_of(_name(self._token)).unlink(missing_ok=True)
+            self._word_of(self._token).unlink(missing_ok=True)
             self._has_left_word = False
 
-    def _is_free(self, name: str) -> bool:
-        """Whether nobody holds a lock; then its files are removed."""
-        lock = self._lock_of(name)
-        try:
-            fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return True
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Nobody else will ever use this name.
-            self._word_of(name).unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
-            return True
-        except BlockingIOError:
-            return False
-        finally:
-            os.close(fd)
+    def _lock_of(self, token: str) -> pathlib.Path:
+        return self._directory / (token.rpartition(':')[2] + '.lock')
 
-    def _lock_of(self, name: str) -> pathlib.Path:
-        return self._directory / (name + LOCK)
-
-    def _word_of(self, name: str) -> pathlib.Path:
-        return self._directory / (name + '.ended')
+    def _word_of(self, token: str) -> pathlib.Path:
+        return self._directory / (token.rpartition(':')[2] + '.ended')
 
     def _take(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._name_directory()
-        name = '%d-%s' % (os.getpid(), uuid.uuid4().hex)
-        lock = self._lock_of(name)
-        # A lock is held from when it has its name, or another process could
-        # take it for a dead one's.
-        made = lock.with_suffix('.new')
-        fd = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+        token = '%s:%d-%s' % (self._place(), os.getpid(), uuid.uuid4().hex)
+        lock = self._lock_of(token)
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
                      0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            token = '%s:%s' % (self._place(), name)
-            made.rename(lock)
         except OSError:
             os.close(fd)
-            made.unlink()
+            lock.unlink()
             raise
         self._fd, self._token = fd, token
-        self._sweep()
 
     def _name_directory(self) -> None:
         path = self._directory / DIRECTORY_ID
@@ -172,13 +160,6 @@ class Owner:
         finally:
             made.unlink(missing_ok=True)
 
-    def _sweep(self) -> None:
-        """Remove the locks of the dead; nobody may ever ask for them."""
-        for lock in self._directory.glob('*' + LOCK):
-            if lock.stem != _name(self._token):
-                with contextlib.suppress(OSError):
-                    self._is_free(lock.stem)
-
     def _place(self) -> str:
         """This host and directory; empty when nobody here ever owned a row."""
         with contextlib.suppress(FileNotFoundError):
@@ -192,7 +173,3 @@ class Owner:
         self._mutex = threading.Lock()
         self._fd, self._token = -1, ''
         self._has_left_word = False
-
-
-def _name(token: str) -> str:
-    return token.rpartition(':')[2]

@@ -7,6 +7,7 @@ import sys
 
 import fixtures
 import testtools
+from testtools import content
 
 from benchmarks import parts
 
@@ -25,7 +26,9 @@ class TestRun(testtools.TestCase):
             [sys.executable, str(TOP / 'benchmarks' / 'run'), '--quick',
              '--write', str(report)], stdin=subprocess.DEVNULL,
             capture_output=True, text=True)
-        self.assertIn(done.returncode, MEASURED, done.stdout + done.stderr)
+        self.addDetail('run', content.text_content(
+            done.stdout + done.stderr))
+        self.assertIn(done.returncode, MEASURED)
         text = report.read_text()
         for told in ('processor', 'cores', 'kernel', 'database',
                      *(part.told for part in parts.PARTS)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cloud that was removed may have left on its machine."""
 
+import contextlib
 import pathlib
 
 import amqp
@@ -9,6 +10,7 @@ import psutil
 from tests import databases
 from tests.fullcloud import state
 
+PATIENCE = 10
 # Nobody from outside reaches these.
 LOOPBACK = {'127.0.0.1', '::1', '::ffff:127.0.0.1'}
 
@@ -22,19 +24,33 @@ class Footprint:
 
     def reachable(self) -> list[str]:
         """Where it listens, if that is more than loopback."""
-        return [f'{process.name()} {socket.laddr}'
-                for process in self.processes
-                for socket in process.net_connections('inet')
-                if socket.status == psutil.CONN_LISTEN
-                and socket.laddr.ip not in LOOPBACK]
+        found = []
+        for process in self.processes:
+            # Its child may have ended meanwhile.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found += [f'{process.name()} {socket.laddr}'
+                          for socket in process.net_connections('inet')
+                          if socket.status == psutil.CONN_LISTEN
+                          and socket.laddr.ip not in LOOPBACK]
+        return found
+
+    def wait(self) -> None:
+        """Give children that were killed the time to end."""
+        psutil.wait_procs(self.processes, timeout=PATIENCE)
 
     def left(self) -> list[str]:
         """What of all that is still there, in words."""
         return [*(f'process {each}' for each in self.processes
-                  if each.is_running()
-                  and each.status() != psutil.STATUS_ZOMBIE),
+                  if _runs(each)),
                 *(f'{each.kind} {each.name}' for each in self._kept.made
                   if _THERE[each.kind](each))]
+
+
+def _runs(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return (process.is_running()
+                and process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _processes(kept: state.State) -> list[psutil.Process]:

@@ -20,6 +20,7 @@ from tests.fullcloud import state
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
 # Two rounds, of about fifteen faults each on two cores.
 SHORT = '120'
+FEW = '30'
 # A cloud starts within a minute or two; its packages may have to be installed
 # before, which takes as long.
 PATIENCE = 900
@@ -49,24 +50,38 @@ class TestChaos(testtools.TestCase):
         # Other tests have a cloud, too, and two want much of a machine.
         _down()
 
-    def test_placement_is_nova_after_random_faults(self):
-        """Every answer is nova's, and what went wrong is healed.
+    def soak(self, *argv, seconds):
+        """Let it run for so long; what it printed, and what it counted.
 
         The output says what was done, and with which seed.
         """
-        seconds = os.environ.get(SECONDS, SHORT)
-        done = _tool('chaos', '--seconds', seconds, seconds=2 * int(seconds))
+        done = _tool('chaos', '--seconds', seconds, *argv,
+                     seconds=2 * int(seconds))
         self.addDetail('chaos', content.text_content(
             done.stdout + done.stderr))
         counted = done.stdout.split('\n\n')[-1]
         print(counted, file=sys.stderr, flush=True)
         self.assertEqual(0, done.returncode, 'see the details')
-        counts = dict(line.rsplit(None, 1) for line in counted.splitlines())
+        return done.stdout, dict(
+            line.rsplit(None, 1) for line in counted.splitlines())
+
+    def test_placement_is_nova_after_random_faults(self):
+        """Every answer is nova's, and what went wrong is healed."""
+        out, counts = self.soak(seconds=os.environ.get(SECONDS, SHORT))
         self.assertEqual('0', counts['differences'])
         self.assertLess(0, int(counts['operations']))
         # It takes twice as long as each kind of fault needs to come.
         for kind in options.FAULTS:
-            self.assertIn(f'\n{kind} ', done.stdout)
+            self.assertIn(f'\n{kind} ', out)
+
+    def test_the_journal_heals_alone(self):
+        """While its database is there, nothing is left to the full sync.
+
+        Nor does nova lack anything of its own: no nova-api may die.
+        """
+        _out, counts = self.soak('--faults', 'worker,kill,pause', seconds=FEW)
+        self.assertEqual('0', counts['left to the full sync'])
+        self.assertLess(0, int(counts['faults']))
 
     def test_interrupted_chaos_leaves_a_whole_cloud(self):
         """Ctrl-C undoes the faults, and deletes the aggregates."""
@@ -104,6 +119,7 @@ class TestChaos(testtools.TestCase):
         TestChaos.up = None
         done = _tool('down')
         self.assertEqual(('', 0), (done.stderr, done.returncode))
+        there.wait()
         self.assertEqual([], there.left())
         self.assertFalse(self.directory.exists())
 

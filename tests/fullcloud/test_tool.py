@@ -68,6 +68,7 @@ class TestTool(base.TestCase):
             self.assertIn('what was started is stopped', err)
             self.assertEqual(['log'], [path.name for path
                                        in folder.iterdir()])
+            there.wait()
             self.assertEqual([], there.left())
 
     def test_no_cloud_is_told(self):

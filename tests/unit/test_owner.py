@@ -2,7 +2,6 @@
 """The lock of a process, and the word that it leaves of what has ended."""
 
 import errno
-import fcntl
 import os
 import pathlib
 
@@ -22,34 +21,8 @@ class OwnerTest(testtools.TestCase):
         self.mine = owner.Owner(self.directory)
         self.agent = owner.Owner(self.directory)
 
-    def locks(self):
-        return {each.stem for each in self.directory.glob('*.lock')}
-
 
 class TestLock(OwnerTest):
-
-    def test_locks_of_the_dead_are_removed(self):
-        """Also when no row ever names them; those of the living stay."""
-        living = self.mine.token().rpartition(':')[2]
-        for _ in range(3):
-            processes.killed(lambda: owner.Owner(self.directory).token())
-        own = self.agent.token().rpartition(':')[2]
-        self.assertEqual({living, own}, self.locks())
-        self.assertFalse(self.agent.is_dead(self.mine.token()))
-
-    def test_a_lock_is_held_before_others_see_it(self):
-        """Or whoever cleans up at that moment would call its owner dead."""
-        seen = []
-        lock = fcntl.flock
-
-        def flock(fd, how):
-            seen.append(self.locks())
-            lock(fd, how)
-
-        with fixtures.MonkeyPatch('fcntl.flock', flock):
-            self.mine.token()
-        self.assertEqual(set(), seen[0])
-        self.assertEqual(1, len(self.locks()))
 
     def test_lock_that_cannot_be_taken(self):
         """A file system without locks: nothing is left, however often."""
