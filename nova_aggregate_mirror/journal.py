@@ -192,35 +192,22 @@ class Journal:
         """
         now, token = self._now(), self._owner_token()
         late = now - 2 * self._conf.aggregate_mirror.inline_timeout
-        is_dead = functools.cache(self._owner.is_dead)
-        has_ended = self._words()
-
-        def orphaned(row: Row) -> bool:
-            return bool(row.owner) and (is_dead(row.owner) or has_ended(row))
-
-        def wanted(row: Row) -> bool:
-            # A time further ahead than any that we would write was written
-            # before the clock was set back.
-            waits = now < row.next_attempt_at <= now + HORIZON
-            claimed = (now < row.claimed_until <= now + HORIZON
-                       and row.claimant != token and not is_dead(row.claimant))
-            ended = not row.owner or (
-                row.created_at < late
-                and not self._owner.can_tell(row.owner))
-            return not claimed and (orphaned(row) or (ended and not waits))
+        owners = _Owners(self._owner)
 
         def work(connection: Any) -> list[Row]:
-            due = [row for row in map(_row, queries.due(
-                connection, now, now + HORIZON, limit)) if wanted(row)]
-            due = sorted(due, key=lambda row: (
-                not orphaned(row), row.next_attempt_at))[:limit]
+            seen = map(_row, queries.due(
+                connection, now, now + HORIZON, limit))
+            due = sorted(
+                (row for row in seen if owners.leave_free(row, token, now)
+                 and owners.is_due(row, now, late)),
+                key=lambda row: (not owners.have_ended(row),
+                                 row.next_attempt_at))[:limit]
             taken = queries.claim(connection, due, token, now + CLAIM_SECONDS)
-            orphans = {row.id for row in due
-                       if row.id in taken and orphaned(row)}
-            queries.disown(connection, orphans)
+            rows = [row for row in due if row.id in taken]
+            queries.disown(connection, {
+                row.id for row in rows if owners.have_ended(row)})
             return [dataclasses.replace(row, owner='')
-                    if row.id in orphans else row
-                    for row in due if row.id in taken]
+                    if owners.have_ended(row) else row for row in rows]
 
         return self._run(work)
 
@@ -268,13 +255,11 @@ class Journal:
         ``max_call_age``.
         """
         oldest = self._now() - self._conf.aggregate_mirror.max_call_age
-        has_ended = self._words()
+        owners = _Owners(self._owner)
         with engine.translated():
             return [row for row in rows
-                    if not row.owner or self._owner.is_dead(row.owner)
-                    or has_ended(row)
-                    or (row.created_at < oldest
-                        and not self._owner.can_tell(row.owner))]
+                    if not row.owner or owners.have_ended(row)
+                    or owners.should_have_ended(row, oldest)]
 
     def ledger(self) -> frozenset[str]:
         """Every UUID that is, or once was, a nova aggregate's."""
@@ -361,13 +346,6 @@ class Journal:
             elif not (self._forsaken or self._to_hand_over):
                 self._owner.take_back()
 
-    def _words(self) -> Callable[[Row], bool]:
-        """What tells whether a row's owner left word that it has ended."""
-        # Each owner's is read once.
-        words = functools.cache(self._owner.ended)
-        return lambda row: not words(row.owner).isdisjoint(
-            {str(row.id), _unsure(row)})
-
     def _owner_token(self) -> str:
         with engine.translated():
             return self._owner.token()
@@ -394,6 +372,43 @@ class Journal:
                     error = exc
                 time.sleep(self._jitter() * PAUSE * attempt)
             raise error
+
+
+class _Owners:
+    """What can be told here of the owners of rows; each is asked once."""
+
+    def __init__(self, owner: row_owner.Owner) -> None:
+        self._owner = owner
+        self._is_dead = functools.cache(owner.is_dead)
+        self._word = functools.cache(owner.ended)
+
+    def have_ended(self, row: Row) -> bool:
+        """Whether its owner is dead, or has left word that it is done."""
+        return bool(row.owner) and (
+            self._is_dead(row.owner)
+            or not self._word(row.owner).isdisjoint(
+                {str(row.id), _unsure(row)}))
+
+    def should_have_ended(self, row: Row, before: float) -> bool:
+        """Whether a row is older than that, and nobody here can tell."""
+        return row.created_at < before and not self._owner.can_tell(row.owner)
+
+    def is_due(self, row: Row, now: float, late: float) -> bool:
+        """Whether to try a row now.
+
+        :param late: what was written before that should have ended
+        """
+        # A time further ahead than any that we would write was written before
+        # the clock was set back.
+        waits = now < row.next_attempt_at <= now + HORIZON
+        return self.have_ended(row) or (not waits and (
+            not row.owner or self.should_have_ended(row, late)))
+
+    def leave_free(self, row: Row, token: str, now: float) -> bool:
+        """Whether a row is not claimed by another process that lives."""
+        claimed = now < row.claimed_until <= now + HORIZON
+        return (not claimed or row.claimant == token
+                or self._is_dead(row.claimant))
 
 
 def _unsure(row: Row) -> str:
