@@ -2,6 +2,7 @@
 """What nova answers about host aggregates, with this package and without."""
 
 import contextlib
+import pathlib
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
@@ -11,6 +12,7 @@ from tests import databases
 from tests.fullcloud import aggregate_calls
 from tests.fullcloud import base
 from tests.fullcloud import pages
+from tests.fullcloud import services
 from tests.fullcloud import stock
 from tests.fullcloud import tempest_run
 from tests.fullcloud import unwell
@@ -42,8 +44,9 @@ NO_NODE = (
 DELETES_TOO = (
     'Nova takes the host out of its aggregates first, and fails if that does. '
     'Then it deletes the resource provider, with this package as without, and '
-    'fails at 401 and 503. Deleting the service once more, when placement '
-    'answers, does the rest.')
+    'fails at 401 and 503, and in a process that asks placement for the first '
+    'time, when it refuses, too. Deleting the service once more, when '
+    'placement answers, does the rest.')
 # Why answers differ, by operation and situation.
 EXPLAINED = {
     ('add host', 'a host'): ADDS_FIRST,
@@ -112,6 +115,29 @@ class TestResponseCodes(base.TestCase):
         self.addCleanup(self._forget_services)
         self._service(aggregate_calls.BARE)
         self.addCleanup(self._delete_aggregates)
+        self.wait_until(self._has_asked(self.cloud.daemon('nova-api-1')),
+                        'each process of nova-api has asked placement')
+
+    def _has_asked(self, daemon):
+        """What lets nova ask placement, and tells whether all processes have.
+
+        Nova makes its own client of placement when a process needs it first,
+        and that fails while placement refuses.
+        """
+        log = pathlib.Path(daemon.log)
+        read = log.stat().st_size
+
+        def ask():
+            service = self._service(aggregate_calls.GOING_FREE)
+            self.cloud.nova().delete(f'/os-services/{service}')
+            with open(log) as lines:
+                lines.seek(read)
+                asked = {line.split()[2] for line in lines
+                         if '"DELETE /v2.1/os-services/' in line
+                         and ' status: 204 ' in line}
+            return len(asked) == services.WORKERS
+
+        return ask
 
     def _service(self, host):
         """The UUID of a host's nova-compute, made if it is not there."""
