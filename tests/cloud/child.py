@@ -145,7 +145,8 @@ def _logged(application: Callable) -> Callable:
     return logged
 
 
-def serve_processes(module: str, port: str, count: str) -> None:
+def serve_processes(module: str, port: str, count: str, timeout: str
+                    ) -> None:
     """Serve the WSGI application of ``module`` with so many processes.
 
     This process only waits for uwsgi, which would not notice that the parent
@@ -160,7 +161,8 @@ def serve_processes(module: str, port: str, count: str) -> None:
         sys.exit(subprocess.call(
             [pathlib.Path(sys.executable).with_name('uwsgi'),
              '--http', f'fd://{listening.fileno()}', '--http-keepalive',
-             '--http-auto-chunked', '--module', f'{module}:application',
+             '--http-auto-chunked', '--http-timeout', timeout,
+             '--module', f'{module}:application',
              '--processes', count, '--master', '--lazy-apps',
              '--enable-threads', '--need-app', '--die-on-term',
              '--buffer-size', '65535',

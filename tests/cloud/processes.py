@@ -59,12 +59,17 @@ def waitress(module: str, port: int, threads: int,
     return child('serve', module, str(port), str(threads), str(frames))
 
 
-def uwsgi(module: str, port: int, count: int) -> list[str]:
+def uwsgi(module: str, port: int, count: int, timeout: int = 60
+          ) -> list[str]:
     """The command line that serves a WSGI module with several processes.
 
     It needs pyuwsgi, see ``benchmarks/requirements.txt``.
+
+    :param timeout: seconds after which the user of an application that does
+        not answer is left without an answer
     """
-    return child('serve_processes', module, str(port), str(count))
+    return child('serve_processes', module, str(port), str(count),
+                 str(timeout))
 
 
 def clean_environment() -> dict[str, str]:

@@ -130,13 +130,17 @@ def _nova_api(kept: state.State, number: int, port: int, url: str
                       # The paste configuration has to come first.
                       'OS_NOVA_CONFIG_FILES':
                           f'{sys.prefix}/etc/nova/api-paste.ini;'
-                          f'controller-{number}.conf'})
+                          f'controller-{number}.conf'},
+                  # Longer than keystone's: when that one hangs, as it may
+                  # without its database, nova has an answer of its own.
+                  timeout=90)
 
 
 def _serve(kept: state.State, name: str, module: str, port: int, url: str,
-           environment: dict[str, str], workers: int = WORKERS
-           ) -> daemons.Daemon:
-    return _daemon(kept, name, processes.uwsgi(module, port, workers),
+           environment: dict[str, str], workers: int = WORKERS,
+           timeout: int = 60) -> daemons.Daemon:
+    return _daemon(kept, name,
+                   processes.uwsgi(module, port, workers, timeout),
                    environment, port=port, ready=url)
 
 
