@@ -18,8 +18,8 @@ from tests.fullcloud import options
 from tests.fullcloud import state
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
-# Two rounds, of about fifteen faults each on two cores.
-SHORT = '120'
+# A round and a half, of about twenty faults on two cores.
+SHORT = '90'
 FEW = '30'
 # A cloud starts within a minute or two; its packages may have to be installed
 # before, which takes as long.
