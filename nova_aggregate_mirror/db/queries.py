@@ -22,11 +22,35 @@ Lease = tuple[str, int, float]
 
 _DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
 _ON_CONFLICT = {'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
+# Statements are built once: that takes longer than to run one.
+_SOME, _NOW, _HORIZON = (
+    sa.bindparam('some', expanding=True), sa.bindparam('now'),
+    sa.bindparam('horizon'))
 _INSERT = sa.insert(models.dirty)
-_KNOWN = sa.select(_LEDGER.aggregate_uuid).where(
-    _LEDGER.aggregate_uuid.in_(sa.bindparam('some', expanding=True)))
-_DELETE = sa.delete(models.dirty).where(
-    _DIRTY.id.in_(sa.bindparam('some', expanding=True)))
+_DELETE = sa.delete(models.dirty).where(_DIRTY.id.in_(_SOME))
+_HAND_OVER = sa.update(models.dirty).where(
+    _DIRTY.id == sa.bindparam('row'),
+    _DIRTY.owner.in_([sa.bindparam('by'), ''])).values(
+        owner='', attempts=_DIRTY.attempts + 1,
+        last_error=sa.bindparam('error'), next_attempt_at=_NOW)
+_ROWS = sa.select(models.dirty).order_by(_DIRTY.id)
+_BACKLOG = sa.select(
+    sa.func.count(), sa.func.min(_DIRTY.created_at)).select_from(models.dirty)
+_BY_TURN = sa.select(models.dirty).order_by(
+    _DIRTY.next_attempt_at, _DIRTY.id)
+_UNOWNED = _BY_TURN.where(_DIRTY.owner == '', sa.or_(
+    _DIRTY.next_attempt_at <= _NOW, _DIRTY.next_attempt_at > _HORIZON))
+_IS_FREE = sa.or_(
+    _DIRTY.claimed_until <= _NOW, _DIRTY.claimed_until > _HORIZON)
+_FREE = _UNOWNED.where(_IS_FREE).limit(sa.bindparam('limit', type_=sa.Integer))
+_CLAIMED = _UNOWNED.where(sa.not_(_IS_FREE)).limit(TAKEN)
+_OWNED = _BY_TURN.where(_DIRTY.owner != '').limit(TAKEN)
+_CLAIM = sa.update(models.dirty).where(
+    _DIRTY.id.in_(_SOME), _DIRTY.claimant == sa.bindparam('before'),
+    _DIRTY.claimed_until == sa.bindparam('before_until')).values(
+        claimant=sa.bindparam('by'), claimed_until=sa.bindparam('until'))
+_LEDGER_UUIDS = sa.select(_LEDGER.aggregate_uuid)
+_KNOWN = _LEDGER_UUIDS.where(_LEDGER.aggregate_uuid.in_(_SOME))
 
 
 def insert(connection: Any, **values: Any) -> int:
@@ -43,11 +67,8 @@ def hand_over(connection: Any, row: int, owner: str, error: str, now: float
               ) -> None:
     # An agent may have closed it, and a server that lost its counter may have
     # given the number to another process since.
-    connection.execute(
-        sa.update(models.dirty).where(
-            _DIRTY.id == row, _DIRTY.owner.in_([owner, ''])).values(
-            owner='', attempts=_DIRTY.attempts + 1, last_error=error,
-            next_attempt_at=now))
+    connection.execute(_HAND_OVER, {
+        'row': row, 'by': owner, 'error': error, 'now': now})
 
 
 def forsake(connection: Any, owner: str,
@@ -62,15 +83,12 @@ def forsake(connection: Any, owner: str,
 
 def rows(connection: Any) -> list[Any]:
     """Every row, oldest first."""
-    return connection.execute(
-        sa.select(models.dirty).order_by(_DIRTY.id)).all()
+    return connection.execute(_ROWS).all()
 
 
 def backlog(connection: Any) -> tuple[int, float]:
     """How many rows, and when the oldest was written."""
-    count, oldest = connection.execute(
-        sa.select(sa.func.count(), sa.func.min(_DIRTY.created_at)
-                  ).select_from(models.dirty)).one()
+    count, oldest = connection.execute(_BACKLOG).one()
     return count, oldest or 0.0
 
 
@@ -80,20 +98,13 @@ def due(connection: Any, now: float, horizon: float,
 
     :param horizon: a later next attempt than this is no sensible one
     """
-    every = sa.select(models.dirty).order_by(
-        _DIRTY.next_attempt_at, _DIRTY.id)
-    query = every.where(sa.or_(
-        _DIRTY.next_attempt_at <= now, _DIRTY.next_attempt_at > horizon))
-    free = sa.or_(_DIRTY.claimed_until <= now, _DIRTY.claimed_until > horizon)
-    found = [
+    times = {'now': now, 'horizon': horizon}
+    return [
         # The bulk, and then claimed rows and those of running operations.
-        *connection.execute(query.where(_DIRTY.owner == '', free).limit(
-            limit)),
-        *connection.execute(query.where(_DIRTY.owner == '', sa.not_(free)
-                                        ).limit(TAKEN)),
+        *connection.execute(_FREE, {**times, 'limit': limit}),
+        *connection.execute(_CLAIMED, times),
         # Also those that wait: who cannot tell may have set them back.
-        *connection.execute(every.where(_DIRTY.owner != '').limit(TAKEN))]
-    return found
+        *connection.execute(_OWNED)]
 
 
 def claim(connection: Any, seen: Iterable[Any], claimant: str,
@@ -105,11 +116,9 @@ def claim(connection: Any, seen: Iterable[Any], claimant: str,
     taken: set[int] = set()
     for (before, before_until), ids in sorted(groups.items()):
         for chunk in _chunks(ids):
-            changed = connection.execute(
-                sa.update(models.dirty).where(
-                    _DIRTY.id.in_(chunk), _DIRTY.claimant == before,
-                    _DIRTY.claimed_until == before_until).values(
-                        claimant=claimant, claimed_until=until)).rowcount
+            changed = connection.execute(_CLAIM, {
+                'some': chunk, 'before': before, 'before_until': before_until,
+                'by': claimant, 'until': until}).rowcount
             if changed == len(chunk):
                 taken.update(chunk)
             elif changed:
@@ -150,7 +159,7 @@ def retry_now(connection: Any, ids: Collection[int]) -> int:
 
 
 def ledger(connection: Any) -> frozenset[str]:
-    return frozenset(connection.scalars(sa.select(_LEDGER.aggregate_uuid)))
+    return frozenset(connection.scalars(_LEDGER_UUIDS))
 
 
 def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:
