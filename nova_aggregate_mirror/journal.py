@@ -353,16 +353,10 @@ class Journal:
     def _run(self, work: Callable[[Any], T]) -> T:
         """Do something in one transaction, again if it met others."""
         with engine.translated():
-            with self._mutex:
-                # Not before it is known to be usable, so that an outage at
-                # the first call does not last.
-                if self._database is None:
-                    database = engine.Database(self._conf)
-                    database.prepare()
-                    self._database = database
+            database = self._opened()
             for attempt in range(CONFLICTS):
                 try:
-                    with self._database.transaction() as connection:
+                    with database.transaction() as connection:
                         return work(connection)
                 except db_exc.DBError as exc:
                     # Servers undo one of two transactions that wait for each
@@ -372,6 +366,17 @@ class Journal:
                     error = exc
                 time.sleep(self._jitter() * PAUSE * attempt)
             raise error
+
+    def _opened(self) -> engine.Database:
+        """The database, which is opened anew until it was usable once."""
+        if self._database is None:
+            # Without the mutex: of those who meet a server that hangs, each
+            # would wait for all that came before.
+            database = engine.Database(self._conf)
+            database.prepare()
+            with self._mutex:
+                self._database = self._database or database
+        return self._database
 
 
 class _Owners:

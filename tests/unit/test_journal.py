@@ -2,12 +2,15 @@
 """The journal and the ledger, on a real SQLite file."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import pathlib
 import sqlite3
 import stat
+import threading
 
+import fixtures
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.db import engine
@@ -17,7 +20,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import owner
 from tests.unit import ends
+from tests.unit import servers
 
+CALLERS = 3
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
                      request_id='req-1')
 
@@ -294,6 +299,26 @@ class TestDatabase(JournalTest):
             self.journal.record(HOST)
         self.path.unlink()
         self.journal.record(HOST)
+
+    def test_server_that_hangs_is_met_by_all_at_once(self):
+        """Requests of one process wait beside each other, not in turn."""
+        met = threading.Barrier(CALLERS)
+
+        def meet(_server, _client):
+            with contextlib.suppress(threading.BrokenBarrierError):
+                met.wait(servers.PATIENCE / 2)
+
+        server = self.useFixture(servers.Server(meet))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.db.engine.PATIENCE', servers.PATIENCE))
+        self.connect_to('mysql+pymysql://user@%s/journal'
+                        % server.url.split('/')[2])
+        with concurrent.futures.ThreadPoolExecutor(CALLERS) as pool:
+            asked = [pool.submit(self.journal.record, HOST)
+                     for _ in range(CALLERS)]
+        self.assertFalse(met.broken)
+        for each in asked:
+            self.assertIsInstance(each.exception(), exceptions.NotRecorded)
 
     def test_directory_that_cannot_be_made_is_a_clear_error(self):
         """The reason is named; nothing is lost that was there."""
