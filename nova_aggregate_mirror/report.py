@@ -211,6 +211,11 @@ class ReportClient:
             # Without one, it was the token of the client there that failed.
             slot.drop(client or slot.client)
             raise
+        except exceptions.DeadlineExceeded:
+            # Placement may have left this address without a refusal. Whoever
+            # waited for a token in vain has no client.
+            slot.drop(client)
+            raise
 
     def _slot(self) -> _Slot:
         return self._slots.setdefault(os.getpid(), _Slot())

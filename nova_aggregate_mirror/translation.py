@@ -101,7 +101,9 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.PlacementUnreachable, (
         ks_exceptions.ClientException,
         ks_exceptions.RetriableConnectionFailure,
-        sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
+        sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError,
+        # Keystoneauth's, of a token that another thread has dropped since.
+        AssertionError)),
     # The libraries trip over a token, catalog or version document that does
     # not look like one.
     (exceptions.MalformedAnswer, (

@@ -344,6 +344,20 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             201, self.cloud.token(self.cloud.url))
         self.assertEqual(frozenset(), self.client.providers())
 
+    def test_placement_that_moved_without_a_word(self) -> None:
+        """Its old address may be silent for ever: the catalog has the new."""
+        self.client.providers()
+        moved = self.useFixture(servers.Cloud())
+        self.cloud.hanging = {'/', '/resource_providers'}
+        self.cloud.answers['/v3/auth/tokens'] = (
+            201, self.cloud.token(moved.url))
+        with self.client.deadline(0.5):
+            self.assertRaises(exceptions.DeadlineExceeded,
+                              self.client.providers)
+        with self.client.deadline(servers.PATIENCE):
+            self.assertEqual(frozenset(), self.client.providers())
+        self.assertEqual(1, moved.count('/resource_providers'))
+
     def test_token_is_kept(self) -> None:
         """Calls that work need one token and one discovery."""
         for _ in range(3):

@@ -40,7 +40,8 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         ks_exceptions.DiscoveryFailure(), sdk_exceptions.NotSupported(),
         sdk_exceptions.ServiceDisabledException(),
         sdk_exceptions.ServiceDiscoveryException(),
-        requests.exceptions.SSLError(), requests.exceptions.ProxyError()]),
+        requests.exceptions.SSLError(), requests.exceptions.ProxyError(),
+        AssertionError()]),
     (exceptions.DeadlineExceeded, [
         TimeoutError(), ks_exceptions.ConnectTimeout(),
         requests.exceptions.ReadTimeout(),
