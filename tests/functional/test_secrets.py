@@ -52,10 +52,19 @@ URLS = (
     'nosuchdatabase://nova:%s@127.0.0.1:1/nova' % IN_URL,
     'nova:%s@127.0.0.1:1/nova' % IN_URL,
 )
+# Each time in a process of its own, all of which have imported nova together.
 COMMAND = """
-import sys
-from nova_aggregate_mirror.cmd import %s
-sys.exit(%s.main())
+import json, os, sys
+from nova_aggregate_mirror.cmd import %s as command
+statuses = []
+for argv in json.load(sys.stdin):
+    child = os.fork()
+    if not child:
+        sys.argv[1:] = argv
+        sys.exit(command.main())
+    statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+with open(sys.argv[1], 'w') as told:
+    json.dump(statuses, told)
 """
 CONF = """
 [DEFAULT]
@@ -365,51 +374,65 @@ class TestCommands(SecretsTest):
             base_fixtures.TempDir()).path)
         mirror_conf.register_opts(fixtures.CONF)
 
-    def run_command(self, name, *argv, **options):
-        path = self.path / 'nova.conf'
-        path.write_text(CONF % {
-            'state': self.path, 'api': 'sqlite:///%s/nova' % self.path,
-            'journal': 'sqlite:///%s/journal' % self.path,
-            'auth': self.wrong.url, 'password': PASSWORD, **options})
+    def run_command(self, name, *calls):
+        """Run a command several times; its exit statuses.
+
+        :param calls: what nova.conf has instead, and the arguments
+        """
+        arguments = []
+        for number, (options, *argv) in enumerate(calls):
+            path = self.path / ('nova-%d.conf' % number)
+            path.write_text(CONF % {
+                'state': self.path, 'api': 'sqlite:///%s/nova' % self.path,
+                'journal': 'sqlite:///%s/journal' % self.path,
+                'auth': self.wrong.url, 'password': PASSWORD, **options})
+            arguments.append(['--config-file', str(path), *argv])
+        statuses = self.path / 'statuses'
         done = subprocess.run(
-            [sys.executable, '-c', COMMAND % (name, name),
-             '--config-file', path, *argv],
-            capture_output=True, text=True, timeout=120)
+            [sys.executable, '-c', COMMAND % name, statuses],
+            input=json.dumps(arguments), capture_output=True, text=True,
+            timeout=120)
         for text in (done.stdout, done.stderr):
             for line in text.splitlines():
-                self.see('output of %s' % ' '.join((name, *argv)), line)
-        return done.returncode
+                self.see('output of ' + name, line)
+        return json.loads(statuses.read_text())
 
     def test_nova_that_cannot_be_read(self):
         """The URL of its database has a password."""
+        wrong = {'api': REFUSED}
         for name, *argv in (
                 ('manage', 'placement', 'sync_aggregates', '--verbose'),
                 ('agent', '--once'), ('status', 'upgrade', 'check')):
-            self.assertNotEqual(0, self.run_command(
-                name, *argv, api=REFUSED))
-        for url in URLS:
-            self.assertEqual((url, 2), (url, self.run_command(
-                'status', 'upgrade', 'check', '--json', api=url)))
-            self.assertEqual((url, 255), (url, self.run_command(
-                'manage', 'placement', 'sync_aggregates', api=url)))
+            self.assertNotEqual([0], self.run_command(name, (wrong, *argv)))
+        for expected, name, *argv in (
+                (2, 'status', 'upgrade', 'check', '--json'),
+                (255, 'manage', 'placement', 'sync_aggregates')):
+            self.assertEqual(
+                [(url, expected) for url in URLS],
+                list(zip(URLS, self.run_command(
+                    name, *(({'api': url}, *argv) for url in URLS)))))
 
     def test_journal_that_cannot_be_used(self):
         """Neither a server that refuses nor a URL that is none."""
-        for url in URLS:
-            self.assertEqual((url, 255), (url, self.run_command(
-                'manage', 'journal', 'list', journal=url)))
-            self.assertEqual((url, 2), (url, self.run_command(
-                'status', 'upgrade', 'check', journal=url)))
-        for argv in (('db', 'sync'), ('db', 'version'),
-                     ('journal', 'retry'), ('journal', 'forget', '1'),
-                     ('placement', 'sync_aggregates')):
-            self.assertEqual(255, self.run_command(
-                'manage', *argv, journal=REFUSED))
+        for expected, name, *argv in (
+                (255, 'manage', 'journal', 'list'),
+                (2, 'status', 'upgrade', 'check')):
+            self.assertEqual(
+                [(url, expected) for url in URLS],
+                list(zip(URLS, self.run_command(
+                    name, *(({'journal': url}, *argv) for url in URLS)))))
+        wrong = {'journal': REFUSED}
+        self.assertEqual([255] * 5, self.run_command('manage', *(
+            (wrong, *argv) for argv in (
+                ('db', 'sync'), ('db', 'version'), ('journal', 'retry'),
+                ('journal', 'forget', '1'),
+                ('placement', 'sync_aggregates')))))
 
     def test_keystone_that_says_again_what_it_was_told(self):
         """What the status command shows of it is no secret."""
+        check = ({}, 'upgrade', 'check')
         self.wrong.keystone = (401, 'errors')
-        self.assertEqual(2, self.run_command('status', 'upgrade', 'check'))
+        self.assertEqual([2], self.run_command('status', check))
         self.wrong.keystone = (201, 'token')
         self.wrong.placement = (500, 'errors')
-        self.assertEqual(2, self.run_command('status', 'upgrade', 'check'))
+        self.assertEqual([2], self.run_command('status', check))
