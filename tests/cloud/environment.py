@@ -68,10 +68,12 @@ class Environment:
         # It cannot be moved, nor serve another Python.
         wanted = _digest([sys.version, str(self.path), *self._services],
                          [TOP / 'constraints.txt', TOP / 'setup.cfg'])
-        if self._stamp('cloud') == wanted:
+        there = self.exists()
+        if there and self._stamp('cloud') == wanted:
             return
         users = self._users()
-        if users:
+        # Without its Python nobody can stop what runs.
+        if there and users:
             raise CannotInstall(
                 f'{self.path} is not what this checkout wants any more, and '
                 f'it is in use: stop what runs first, {", ".join(users)}')

@@ -93,6 +93,9 @@ def up(directory: pathlib.Path, hosts: int, private: bool,
 
 def down(kept: state.State, keep_logs: bool = False) -> None:
     """Stop everything and remove it."""
+    # No chaos may begin once the file is gone that keeps it away.
+    kept.complete = False
+    kept.write()
     own = {'mariadb', 'epmd', 'rabbitmq'}
     daemons.stop(each for each in kept.daemons if each.name not in own)
     private = [each for each in kept.daemons if each.name in own]

@@ -14,6 +14,7 @@ import sqlalchemy.exc
 
 from tests.cloud import processes
 from tests.fullcloud.chaos import command as chaos_command
+from tests.fullcloud.chaos import lock
 from tests.fullcloud import cloud
 from tests.fullcloud import options
 from tests.fullcloud import servers
@@ -38,8 +39,8 @@ def up(chosen: argparse.Namespace) -> int:
             _tell_use(chosen)
             return 0
         print('There is a cloud already, but not all of it runs: see '
-              f'"{_tool(chosen)} status", or remove it with '
-              f'"{_tool(chosen)} down"', file=sys.stderr)
+              f'"{options.tool(chosen)} status", or remove it with '
+              f'"{options.tool(chosen)} down"', file=sys.stderr)
         return FAILED
 
     def tell(line: str) -> None:
@@ -59,12 +60,10 @@ def up(chosen: argparse.Namespace) -> int:
 
 def down(chosen: argparse.Namespace) -> int:
     """Stop the cloud and remove it; that there is none is no error."""
-    try:
-        kept = state.State.read(chosen.directory)
-    except state.NoCloud:
-        print(f'There is no cloud in {chosen.directory}.')
-        return 0
-    cloud.down(kept)
+    state.State.read(chosen.directory)
+    with lock.take(chosen.directory, print):
+        # A chaos has written down what it has started.
+        cloud.down(state.State.read(chosen.directory))
     print('The cloud is stopped and removed.')
     return 0
 
@@ -80,7 +79,7 @@ def status(chosen: argparse.Namespace) -> int:
     for line in cells:
         print('  '.join(map(str.ljust, line, widths)).rstrip())
     if not kept.complete:
-        print('It is being started, or its start was broken off.')
+        print('It is being started or stopped, or that was broken off.')
     return 0 if kept.complete and all(
         each.alive() for each in kept.daemons) else FAILED
 
@@ -104,7 +103,10 @@ def execute(chosen: argparse.Namespace) -> int:
 
 def chaos(chosen: argparse.Namespace) -> int:
     """Make it fail at random, and see whether it heals."""
-    return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
+    _whole(chosen)
+    with lock.hold(chosen.directory):
+        # It may have been stopped before this one had the lock.
+        return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
 
 
 def _whole(chosen: argparse.Namespace) -> state.State:
@@ -112,18 +114,12 @@ def _whole(chosen: argparse.Namespace) -> state.State:
     kept = state.State.read(chosen.directory)
     if not kept.complete:
         raise processes.CloudError(
-            f'the cloud is not up; see "{_tool(chosen)} status"')
+            f'the cloud is not up; see "{options.tool(chosen)} status"')
     return kept
 
 
-def _tool(chosen: argparse.Namespace) -> str:
-    if chosen.directory == options.TOP / '.cloud':
-        return './tools/cloud'
-    return f'./tools/cloud --directory {chosen.directory}'
-
-
 def _tell_use(chosen: argparse.Namespace) -> None:
-    tool, directory = _tool(chosen), pathlib.Path(chosen.directory)
+    tool, directory = options.tool(chosen), pathlib.Path(chosen.directory)
     print(f'Use it:         {tool} exec openstack aggregate list\n'
           f'Its processes:  {tool} status\n'
           f'Configuration:  {directory}/nova.conf and others\n'
@@ -147,9 +143,7 @@ def main() -> int:
             else 'what was started is stopped'), file=sys.stderr)
         return INTERRUPTED
     except state.NoCloud:
-        print(f'There is no cloud in {chosen.directory}: {_tool(chosen)} up',
-              file=sys.stderr)
-        return FAILED
+        return options.without_cloud(chosen)
     except servers.Unavailable as exc:
         print(exc, file=sys.stderr)
         return UNAVAILABLE

@@ -121,6 +121,8 @@ def _write_nova(full: FullConfig, name: str, host: str,
         'conductor': {'workers': '1'},
         'scheduler': {'workers': '1', 'discover_hosts_in_cells_interval': '2',
                       'query_placement_for_routed_network_aggregates': 'True'},
+        # A host on which a test lets a build fail is as good as the others.
+        'filter_scheduler': {'build_failure_weight_multiplier': '0'},
         'neutron': config.account(full, 'nova'),
         'glance': {'region_name': config.REGION},
     }

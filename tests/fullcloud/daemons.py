@@ -63,7 +63,7 @@ class Daemon:
         """Whether it runs."""
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
-            return (self.pid > 0 and self._is_ours(process)
+            return (self.pid > 0 and is_same(process, self.created)
                     and process.status() != psutil.STATUS_ZOMBIE)
         return False
 
@@ -121,12 +121,14 @@ class Daemon:
 
     def _replaced(self) -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):
-            return not self._is_ours(psutil.Process(self.pid))
+            return not is_same(psutil.Process(self.pid), self.created)
         return False
 
-    def _is_ours(self, process: psutil.Process) -> bool:
-        # The kernel counts from its start, which moves when clocks are set.
-        return abs(process.create_time() - self.created) < CLOCK_MOVES
+
+def is_same(process: psutil.Process, created: float) -> bool:
+    """Whether a process is the one of its number that was started then."""
+    # The kernel counts from its start, which moves when clocks are set.
+    return abs(process.create_time() - created) < CLOCK_MOVES
 
 
 def stop(daemons: Iterable[Daemon]) -> None:

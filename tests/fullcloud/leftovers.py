@@ -36,11 +36,13 @@ class Footprint:
 
     def wait(self) -> None:
         """Give children that were killed the time to end."""
-        psutil.wait_procs(self.processes, timeout=PATIENCE)
+        psutil.wait_procs([*self.processes, *_working(self._kept)],
+                          timeout=PATIENCE)
 
     def left(self) -> list[str]:
         """What of all that is still there, in words."""
-        return [*(f'process {each}' for each in self.processes
+        return [*(f'process {each}' for each
+                  in {*self.processes, *_working(self._kept)}
                   if _runs(each)),
                 *(f'{each.kind} {each.name}' for each in self._kept.made
                   if _THERE[each.kind](each))]
@@ -60,6 +62,19 @@ def _processes(kept: state.State) -> list[psutil.Process]:
         if daemon.alive():
             process = psutil.Process(daemon.pid)
             found += [process, *process.children(recursive=True)]
+    return found
+
+
+def _working(kept: state.State) -> list[psutil.Process]:
+    """Whoever started it, what works below a folder of the cloud."""
+    folders = [kept.directory, *(pathlib.Path(each.name) for each in kept.made
+                                 if each.kind == 'folder')]
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            where = pathlib.Path(process.cwd())
+            if any(where.is_relative_to(each.resolve()) for each in folders):
+                found.append(process)
     return found
 
 

@@ -3,6 +3,7 @@
 
 import argparse
 import pathlib
+import sys
 from typing import List
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -78,6 +79,23 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     return chosen
 
 
+def tool(chosen: argparse.Namespace) -> str:
+    """What one types before a command for the same cloud."""
+    if chosen.directory == TOP / '.cloud':
+        return './tools/cloud'
+    return './tools/cloud --directory %s' % chosen.directory
+
+
+def without_cloud(chosen: argparse.Namespace) -> int:
+    """Say that there is no cloud; the exit status of the command."""
+    if chosen.command == 'down':
+        print('There is no cloud in %s.' % chosen.directory)
+        return 0
+    print('There is no cloud in %s: %s up' % (
+        chosen.directory, tool(chosen)), file=sys.stderr)
+    return 1
+
+
 def _add_chaos(commands: argparse._SubParsersAction) -> None:
     chaos = commands.add_parser(
         'chaos', help='make it fail at random, and see whether it heals',
@@ -88,7 +106,8 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         'of nova\'s; 1 not so')
     chaos.add_argument(
         '--seconds', type=_seconds, default=120, metavar='N',
-        help='how long operations and faults go on (120)')
+        help='how long operations and faults go on (120); up to three times '
+             'as long until each kind of fault has come')
     chaos.add_argument(
         '--hour', action='store_const', const=3600, dest='seconds',
         help='the same as --seconds 3600')
@@ -125,8 +144,14 @@ def _faults(text: str) -> List[str]:
 
 def _directory(text: str) -> pathlib.Path:
     path = pathlib.Path(text).absolute()
-    if path.exists() and not path.is_dir():
-        raise argparse.ArgumentTypeError('%s is not a directory' % path)
+    try:
+        # As every command looks for its cloud.
+        (path / 'state.json').stat()
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        raise argparse.ArgumentTypeError('%s cannot have a cloud: %s' % (
+            path, exc.strerror))
     return path
 
 

@@ -70,6 +70,11 @@ class TestCase(base.TestCase):
             self.addCleanup(self._set, host, 'enabled')
             self._set(host, 'disabled')
 
+    def keep_one_host_of_each(self) -> None:
+        """Let each segment have one host that takes servers, its first."""
+        for segment in self.routed.segments:
+            self.take_no_servers(*sorted(segment.hosts)[1:])
+
     def _set(self, host: str, status: str) -> None:
         nova = self.cloud.nova()
         service, = (each['id'] for each in nova.get(

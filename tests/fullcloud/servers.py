@@ -83,11 +83,19 @@ def broker(kept: state.State, private: bool) -> str:
 
 
 def remove(made: state.Made) -> None:
-    """Remove one thing that was made, if it is still there."""
+    """Remove one thing that was made, if it is still there.
+
+    :raises CloudError: when RabbitMQ does not do it, or does not tell
+    """
     if made.kind == 'database':
         databases.execute(made.where, 'DROP DATABASE IF EXISTS ' + made.name)
     elif made.kind == 'virtual host':
-        _control('delete_vhost', made.name, check=False)
+        try:
+            _control('delete_vhost', made.name)
+        except processes.CloudError:
+            # It fails, too, for one that was never made, or is gone.
+            if made.name in _control('list_vhosts').split():
+                raise
     elif made.kind == 'folder':
         shutil.rmtree(made.name, ignore_errors=True)
 
@@ -183,7 +191,13 @@ def _machine_database() -> bool:
 @functools.cache
 def _machine_broker() -> bool:
     """Whether this machine's RabbitMQ lets us in, and lets us manage it."""
-    return _broker_answers(5672) and _control('list_vhosts', check=False)
+    if not _broker_answers(5672):
+        return False
+    try:
+        _control('list_vhosts')
+    except processes.CloudError:
+        return False
+    return True
 
 
 def _broker_answers(port: int) -> bool:
@@ -194,15 +208,22 @@ def _broker_answers(port: int) -> bool:
         return False
 
 
-def _control(*command: str, check: bool = True) -> bool:
-    """Run rabbitmqctl of this machine; whether it succeeded."""
+def _control(*command: str) -> str:
+    """Run rabbitmqctl of this machine; what it printed.
+
+    :raises CloudError: when it fails, takes too long, or is not there
+    """
     program = databases.which('rabbitmqctl')
     if not program:
-        return False
-    done = subprocess.run(
-        [program, '--quiet', *command], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=SECONDS)
-    if check and done.returncode:
+        raise processes.CloudError('there is no rabbitmqctl')
+    try:
+        done = subprocess.run(
+            [program, '--quiet', *command], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired as exc:
+        raise processes.CloudError('rabbitmqctl %s took over %s s' % (
+            command[0], SECONDS)) from exc
+    if done.returncode:
         raise processes.CloudError('rabbitmqctl %s failed: %s' % (
             command[0], done.stderr[-500:]))
-    return done.returncode == 0
+    return done.stdout

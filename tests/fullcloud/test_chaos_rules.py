@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the chaos calls wrong, and what it forgives."""
 
+import os
 import random
+import types
 
+import psutil
 import testtools
 
 from tests.cloud import observer
@@ -10,6 +13,8 @@ from tests.cloud import seed
 from tests.fullcloud.chaos import answers
 from tests.fullcloud.chaos import faults
 from tests.fullcloud.chaos import report
+from tests.fullcloud.chaos import soak
+from tests.fullcloud import daemons
 from tests.fullcloud import options
 
 
@@ -171,6 +176,35 @@ class TestFaults(testtools.TestCase):
     def test_command_line_knows_all_faults(self):
         """Those that it offers are those that there are."""
         self.assertEqual(list(faults.KINDS), list(options.FAULTS))
+
+    def test_only_what_can_come_is_waited_for(self):
+        """A kind that was not chosen, or has no process here, is not."""
+        there = daemons.Daemon(
+            'placement', [], '', {}, pid=os.getpid(),
+            created=psutil.Process().create_time())
+        gone = daemons.Daemon('agent-1', [], '', {})
+        running = types.SimpleNamespace(
+            state=types.SimpleNamespace(daemons=[there, gone]))
+        for chosen, kinds in ((faults.KINDS, {'worker', 'kill', 'pause'}),
+                              (['kill', 'mariadb'], {'kill'}), ([], set())):
+            self.assertEqual(
+                kinds, faults.Faults(running, chosen, 'seed').kinds())
+
+    def test_a_soak_waits_for_each_kind(self):
+        """But not for ever, and it tells which never came."""
+        result = report.Result(
+            'seed', kinds=frozenset({'kill', 'pause'}),
+            windows=[window('placement')])
+        self.assertEqual(['pause'], result.missing())
+        self.assertIn('NEVER CAME: pause', report.render(result))
+        for lasted, missing, over in ((9, [], False), (10, [], True),
+                                      (10, ['pause'], False),
+                                      (29, ['pause'], False),
+                                      (30, ['pause'], True)):
+            self.assertEqual(over, soak.is_over(lasted, 10, missing))
+        result.windows.append(faults.Window('pause', 'agent-1', 1))
+        self.assertEqual([], result.missing())
+        self.assertNotIn('NEVER CAME', report.render(result))
 
     def test_each_kind_comes_first_and_each_choice_once(self):
         """However short a soak is, it is not one of half of the faults."""

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a cloud's environment from being made, and how that is told."""
+"""What a cloud's environment needs, and what is done without one."""
 
+import os
 import pathlib
+import shutil
+import subprocess
+import sys
 import zipfile
 
 import fixtures
@@ -16,6 +20,9 @@ class TestEnvironment(testtools.TestCase):
         """Whoever wants another one is told what to stop."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         made = environment.Environment(str(folder), 'nothing', (), False)
+        (folder / 'bin').mkdir()
+        for name in ('bin/python', 'cloud.stamp'):
+            (folder / name).touch()
         (folder / 'cloud').mkdir()
         (folder / 'cloud' / 'state.json').touch()
         made.used_by(folder / 'cloud')
@@ -45,3 +52,60 @@ class TestEnvironment(testtools.TestCase):
         error = self.assertRaises(environment.CannotInstall, made.make)
         self.assertNotIsInstance(error, environment.Unreachable)
         self.assertIn('no-such-package', str(error))
+
+
+class TestWithoutEnvironment(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.cloud = folder / 'cloud'
+        self.checkout = folder / 'checkout'
+        for name in ('tests', 'tools'):
+            shutil.copytree(environment.TOP / name, self.checkout / name)
+        for name in ('constraints.txt', 'setup.cfg'):
+            shutil.copy(environment.TOP / name, self.checkout)
+
+    def tool(self, *argv):
+        """Run tools/cloud of a checkout without .venv-cloud."""
+        return subprocess.run(
+            [sys.executable, str(self.checkout / 'tools' / 'cloud'),
+             '--directory', str(self.cloud), *argv],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            # Nothing can be installed.
+            env={**os.environ, 'PIP_NO_INDEX': '1'})
+
+    def test_no_cloud_is_told(self):
+        """No environment is needed to see that there is none."""
+        done = self.tool('down')
+        self.assertEqual(
+            (0, f'There is no cloud in {self.cloud}.\n', ''),
+            (done.returncode, done.stdout, done.stderr))
+        for command in (['status'], ['exec', 'true'], ['chaos']):
+            done = self.tool(*command)
+            self.assertEqual(1, done.returncode)
+            self.assertEqual(
+                f'There is no cloud in {self.cloud}: ./tools/cloud '
+                f'--directory {self.cloud} up\n', done.stderr)
+
+    def test_environment_that_is_gone_is_told(self):
+        """It was removed under a cloud that runs."""
+        self.cloud.mkdir()
+        (self.cloud / 'state.json').touch()
+        for command in (['up'], ['status'], ['exec', 'true'], ['chaos']):
+            done = self.tool(*command)
+            self.assertEqual(1, done.returncode)
+            self.assertIn('.venv-cloud is gone', done.stderr)
+            self.assertIn(f'--directory {self.cloud} down', done.stderr)
+
+    def test_down_makes_it_again(self):
+        """Even of one whose Python is gone, and which has a user."""
+        self.cloud.mkdir()
+        (self.cloud / 'state.json').touch()
+        there = self.checkout / '.venv-cloud'
+        there.mkdir()
+        (there / 'cloud.stamp').touch()
+        (there / 'users').write_text(f'{self.cloud}\n')
+        done = self.tool('down')
+        self.assertIn(f'into {there}', done.stdout)
+        self.assertEqual(3, done.returncode, done.stderr)

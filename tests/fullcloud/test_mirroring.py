@@ -16,6 +16,11 @@ class TestControllers(testscenarios.WithScenarios, base.TestCase):
     scenarios = [(f'controller-{number}', {'controller': number})
                  for number in (1, 2)]
 
+    def setUp(self):
+        super().setUp()
+        # They would put right what a call has missed.
+        self.stop_agents()
+
     def test_add_host_is_mirrored(self):
         """Whichever nova-api is asked, placement has all nodes of the host."""
         aggregate = self.aggregate()

@@ -44,13 +44,26 @@ class TestFullSegment(routed_case.TestCase):
 
     def test_left_after_a_retry(self):
         """Nova does not count addresses: it tries, and tries elsewhere."""
-        if len(self.first.hosts) >= ATTEMPTS:
-            self.skipTest('nova may give up in a segment of %d hosts; bring '
-                          'the cloud up with 4' % len(self.first.hosts))
+        self.keep_one_host_of_each()
+        full, other = (min(each.hosts) for each in self.routed.segments)
+        # With a server on the other one, the full segment's has more room, and
+        # nova takes it first.
+        self.boot({'port': self.routed.port(self.second)})
         self.routed.fill(self.first)
-        for _server in range(3):
-            self.assert_in(self.second, self.boot(
-                {'port': self.routed.port()}))
+        server = self.boot({'port': self.routed.port()})
+        self.assert_in(self.second, server)
+        self.assertEqual([full, other], self.hosts_tried(server))
+
+    def test_with_no_other_host(self):
+        """When all that nova tries is full, the server ends in ERROR."""
+        self.take_no_servers(*self.second.hosts)
+        self.routed.fill(self.first)
+        server = self.boot({'port': self.routed.port()})
+        self.assertEqual('ERROR', server['status'])
+        tried = self.hosts_tried(server)
+        self.assertLessEqual(set(tried), self.first.hosts)
+        self.assertEqual(
+            min(ATTEMPTS, len(self.nodes(*self.first.hosts))), len(tried))
 
 
 class TestCountedAddresses(routed_case.TestCase):
@@ -133,11 +146,6 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
         found = self.cloud.nova().get(
             f'/servers/{server["id"]}/os-interface').json()
         return [each['port_id'] for each in found['interfaceAttachments']]
-
-    def keep_one_host_of_each(self):
-        """Let each segment have one host that takes servers."""
-        for segment in self.routed.segments:
-            self.take_no_servers(*sorted(segment.hosts)[1:])
 
 
 class TestZones(routed_case.TestCase):

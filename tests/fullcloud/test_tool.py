@@ -71,15 +71,6 @@ class TestTool(base.TestCase):
             there.wait()
             self.assertEqual([], there.left())
 
-    def test_no_cloud_is_told(self):
-        """Each command says what to type instead."""
-        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'new')
-        for command in (['status'], ['exec', 'true'], ['chaos']):
-            done = self.tool(*command, directory=folder)
-            self.assertEqual(1, done.returncode)
-            self.assertIn(f'--directory {folder} up', done.stderr)
-        self.assertEqual(0, self.tool('down', directory=folder).returncode)
-
     def test_wrong_command_lines(self):
         """They are refused before anything is done."""
         for argv in ([], ['sideways'], ['up', '--hosts', '2'], ['exec'],

@@ -7,9 +7,6 @@ import secrets
 import sys
 import time
 
-import fasteners
-
-from tests.cloud import processes
 from tests.fullcloud.chaos import report
 from tests.fullcloud.chaos import soak
 from tests.fullcloud.chaos import wiring
@@ -22,19 +19,8 @@ INTERVAL = 10
 def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     """Soak a cloud; 0 when placement equals nova and no answer is wrong.
 
-    :raises CloudError: when somebody else does, or it cannot be done
+    :raises CloudError: when it cannot be done
     """
-    alone = fasteners.InterProcessLock(running.config.path('chaos.lock'))
-    if not alone.acquire(blocking=False):
-        raise processes.CloudError(
-            'another chaos works on this cloud; wait until it has ended')
-    try:
-        return _run(running, chosen)
-    finally:
-        alone.release()
-
-
-def _run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     seed = chosen.seed or secrets.token_hex(4)
     tell = _teller()
     print(f'Seed {seed}', flush=True)

@@ -75,6 +75,10 @@ class Faults:
         self._mutex = threading.Lock()
         self._seen = time.monotonic()
 
+    def kinds(self) -> frozenset[str]:
+        """Those that can come: what they happen to is in this cloud."""
+        return frozenset(kind for kind, _target in self._choices)
+
     def current(self) -> list[str]:
         """What is wrong now, for people."""
         return [f'{each.kind} {each.target}' for each in self.windows

@@ -24,6 +24,7 @@ LENGTH = 300
 class Result:
     """Everything that was done and seen.
 
+    :param kinds: of faults that can come
     :param left: associations that the journal alone did not heal
     :param lost: those of them that it should have healed
     :param different: those that nothing has healed in time
@@ -31,6 +32,7 @@ class Result:
     """
 
     seed: str
+    kinds: frozenset[str] = frozenset()
     rounds: int = 0
     left: int = 0
     lost: int = 0
@@ -63,6 +65,10 @@ class Result:
         if differences(rows):
             self.different += differences(rows)
             self.tables.append(observer.table(rows))
+
+    def missing(self) -> list[str]:
+        """The kinds of faults that have not come yet."""
+        return sorted(self.kinds - {each.kind for each in self.windows})
 
     def wrong(self) -> list[answers.Answer]:
         """The answers that nova with a healthy placement never gives."""
@@ -101,6 +107,7 @@ def render(result: Result) -> str:
     patient = [each for each in result.given
                if answers.delayed_by_mirror(each, result.windows)]
     parts = [_operations(result), _faults(result)]
+    parts += [f'NEVER CAME: {kind}' for kind in result.missing()]
     parts += result.tables[:SHOWN]
     parts += ['WRONG: ' + _told(each, result.windows)
               for each in wrong[:SHOWN]]

@@ -19,6 +19,8 @@ from tests.fullcloud import cloud
 CLIENTS = 4
 SHARED = 2
 ROUND = 60
+# So many times as long it may take until every kind of fault has come.
+LONGEST = 3
 POLL = 0.5
 # A journal row that failed often waits for up to 30 seconds.
 HEALS_WITHIN = 120
@@ -45,14 +47,23 @@ class Soak:
                 + observer.table(self._rows()))
         self._clients: list[clients.Client] = []
         self._faults = faults.Faults(running, kinds, seed)
+        self.result.kinds = self._faults.kinds()
         self.result.windows = self._faults.windows
 
     def run(self, seconds: float) -> None:
         """Do it for so long; then the cloud is whole and has no aggregates.
 
+        It goes on for up to ``LONGEST`` times as long until each kind of fault
+        has come once: how many fit into the time depends on the machine.
+
         :raises CloudError: when something does not start again
         """
-        deadline = time.monotonic() + seconds
+        start = time.monotonic()
+
+        def ended() -> bool:
+            return is_over(time.monotonic() - start, seconds,
+                           self.result.missing())
+
         try:
             shared = self._share()
             self._clients = [
@@ -60,9 +71,9 @@ class Soak:
                                self.result.seed, shared,
                                self.result.given.append)
                 for number in range(1, CLIENTS + 1)]
-            while (left := deadline - time.monotonic()) > 0:
+            while not ended():
                 began = time.monotonic()
-                self._round(min(left, ROUND))
+                self._round(ended)
                 self._rest(began)
         finally:
             self._faults.supervise()
@@ -71,11 +82,11 @@ class Soak:
         if not (self.result.different or self.result.open_rows):
             self._rest(time.monotonic())
 
-    def _round(self, seconds: float) -> None:
+    def _round(self, ended: Callable[[], bool]) -> None:
         self.result.rounds += 1
         token = self._cloud.identity().get_token()
         stop = threading.Event()
-        end = time.monotonic() + seconds
+        end = time.monotonic() + ROUND
         tasks = self._faults.tasks(f'round-{self.result.rounds}', stop)
         for each in self._clients:
             each.token = token
@@ -83,8 +94,8 @@ class Soak:
         with futures.ThreadPoolExecutor(len(tasks)) as pool:
             running = [pool.submit(task) for task in tasks]
             try:
-                while time.monotonic() < end and not any(
-                        each.done() for each in running):
+                while not (ended() or time.monotonic() > end
+                           or any(each.done() for each in running)):
                     self._faults.supervise()
                     self._tell(self._progress())
                     time.sleep(POLL)
@@ -158,3 +169,11 @@ class Soak:
                 nova.post(url + '/action',
                           json={'remove_host': {'host': host}})
             nova.delete(url)
+
+
+def is_over(lasted: float, seconds: float, missing: Collection[str]) -> bool:
+    """Whether a soak that was to last so long has to end.
+
+    :param missing: the kinds of faults that have not come yet
+    """
+    return lasted >= seconds * (LONGEST if missing else 1)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the chaos that works on a cloud is ended."""
+
+import pathlib
+import subprocess
+import sys
+
+import fixtures
+import psutil
+import testtools
+
+from tests.cloud import processes
+from tests.fullcloud.chaos import lock
+from tests.fullcloud import options
+
+# With a daemon, as a chaos starts them.
+CHAOS = """
+import pathlib, signal, subprocess, sys, time
+from tests.fullcloud.chaos import lock
+if sys.argv[2] == 'deaf':
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with lock.hold(pathlib.Path(sys.argv[1])):
+    daemon = subprocess.Popen(['sleep', '600'], start_new_session=True)
+    print(daemon.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+class TestTake(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.told = []
+        for name in ('ENDS_WITHIN', 'DIES_WITHIN'):
+            self.useFixture(fixtures.MonkeyPatch(
+                f'tests.fullcloud.chaos.lock.{name}', 1))
+
+    def chaos(self, kind):
+        """One that holds the lock, and the daemon that it has started."""
+        running = subprocess.Popen(
+            [sys.executable, '-c', CHAOS, str(self.folder), kind],
+            stdout=subprocess.PIPE, text=True, cwd=options.TOP)
+        self.addCleanup(running.stdout.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        daemon = psutil.Process(int(running.stdout.readline()))
+        self.addCleanup(lambda: daemon.is_running() and daemon.kill())
+        return running, daemon
+
+    def take(self):
+        return lock.take(self.folder, self.told.append)
+
+    def test_without_chaos(self):
+        """Nothing is said, and none can begin then."""
+        with self.take():
+            error = self.assertRaises(
+                processes.CloudError, lock.hold(self.folder).__enter__)
+        self.assertIn('another chaos', str(error))
+        self.assertEqual([], self.told)
+
+    def test_it_is_asked_to_end(self):
+        """What it has started is the cloud's, which knows it."""
+        chaos, daemon = self.chaos('well')
+        with self.take():
+            self.assertEqual(-15, chaos.wait(timeout=10))
+        self.assertTrue(daemon.is_running())
+        said, = self.told
+        self.assertIn(f'process {chaos.pid}', said)
+
+    def test_deaf_one_is_killed(self):
+        """With what it has started: it may not have written that down."""
+        chaos, daemon = self.chaos('deaf')
+        with self.take():
+            self.assertEqual(-9, chaos.wait(timeout=10))
+        daemon.wait(timeout=10)
+        self.assertIn('Killing it', self.told[1])
+
+    def test_another_process_with_its_number_lives(self):
+        """Another down has the lock, of a chaos that was killed."""
+        chaos, _daemon = self.chaos('well')
+        number, created = (self.folder / lock.NAME).read_text().split()
+        (self.folder / lock.NAME).write_text(
+            f'{number} {float(created) - 100}\n')
+        self.assertRaises(processes.CloudError, self.take().__enter__)
+        self.assertIsNone(chaos.poll())
+        self.assertEqual([], self.told)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a cloud whose servers do not let it be removed."""
+
+import os
+import pathlib
+
+import fixtures
+import testtools
+
+from tests.cloud import processes
+from tests.fullcloud import cloud
+from tests.fullcloud import state
+
+NAME = 'mirror_cloud_0123abcd'
+
+
+class TestVirtualHost(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.program = folder / 'rabbitmqctl'
+        self.useFixture(fixtures.EnvironmentVariable(
+            'PATH', os.pathsep.join([str(folder), os.environ['PATH']])))
+        self.kept = state.State.create(folder / 'cloud')
+        self.kept.complete = True
+        self.kept.add(state.Made('virtual host', '', NAME))
+
+    def rabbitmqctl(self, delete, listed):
+        """Have it do this when it shall delete, and when it shall list."""
+        self.program.write_text(
+            f'#!/bin/sh\ncase $2 in\ndelete_vhost) {delete};;\n'
+            f'list_vhosts) {listed};;\nesac\n')
+        self.program.chmod(0o755)
+
+    def assert_not_removed(self, why):
+        """It is told, and the cloud is still known; so is a second time."""
+        for _time in range(2):
+            error = self.assertRaises(
+                processes.CloudError, cloud.down,
+                state.State.read(self.kept.directory))
+            self.assertIn(why, str(error))
+            self.assertFalse(state.State.read(self.kept.directory).complete)
+        self.rabbitmqctl('exit 0', 'exit 1')
+        cloud.down(state.State.read(self.kept.directory))
+        self.assertFalse(self.kept.directory.exists())
+
+    def test_kept_one_is_not_forgotten(self):
+        """RabbitMQ may have been away just then: down can be repeated."""
+        self.rabbitmqctl('echo away >&2; exit 69', f'echo name; echo {NAME}')
+        self.assert_not_removed('delete_vhost failed: away')
+
+    def test_what_cannot_be_told_is_not_forgotten(self):
+        """It may still be there."""
+        self.rabbitmqctl('exit 69', 'echo away >&2; exit 69')
+        self.assert_not_removed('list_vhosts failed: away')
+
+    def test_absent_one_is_removed(self):
+        """It may never have been made, or somebody has deleted it."""
+        self.rabbitmqctl('exit 67', f'echo name; echo /; echo {NAME}ef')
+        cloud.down(self.kept)
+        self.assertFalse(self.kept.directory.exists())
+
+    def test_hanging_server_is_told(self):
+        """Who waits for it for ever learns nothing."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'tests.fullcloud.servers.SECONDS', 0.5))
+        self.rabbitmqctl('exec sleep 60', 'exec sleep 60')
+        self.assert_not_removed('list_vhosts took over 0.5 s')
