@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is read of aggregate metadata, on the databases that nova runs on."""
 
+import fixtures
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
@@ -32,6 +33,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         objects.register_all()
         manager = enginefacade.transaction_context()
         manager.configure(connection=databases.create(self, self.kind))

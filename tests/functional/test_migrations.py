@@ -45,6 +45,7 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         self.conf = ends.make_conf(self)
         self.url = databases.create(self, self.kind)
         self.conf.set_override('connection', self.url,

@@ -140,6 +140,8 @@ class TestCase(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
+        # Told with a test that fails, and not between those that pass.
+        self.useFixture(fixtures.FakeLogger())
         self.conf = make_conf(self)
         self.log: list[tuple[str, str]] = []
         self.placement = Placement(self.log)

@@ -184,7 +184,7 @@ class TestMeasure(testtools.TestCase):
             processes, 'interruptible'))
         self.useFixture(fixtures.MockPatchObject(
             parts, 'PARTS', (parts.Part('one', 'One', '', ['big'], []),)))
-        printed = self.useFixture(fixtures.StringStream('stdout')).stream
+        printed = self.useFixture(fixtures.StringStream('out')).stream
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', printed))
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', printed))
         status = measure.main(list(argv))

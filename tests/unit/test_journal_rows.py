@@ -13,8 +13,8 @@ class TestJournalRows(ends.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.out = self.useFixture(fixtures.StringStream('stdout'))
-        self.err = self.useFixture(fixtures.StringStream('stderr'))
+        self.out = self.useFixture(fixtures.StringStream('out'))
+        self.err = self.useFixture(fixtures.StringStream('err'))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', self.out.stream))
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', self.err.stream))
 

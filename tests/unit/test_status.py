@@ -16,7 +16,7 @@ class TestRows(testtools.TestCase):
         super().setUp()
         self.ran = []
         self.findings = {}
-        self.output = self.useFixture(fixtures.StringStream('stdout'))
+        self.output = self.useFixture(fixtures.StringStream('out'))
 
     def check(self, name, *needs, applies=True):
         def find(deployment):
