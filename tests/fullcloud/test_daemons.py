@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that are known by a number in a file."""
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -21,6 +22,15 @@ child.wait()
 """
 
 
+def reap(pid):
+    """Wait for a child, unless that has been done.
+
+    Popen does it by itself when it is forgotten after the end of its process.
+    """
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
 class TestDaemon(testtools.TestCase):
 
     def setUp(self):
@@ -32,7 +42,7 @@ class TestDaemon(testtools.TestCase):
         made = daemons.Daemon('it', [sys.executable, '-c', text],
                               str(self.folder / 'it.log'), {})
         made.start()
-        self.addCleanup(os.waitpid, made.pid, 0)
+        self.addCleanup(reap, made.pid)
         self.addCleanup(made.kill)
         return made
 
