@@ -171,6 +171,16 @@ class TestDeaths(testtools.TestCase):
                              in report.render(result))
 
 
+    def test_fault_before_it_was_found_is_a_reason(self):
+        """Nobody saw when it died; only that it had."""
+        for began, crashes in ((104, 0), (106, 1)):
+            result = report.Result('seed', given=[answer(200)], windows=[
+                window('mariadb', began, began + 1),
+                faults.Window(faults.DIED, 'nova-api-1', 100, 110,
+                              found=105)])
+            self.assertEqual(crashes, len(result.crashed()), began)
+
+
 class TestFaults(testtools.TestCase):
 
     def test_command_line_knows_all_faults(self):

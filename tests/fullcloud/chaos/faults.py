@@ -38,12 +38,16 @@ Choice = tuple[str, str]
 
 @dataclasses.dataclass
 class Window:
-    """A fault, from before it began until it was over; monotonic seconds."""
+    """A fault, from before it began until it was over; monotonic seconds.
+
+    :param found: when a process that died was seen to have died
+    """
 
     kind: str
     target: str
     began: float
     ended: float | None = None
+    found: float | None = None
 
     def overlaps(self, began: float, ended: float) -> bool:
         """Whether it was there at any time between those two."""
@@ -73,7 +77,7 @@ class Faults:
         self._deck: list[Choice] = []
         self._busy: set[str] = set()
         self._mutex = threading.Lock()
-        self._seen = time.monotonic()
+        self._seen = dict.fromkeys(self._known, time.monotonic())
 
     def kinds(self) -> frozenset[str]:
         """Those that can come: what they happen to is in this cloud."""
@@ -96,16 +100,18 @@ class Faults:
 
         A service that is started while its database is away gives up.
         """
-        seen, now = self._seen, time.monotonic()
         for name, daemon in sorted(self._known.items()):
+            looked = time.monotonic()
             if name in self._absent or daemon.alive():
+                self._seen[name] = looked
                 continue
             with contextlib.ExitStack() as stack:
                 if stack.enter_context(self._held(name)):
                     window = stack.enter_context(self._window(DIED, name))
-                    window.began = seen
+                    window.began = self._seen[name]
+                    window.found = time.monotonic()
                     self.bring_back(daemon)
-        self._seen = now
+            self._seen[name] = time.monotonic()
 
     def bring_back(self, daemon: daemons.Daemon) -> None:
         """Start a process; while others are away it may take several times.

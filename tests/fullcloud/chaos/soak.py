@@ -40,11 +40,13 @@ class Soak:
         self._cloud = running
         self._tell = tell
         self._remove_all()
-        if report.differences(self._rows()):
+        self._tell('Waiting until placement equals nova')
+        rows = self._settled()
+        if report.differences(rows):
             raise processes.CloudError(
                 'placement is not nova before anything was done; has the '
                 'mirror been left out of this cloud? Make a new one.\n'
-                + observer.table(self._rows()))
+                + observer.table(rows))
         self._clients: list[clients.Client] = []
         self._faults = faults.Faults(running, kinds, seed)
         self.result.kinds = self._faults.kinds()
@@ -127,14 +129,18 @@ class Soak:
         deadline = time.monotonic() + HEALS_WITHIN
         while self._open_rows() and time.monotonic() < deadline:
             time.sleep(POLL)
-        rows = self._rows()
-        self.result.add_left(report.differences(rows), since)
+        self.result.add_left(report.differences(self._rows()), since)
+        self.result.add_rest(self._settled(), self._open_rows())
+
+    def _settled(self) -> list[observer.Row]:
+        """Compare when placement equals nova, or does not become so."""
         deadline = time.monotonic() + HEALS_WITHIN
-        while (any(not row.equal for row in rows)
-               and time.monotonic() < deadline):
-            time.sleep(POLL)
+        while True:
             rows = self._rows()
-        self.result.add_rest(rows, self._open_rows())
+            if (all(row.equal for row in rows)
+                    or time.monotonic() > deadline):
+                return rows
+            time.sleep(POLL)
 
     def _open_rows(self) -> list[str]:
         where, _slash, prefix = self._cloud.config.database.rpartition('/')
