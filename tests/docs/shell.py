@@ -15,7 +15,8 @@ import sys
 from tests.docs import page
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-TIMEOUT = 200
+# Other tests may have the processor.
+TIMEOUT = 900
 TAIL = 60
 
 # What a page says, and what the test types: a path outside of the cloud's own

@@ -195,7 +195,9 @@ class TestOtherPages(unittest.TestCase):
         serving.start()
         cls.addClassCleanup(serving.join)
         cls.addClassCleanup(services.close)
-        services.run(['start', terminal.AGENT])
+        refused = services.run(['start', terminal.AGENT])
+        if refused:
+            raise AssertionError(refused)
         cls.openrc = terminal.write_openrc(running)
         cls.metrics_port = str(running.config.metrics_port)
 

@@ -171,8 +171,9 @@ class TestCase(testtools.TestCase):
                     in nova.get(url).json()['instanceActions']
                     if each['action'] == 'create')
         events = nova.get(f'{url}/{created}').json()['instanceAction']
+        # Nova has the newest first, and times without fractions of a second.
         return [each['host'] for each in sorted(
-            events['events'], key=lambda event: event['start_time'])
+            reversed(events['events']), key=lambda event: event['start_time'])
             if each['event'] == 'compute__do_build_and_run_instance']
 
     def placement_has(self, aggregate: str) -> frozenset[str]:
