@@ -142,6 +142,8 @@ class PlacementService(fixtures.Fixture):
     def hold_back(self) -> Callable[[], None]:
         """Keep PUTs on their way, also after the fault has ended.
 
+        ``stuck`` is set when the first of these has come.
+
         :returns: lets the oldest of them land, and returns when it has
         """
         go, landed = threading.Event(), threading.Event()
@@ -149,6 +151,7 @@ class PlacementService(fixtures.Fixture):
 
         def app(environ: dict[str, Any], start: Callable[..., Any]
                 ) -> Iterable[bytes]:
+            self.stuck.set()
             go.wait(FOR_EVER)
             try:
                 return self._run(environ, start)
@@ -157,7 +160,8 @@ class PlacementService(fixtures.Fixture):
 
         def land() -> None:
             go.set()
-            landed.wait(FOR_EVER)
+            if not landed.wait(FOR_EVER):
+                raise AssertionError('no PUT was on its way')
 
         self._break(app, ('PUT',))
         return land

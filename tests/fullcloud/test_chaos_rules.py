@@ -170,7 +170,6 @@ class TestDeaths(testtools.TestCase):
             self.assertEqual(bool(crashes), f'DIED: {target}'
                              in report.render(result))
 
-
     def test_fault_before_it_was_found_is_a_reason(self):
         """Nobody saw when it died; only that it had."""
         for began, crashes in ((104, 0), (106, 1)):

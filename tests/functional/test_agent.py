@@ -4,7 +4,6 @@
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from nova_aggregate_mirror import lease
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import database
+from tests.cloud import processes
 from tests import fixtures
 from tests import placement_service
 
@@ -230,9 +230,7 @@ class TestProcess(AgentTest):
         self.directory = pathlib.Path(self.useFixture(
             base_fixtures.TempDir()).path)
         self.conf = self.directory / 'nova.conf'
-        with socket.socket() as probe:
-            probe.bind(('127.0.0.1', 0))
-            self.port = probe.getsockname()[1]
+        self.port, = processes.free_ports(1)
         self.write_conf()
 
     def write_conf(self, options='sync_interval = 1', placement=None,

@@ -4,7 +4,6 @@
 from concurrent import futures
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 import requests
 import testtools
 
+from tests.cloud import processes
 from tests.functional import nova_api
 from tests.functional import test_nova_api
 
@@ -29,12 +29,6 @@ PATIENCE = 60
 STARTED = 'osapi_compute listening on'
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(('127.0.0.1', 0))
-        return listener.getsockname()[1]
-
-
 @testtools.skipUnless(
     PROGRAM.exists(), 'this nova has no nova-api that serves by itself')
 class EventletTest(test_nova_api.NovaApiTest):
@@ -42,7 +36,7 @@ class EventletTest(test_nova_api.NovaApiTest):
     def start(self, ours: str = '') -> None:
         """Start nova-api with lines of [aggregate_mirror]."""
         self.configure(ours)
-        self.port = _free_port()
+        self.port, = processes.free_ports(1)
         extra = self.path / 'eventlet.conf'
         extra.write_text(CONF % {
             'port': self.port, 'paste': self.path / 'api-paste.ini'})
@@ -62,6 +56,7 @@ class EventletTest(test_nova_api.NovaApiTest):
         for line in self.process.stderr:
             self.log += line
             if STARTED in line:
+                patience.cancel()
                 return
         self.fail(self.log)
 

@@ -251,8 +251,10 @@ class TestSync(ClientTest):
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGINT)
         heard = ''
-        while 'once more to stop at once' not in heard:
-            heard += process.stderr.readline()
+        for line in process.stderr:
+            heard += line
+            if 'once more to stop at once' in line:
+                break
         land()
         said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(130, process.returncode, errors)

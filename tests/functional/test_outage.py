@@ -65,6 +65,11 @@ class OutageTest(testtools.TestCase):
             'aggregate%d' % self.count, 'east')
         return aggregate, self.cloud.create_host('host%d' % self.count)
 
+    def _wait_for(self, seconds: float) -> None:
+        """Have calls wait for placement so long."""
+        self.cloud.nova.conf.config(inline_timeout=seconds,
+                                    group='aggregate_mirror')
+
     def _during(self, fault: Fault, aggregate: fixtures.Aggregate,
                 host: fixtures.Host, remove: bool = False) -> fixtures.Outcome:
         fault(self.placement)
@@ -212,12 +217,12 @@ class MirroredOutageTest(OutageTest):
 
     def test_a_write_that_lands_late_changes_nothing(self) -> None:
         """What a timed-out call sent cannot undo what came after it."""
-        self.cloud.nova.conf.config(inline_timeout=0.5,
-                                    group='aggregate_mirror')
+        self._wait_for(0.5)
         aggregate, host = self._new()
         land = self.placement.hold_back()
         self.assertFalse(self.cloud.add_host(aggregate, host).mirrored)
         self.placement.recover()
+        self._wait_for(30)
         self.assertEqual(
             fixtures.Outcome(status=200, member=False, mirrored=True,
                              ended=True, zone='nova'),
@@ -252,15 +257,16 @@ class MirroredOutageTest(OutageTest):
 
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, and only now and then."""
-        self.cloud.nova.conf.config(inline_timeout=0.5,
-                                    group='aggregate_mirror')
+        self._wait_for(0.5)
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
                       lambda placement: placement.trickle()):
             for act in self._add, self._remove:
                 start = time.monotonic()
                 self.assertEqual((200, True, 1), self._seen(act(fault)))
-                self.assertLess(time.monotonic() - start, 5)
+                # The faults themselves last much longer.
+                self.assertLess(time.monotonic() - start,
+                                placement_service.FOR_EVER / 3)
         self._sync()
 
     @staticmethod
@@ -274,7 +280,7 @@ class PauseTest(OutageTest):
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.MirroredNova())
-        self.cloud.nova.conf.config(inline_timeout=0.5, inline_backoff=3600.0,
+        self.cloud.nova.conf.config(inline_backoff=3600.0,
                                     group='aggregate_mirror')
 
     def _lengthen(self) -> None:
@@ -294,6 +300,7 @@ class PauseTest(OutageTest):
 
     def test_after_a_timeout_placement_is_left_alone(self) -> None:
         """A hung placement does not occupy every worker of nova-api."""
+        self._wait_for(0.5)
         self._add(lambda placement: placement.hang())
         self._see_no_request(lambda placement: placement.hang())
 
@@ -326,6 +333,7 @@ class PauseTest(OutageTest):
 
     def test_after_a_timeout_nothing_is_tried(self) -> None:
         """Even without the journal: nova-api goes before the mirror."""
+        self._wait_for(0.5)
         self._lose_the_journal()
         self._add(lambda placement: placement.hang())
         self.placement.requests.clear()

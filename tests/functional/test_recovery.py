@@ -75,20 +75,26 @@ class RecoveryTest(servers.LoopbackTestCase):
 
     def agent(self):
         kept = journal.Journal(CONF, now=lambda: time.time() + self.clock)
-        source, client = database.DatabaseSource(), report.ReportClient(
-            CONF, request_timeout=1)
+        source, client = database.DatabaseSource(), report.ReportClient(CONF)
         count = CONF.aggregate_mirror.sync_workers
         return (kept, agent.Drain(kept, source, client, Figures(),
                                   count=count),
                 agent.Sync(CONF, reconciler.Reconciler(
                     kept, source, client, count=count), Figures()))
 
+    def wait_for(self, seconds):
+        """Have the agent wait for placement so long."""
+        CONF.set_override('request_timeout', seconds, 'aggregate_mirror')
+
     def recover(self, end):
         """An agent is there all the time, and the outage ends."""
         kept, drain, _sync = self.agent()
+        self.wait_for(1.0)
         drain.step()
         drain.step()
         end()
+        # It is there again, but may be slow.
+        self.wait_for(30.0)
         for _second in range(STEPS_IN_FIVE_SECONDS):
             while drain.step():
                 pass
@@ -119,6 +125,8 @@ class TestPlacement(RecoveryTest):
     def test_hung_placement_is_asked_once(self):
         """A hundred calls do not wait for it one after the other."""
         self.hurry()
+        # However long they take.
+        CONF.set_override('inline_backoff', 3600.0, 'aggregate_mirror')
         self.cloud.placement.hang()
         self.calls()
         self.assertEqual(1, len(self.cloud.placement.requests))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status command on its way to placement: each step, good and bad."""
 
-import socket
 import time
 from typing import Any
 
@@ -76,11 +75,9 @@ class TestBeforePlacementRuns(status_command.StatusTest):
 
     def test_keystone_that_is_away(self):
         """The line to look at."""
-        with socket.create_server(('127.0.0.1', 0)) as probe:
-            port = probe.getsockname()[1]
         self.keystone()
         self.conf.write_text(self.conf.read_text().replace(
-            'auth_url = http://', 'auth_url = http://127.0.0.1:%d/' % port))
+            'auth_url = http://', 'auth_url = http://127.0.0.1:1/'))
         self.assert_ends_at('Placement authentication', FAILURE,
                             '  [placement]\n  auth_url = ')
 
@@ -183,7 +180,7 @@ class TestRights(status_command.StatusTest):
     def test_placement_that_hangs(self):
         """It is not waited for longer than a user's request would."""
         self.conf.write_text(self.conf.read_text()
-                             + '[aggregate_mirror]\ninline_timeout = 0.5\n')
+                             + '[aggregate_mirror]\ninline_timeout = 2\n')
         self.cloud.placement.hang(methods=('PUT',))
         began = time.monotonic()
         self.assert_ends_at('Placement rights', FAILURE,

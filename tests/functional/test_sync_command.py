@@ -410,8 +410,10 @@ class TestProgress(SyncTest):
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(number)
         heard = ''
-        while 'once more to stop at once' not in heard:
-            heard += process.stderr.readline()
+        for line in process.stderr:
+            heard += line
+            if 'once more to stop at once' in line:
+                break
         return process, land
 
     def check_interrupted(self, number, status):

@@ -231,7 +231,7 @@ class TestMetrics(testtools.TestCase):
         errors = self.useFixture(fixtures.MonkeyPatch(
             'sys.stderr', io.StringIO())).new_value
         server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS,
-                                client_timeout=0.1)
+                                client_timeout=1)
         self.addCleanup(server.close)
         for sent in (b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\nAccept'):
             with socket.create_connection(('127.0.0.1', server.port),

@@ -17,10 +17,16 @@ def memberships(aggregates):
                            st.frozensets(st.sampled_from(aggregates)))
 
 
-clouds = hypothesis.given(
+_given = hypothesis.given(
     desired=memberships(OURS[:3]), current=memberships(OURS + FOREIGN),
     owned=st.frozensets(st.sampled_from(OURS[3:])).map(
         lambda old: old | frozenset(OURS[:3])))
+
+
+def clouds(test):
+    """Have it tried with all clouds, however long one of them takes."""
+    return hypothesis.settings(deadline=None, suppress_health_check=[
+        hypothesis.HealthCheck.too_slow])(_given(test))
 
 
 def applied(changes, current):

@@ -2,6 +2,7 @@
 """Calls in threads: how many, what a failure ends, and who is told."""
 
 import threading
+import time
 
 import testtools
 
@@ -11,6 +12,7 @@ from nova_aggregate_mirror import workers
 
 COUNT = 4
 PATIENCE = 20
+GRACE = 0.1
 
 
 class TestWorkers(testtools.TestCase):
@@ -55,6 +57,8 @@ class TestWorkers(testtools.TestCase):
                 failing.set()
                 raise exceptions.PlacementUnreachable('refused')
             failing.wait(PATIENCE)
+            # The others hear of it a little later.
+            time.sleep(GRACE)
             ended.append(item)
 
         for count in (1, COUNT):
