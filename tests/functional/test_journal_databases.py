@@ -44,6 +44,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         self.conf = ends.make_conf(self)
         self.url = databases.create(self, self.kind)
         connection = sa.make_url(self.url)

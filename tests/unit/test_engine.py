@@ -27,6 +27,7 @@ class TestServer(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         self.conf = ends.make_conf(self)
         self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
 
