@@ -89,6 +89,11 @@ class Daemon:
         """Kill it and all that it started, as ``kill -9`` does."""
         self.signal(signal.SIGKILL)
         wait_gone([self], STOP_TIMEOUT)
+        # Its children may end after it, and listen until then.
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while (self.port and self._listens()
+               and time.monotonic() < deadline):
+            time.sleep(POLL)
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Wait until something has happened that it has to do.

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import socket
 import sys
 
 import fixtures
@@ -19,6 +20,18 @@ child = subprocess.Popen([sys.executable, '-c', 'input()'],
                          stdin=subprocess.PIPE)
 print(child.pid, flush=True)
 child.wait()
+"""
+# What it has started keeps the port for a while when it has ended.
+LISTENER = """
+import os, socket, time
+listener = socket.create_server(('127.0.0.1', %d))
+here, there = os.pipe()
+if os.fork():
+    time.sleep(600)
+os.setsid()
+os.close(there)
+os.read(here, 1)
+time.sleep(0.5)
 """
 
 
@@ -37,10 +50,10 @@ class TestDaemon(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
-    def daemon(self, text):
+    def daemon(self, text, port=0):
         """A process that runs a program in Python, until the test ends."""
         made = daemons.Daemon('it', [sys.executable, '-c', text],
-                              str(self.folder / 'it.log'), {})
+                              str(self.folder / 'it.log'), {}, port)
         made.start()
         self.addCleanup(reap, made.pid)
         self.addCleanup(made.kill)
@@ -55,6 +68,14 @@ class TestDaemon(testtools.TestCase):
         daemons.stop([daemon])
         self.assertFalse(daemon.alive())
         child.wait(timeout=10)
+
+    def test_killed_it_leaves_its_port(self):
+        """Others can have it at once."""
+        port, = processes.free_ports(1)
+        daemon = self.daemon(LISTENER % port, port)
+        daemon.wait_ready()
+        daemon.kill()
+        socket.create_server(('127.0.0.1', port)).close()
 
     def test_another_process_with_its_number_lives(self):
         """The number of a process that has ended may be another's."""
