@@ -73,7 +73,7 @@ class PlacementService(fixtures.Fixture):
         self._one_at_a_time = threading.Lock()
         self.requests: list[Request] = []
         self.stuck = threading.Event()
-        """Set as soon as a request hangs or trickles."""
+        """Set as soon as a request hangs, trickles or is held back."""
         self._server: _Server | None = None
         self._port = 0
         self.recover()
@@ -167,7 +167,7 @@ class PlacementService(fixtures.Fixture):
         return land
 
     def trickle(self) -> None:
-        """Answer rightly, but one byte every tenth of a second."""
+        """Answer rightly, but one byte a second."""
         released = self._released = threading.Event()
 
         def app(environ: dict[str, Any], start: Callable[..., Any]
@@ -176,7 +176,7 @@ class PlacementService(fixtures.Fixture):
             self.stuck.set()
             for byte in body:
                 yield bytes([byte])
-                released.wait(0.1)
+                released.wait(1)
 
         self._break(app, EVERY_METHOD)
 

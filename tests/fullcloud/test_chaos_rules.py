@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the chaos calls wrong, and what it forgives."""
 
+import dataclasses
 import os
 import random
 import types
 
+import fixtures
 import psutil
 import testtools
 
@@ -164,7 +166,7 @@ class TestDeaths(testtools.TestCase):
                 ('agent-1', 'mariadb', 99, 1), ('keystone', 'agent-2', 99, 0)):
             result = report.Result('seed', given=[answer(200)], windows=[
                 window(other, 10, ended),
-                faults.Window(faults.DIED, target, 100, 101)])
+                faults.Window(faults.DIED, target, 100, 101, found=100)])
             self.assertEqual(crashes, len(result.crashed()), (target, other))
             self.assertEqual(not crashes, result.good)
             self.assertEqual(bool(crashes), f'DIED: {target}'
@@ -198,6 +200,33 @@ class TestFaults(testtools.TestCase):
                               (['kill', 'mariadb'], {'kill'}), ([], set())):
             self.assertEqual(
                 kinds, faults.Faults(running, chosen, 'seed').kinds())
+
+    def test_what_died_is_told_with_when_it_lived(self):
+        """When each process was looked at the last time, and it was found."""
+        there = daemons.Daemon(
+            'placement', [], '', {}, pid=os.getpid(),
+            created=psutil.Process().create_time())
+        dead = dataclasses.replace(there, name='agent-1')
+        made = faults.Faults(types.SimpleNamespace(
+            state=types.SimpleNamespace(daemons=[there, dead])), [], 'seed')
+        times = iter(range(1000))
+        self.useFixture(fixtures.MonkeyPatch(
+            'time.monotonic', lambda: float(next(times))))
+        self.useFixture(fixtures.MonkeyPatch(
+            'tests.fullcloud.chaos.faults.Faults.bring_back',
+            lambda _faults, daemon: setattr(daemon, 'pid', os.getpid())))
+        made.supervise()
+        lived = next(times)
+        for _time in range(2):
+            dead.pid = 0
+            made.supervise()
+        made.supervise()
+        died, again = made.windows
+        self.assertEqual([(faults.DIED, 'agent-1')] * 2, [
+            (each.kind, each.target) for each in made.windows])
+        self.assertTrue(died.began < lived < died.found < died.ended
+                        < again.began < again.found < again.ended,
+                        made.windows)
 
     def test_a_soak_waits_for_each_kind(self):
         """But not for ever, and it tells which never came."""

@@ -24,12 +24,15 @@ child.wait()
 # What it has started keeps the port for a while when it has ended.
 LISTENER = """
 import os, socket, time
-listener = socket.create_server(('127.0.0.1', %d))
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(('127.0.0.1', %d))
 here, there = os.pipe()
 if os.fork():
     time.sleep(600)
 os.setsid()
 os.close(there)
+listener.listen()
 os.read(here, 1)
 time.sleep(0.5)
 """

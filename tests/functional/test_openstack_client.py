@@ -255,6 +255,8 @@ class TestSync(ClientTest):
             heard += line
             if 'once more to stop at once' in line:
                 break
+        else:
+            self.fail(heard)
         land()
         said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(130, process.returncode, errors)

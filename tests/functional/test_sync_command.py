@@ -414,6 +414,8 @@ class TestProgress(SyncTest):
             heard += line
             if 'once more to stop at once' in line:
                 break
+        else:
+            self.fail(heard)
         return process, land
 
     def check_interrupted(self, number, status):

@@ -47,7 +47,7 @@ class Window:
     target: str
     began: float
     ended: float | None = None
-    found: float | None = None
+    found: float = 0.0
 
     def overlaps(self, began: float, ended: float) -> bool:
         """Whether it was there at any time between those two."""

@@ -85,8 +85,7 @@ class Result:
                     died.target in faults.AGENTS
                     or died.target in faults.NOVA_APIS
                     and not any(each.target in _AT_START and each.overlaps(
-                        died.began - GIVES_UP_WITHIN,
-                        died.began if died.found is None else died.found)
+                        died.began - GIVES_UP_WITHIN, died.found)
                         for each in self.windows))]
 
     @property
