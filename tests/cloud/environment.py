@@ -193,7 +193,8 @@ def _digest(texts: 'list[str]', paths: 'list[pathlib.Path]') -> str:
     for path in paths:
         files = [path] if path.is_file() else sorted(
             each for each in path.rglob('*')
-            if each.is_file() and each.suffix != '.pyc')
+            # What is compiled meanwhile comes and goes.
+            if '__pycache__' not in each.parts and each.is_file())
         for each in files:
             digest.update(str(each.relative_to(TOP)).encode())
             digest.update(each.read_bytes())

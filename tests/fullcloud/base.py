@@ -107,8 +107,7 @@ class TestCase(testtools.TestCase):
     def server(self, *options: str) -> dict[str, Any]:
         """Create a server for this test alone, and wait until it runs."""
         name = f'server-{uuid.uuid4().hex[:8]}'
-        self.addCleanup(self.run_client, 'openstack', 'server', 'delete',
-                        '--wait', name)
+        self.addCleanup(self._delete_servers, name)
         made = self.openstack(
             'server', 'create', '--flavor', 'tiny', '--image', 'empty',
             '--network', 'public', '--wait', *options, name)
@@ -133,14 +132,29 @@ class TestCase(testtools.TestCase):
             'imageRef': images['images'][0]['id'],
             'networks': [network]}}).json()['server']
         self.addCleanup(self.delete_server, made)
-        url = f'/servers/{made["id"]}'
-        self.wait_until(
-            lambda: nova.get(url).json()['server']['status'] != 'BUILD',
-            f'nova is done with {made["id"]}')
-        return nova.get(url).json()['server']
+        server: dict[str, Any] = {}
+
+        def done() -> bool:
+            server.update(
+                nova.get(f'/servers/{made["id"]}').json()['server'])
+            # Nova writes the status first, and then why it is one.
+            return (server['status'] != 'BUILD'
+                    and (server['status'] != 'ERROR' or 'fault' in server))
+
+        self.wait_until(done, f'nova is done with {made["id"]}')
+        return server
+
+    def _delete_servers(self, name: str) -> None:
+        """Delete the servers of a name."""
+        for each in self.cloud.nova().get(
+                f'/servers?name=^{name}$&all_tenants=1').json()['servers']:
+            self.delete_server(each)
 
     def delete_server(self, server: dict[str, Any]) -> None:
-        """Delete a server, if it is there, and wait until it is gone."""
+        """Delete a server, if it is there, and wait until it is gone.
+
+        Its host has it for a while after the status has become DELETED.
+        """
         nova, url = self.cloud.nova(), f'/servers/{server["id"]}'
         nova.delete(url, raise_exc=False)
         self.wait_until(

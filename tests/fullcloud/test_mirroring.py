@@ -55,6 +55,7 @@ class TestAgents(base.TestCase):
 
     def test_another_agent_leads(self):
         """With the leader killed, the other puts right what others change."""
+        self.wait_until(lambda: bool(self._leader()), 'an agent leads')
         leader = self._leader()
         self.add_host(self.aggregate(), 'compute-3')
         self.addCleanup(self.cloud.start, leader)

@@ -158,11 +158,14 @@ class TestZones(base.TestCase):
                         '--availability-zone', self.second, server['id'])
         self.stays(server, self.second, 'compute-2')
 
+    def _service(self, host):
+        service, = self.cloud.nova().get(
+            f'/os-services?host={host}').json()['services']
+        return service
+
     def _force_down(self, host, down):
-        nova = self.cloud.nova()
-        service, = (each['id'] for each in nova.get(
-            f'/os-services?host={host}').json()['services'])
-        nova.put(f'/os-services/{service}', json={'forced_down': down})
+        self.cloud.nova().put(f'/os-services/{self._service(host)["id"]}',
+                              json={'forced_down': down})
 
     def _bring_back(self, host):
         """Start nova-compute, which forgets what was evacuated."""
@@ -174,4 +177,12 @@ class TestZones(base.TestCase):
                 self._force_down(host, False)
                 return True
 
+        def reported():
+            service = self._service(host)
+            return (service['state'] == 'up'
+                    and service['updated_at'] != before['updated_at'])
+
         self.wait_until(accepted, f'{host} is back')
+        # It was last heard of before it was killed.
+        before = self._service(host)
+        self.wait_until(reported, f'{host} is up')
