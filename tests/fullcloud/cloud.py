@@ -144,6 +144,7 @@ def _start(kept: state.State, hosts: int, private: bool,
     tell('Waiting for the compute hosts')
     _wait_for_hosts(running)
     _furnish(running)
+    _wait_for_network_agents(running)
     for each in started:
         each.wait_ready()
         each.check()
@@ -192,6 +193,22 @@ def _wait_for_hosts(running: Cloud) -> None:
 
     for host in full.host_names():
         running.daemon(host).wait(there, 'did not report its nodes')
+
+
+def _wait_for_network_agents(running: Cloud) -> None:
+    """Wait until neutron binds ports on all hosts."""
+    wanted = set(running.config.host_names())
+    networks = running.rest('network')
+
+    def there() -> bool:
+        with contextlib.suppress(exceptions.HttpError):
+            return wanted <= {
+                each['host'] for each
+                in networks.get('/v2.0/agents').json()['agents']
+                if each['alive']}
+        return False
+
+    running.daemon('network-agents').wait(there, 'did not report its agents')
 
 
 def _furnish(running: Cloud) -> None:
