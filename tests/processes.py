@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that several processes do at once, forked from the test's."""
+"""Processes that a test forks to work at once, and what others say."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 import multiprocessing
 import os
 import signal
@@ -59,3 +60,16 @@ def killed(work: Callable[[], Any]) -> Any:
     result = here.recv()
     child.join()
     return result
+
+
+def hear(stream: Iterable[str], wanted: str) -> str:
+    """Read lines until one has a text in it; all that was read.
+
+    :raises AssertionError: when the stream ends before
+    """
+    heard = ''
+    for line in stream:
+        heard += line
+        if wanted in line:
+            return heard
+    raise AssertionError(f'{wanted!r} is not in {heard!r}')

@@ -18,6 +18,7 @@ from nova_aggregate_mirror import journal
 from tests import fixtures
 from tests.functional import test_manage
 from tests.functional import test_sync_command
+from tests import processes
 
 PATIENCE = 60
 EVIL = '<script>document.title = "evil"</script><b title=\'&amp;'
@@ -256,8 +257,7 @@ class TestFile(ReportTest):
         self.addCleanup(process.kill)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGTERM)
-        while 'once more to stop at once' not in process.stderr.readline():
-            self.assertIsNone(process.poll())
+        processes.hear(process.stderr, 'once more to stop at once')
         land()
         _said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(143, process.returncode, errors)

@@ -21,6 +21,7 @@ import yaml
 from tests import fixtures
 from tests import nova_server
 from tests import placement_service
+from tests import processes
 from tests.unit import servers
 
 COMMAND = str(pathlib.Path(sys.executable).with_name('openstack'))
@@ -250,13 +251,7 @@ class TestSync(ClientTest):
         self.addCleanup(process.kill)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGINT)
-        heard = ''
-        for line in process.stderr:
-            heard += line
-            if 'once more to stop at once' in line:
-                break
-        else:
-            self.fail(heard)
+        heard = processes.hear(process.stderr, 'once more to stop at once')
         land()
         said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(130, process.returncode, errors)

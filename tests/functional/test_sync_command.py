@@ -18,6 +18,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
 from tests import fixtures
 from tests.functional import test_manage
+from tests import processes
 
 CONF = fixtures.CONF
 PATIENCE = 60
@@ -409,13 +410,7 @@ class TestProgress(SyncTest):
                              stderr=subprocess.PIPE, text=True)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(number)
-        heard = ''
-        for line in process.stderr:
-            heard += line
-            if 'once more to stop at once' in line:
-                break
-        else:
-            self.fail(heard)
+        processes.hear(process.stderr, 'once more to stop at once')
         return process, land
 
     def check_interrupted(self, number, status):
