@@ -67,7 +67,7 @@ class Trial:
         self._placement = ends.Placement(collections.deque(maxlen=0))
         self._source = database.DatabaseSource(cells.bounded(CELL_TIMEOUT))
         self._reconciler = reconciler.Reconciler(
-            journal.Journal(CONF), self._source, self._placement,
+            journal.Journal(CONF).ledger, self._source, self._placement,
             count=CONF.aggregate_mirror.sync_workers)
         for node in nodes:
             self._placement.create(node.uuid)

@@ -2,7 +2,7 @@
 """Mirrors what the journal holds every second, and everything now and then."""
 
 from collections.abc import Callable
-import contextlib
+import dataclasses
 import threading
 import time
 from typing import Protocol
@@ -10,35 +10,37 @@ from typing import Protocol
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import converge
+from nova_aggregate_mirror import binding as mirror_binding
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import lease as mirror_lease
+from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import reconciler as mirror_reconciler
 from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import rows as mirror_rows
+from nova_aggregate_mirror import schedule
 from nova_aggregate_mirror import source as mirror_source
 
 LOG = logging.getLogger(__name__)
 
-# Rows in one go: what a SIGTERM waits for, and what one claim covers.
+# Rows in one go: what a SIGTERM waits for.
 BATCH = 50
 DRAIN_INTERVAL = 1.0
-# The longest wait in seconds of a row whose failure may end at any time.
+# Seconds between two attempts of a row that alone fails: double each time, up
+# to the first of these if the failure may end at any time, or to the second.
 SOON = 4.0
-LEASE = 'sync'
-
+LONGEST_BACKOFF = 30.0
 
 Note = Callable[[mirror_reconciler.Request, float,
-                 mirror_reconciler.Sync | exceptions.MirrorError], str]
+                 mirror_reconciler.Sync | exceptions.MirrorError], None]
 """Writes a sync into the history: what was asked for, how many seconds it
-took, and what became of it; returns why that could not be done."""
+took, and what became of it; raises JournalUnavailable."""
 
 
 class Figures(Protocol):
     """Where an agent leaves its figures; see ``metrics``."""
 
-    def journal(self, pending: int, oldest: float) -> None:
-        """Rows in the journal, and the age of the oldest in seconds."""
+    def journal(self, backlog: mirror_rows.Backlog) -> None:
+        """How much is left in the journal."""
 
     def drained(self, result: str, seconds: float, added: int,
                 removed: int) -> None:
@@ -50,51 +52,59 @@ class Figures(Protocol):
         """One full sync ended."""
 
     def leading(self, leads: bool) -> None:
-        """Whether this agent does the full syncs."""
+        """Whether this agent is the one that works."""
 
     def beat(self, loop: str) -> None:
         """This loop is alive."""
 
 
 class Drain:
-    """Mirrors what is due in the journal."""
+    """Mirrors what is due in the journal.
 
-    def __init__(self, journal: mirror_journal.Journal,
+    :param conf: nova's configuration, with this package's options
+    :param now: seconds of a clock that is never set
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, rows: mirror_rows.Rows,
+                 reconciler: mirror_reconciler.Reconciler,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient, figures: Figures,
                  now: Callable[[], float] = time.monotonic,
-                 stopping: Callable[[], bool] = lambda: False,
-                 count: int = 1) -> None:
-        self._journal = journal
+                 stopping: Callable[[], bool] = lambda: False) -> None:
+        options = conf.aggregate_mirror
+        self._rows = rows
+        self._reconciler = reconciler
         self._source = source
         self._report = report
-        self._stopping = stopping
-        self._reconciler = mirror_reconciler.Reconciler(
-            journal, source, report, stopping, count)
         self._figures = figures
         self._now = now
+        self._stopping = stopping
+        self._schedule = schedule.Schedule(
+            2 * options.inline_timeout, options.max_call_age, now)
         self._limit = BATCH
         self._away = ''
         """Why nothing can be mirrored at all; empty when it can."""
 
     def step(self) -> bool:
-        """Mirror one batch; whether there may be more to do at once.
+        """Mirror one batch; returns whether there may be more to do at once.
 
         While placement or nova is away one request asks whether it is back.
         The rows are not touched meanwhile: it is not their fault.
 
         :raises JournalUnavailable: when the journal cannot be used
         """
-        pending, oldest = self._journal.backlog()
-        self._figures.journal(pending, oldest)
-        if not pending or (self._away and not self._answers()):
+        self._schedule.see(self._rows.briefs())
+        self._figures.journal(self._schedule.backlog())
+        due = self._schedule.due(self._limit)
+        if not due or (self._away and not self._answers()):
             return False
-        rows = self._journal.claim(self._limit)
-        if not rows:
-            return False
+        # What is long over is closed as if it had been handed over.
+        rows = [dataclasses.replace(
+            row, running=not self._schedule.may_close(row.id))
+            for row in self._rows.some(due)]
         start = self._now()
         outcome = self._reconciler.drain(rows)
-        left = self._give_back(rows, outcome)
+        left = self._keep(rows, outcome)
         # When nothing succeeds it may be an outage that the probe does not
         # see: then one row shows when it is over, and not all of them.
         tried = self._limit
@@ -102,34 +112,31 @@ class Drain:
         self._figures.drained(
             'unavailable' if self._away else 'failure' if left else 'success',
             self._now() - start, *_counts(outcome))
-        return not left and len(rows) == tried
+        return not left and len(due) == tried
 
-    def _give_back(self, rows: list[mirror_journal.Row],
-                   outcome: converge.Outcome) -> bool:
-        """Leave what is not closed to a later step; whether there is any."""
+    def _keep(self, rows: list[mirror_rows.Row],
+              outcome: mirror_outcome.Outcome) -> bool:
+        """Leave what is not closed to a later step; returns if any failed."""
         failed = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
+        mirrored = [row.id for row in rows
+                    if row.running and row not in failed]
+        if mirrored:
+            self._rows.mirrored(mirrored)
+        for row in mirrored:
+            self._schedule.again(row)
         if failed and (self._stopping() or not self._answers()):
-            self._journal.release(row.id for row in rows)
             return True
-        for row, error in sorted(failed.items(), key=lambda one: one[0].id):
+        for row, error in failed.items():
             # Once, and not at every attempt.
             if row.attempts < 2:
-                LOG.warning('%s (request %s) is not mirrored yet: %s',
-                            _subject(row), row.dirty.request_id or '-', error)
-        closable = self._journal.closable(rows)
-        running = [row for row in rows
-                   if row not in closable and row not in failed]
-        soon = {row: str(error) for row, error in failed.items()
-                if isinstance(error, exceptions.Retriable)}
-        self._journal.retry_later(soon, SOON)
-        self._journal.retry_later({
-            row: str(error) for row, error in failed.items()
-            if row not in soon})
-        self._journal.retry_later(dict.fromkeys(
-            running, 'its operation may still run: its process lives, or is '
-                     'on another host'))
-        return bool(failed or running)
+                LOG.warning('Host %s (request %s) is not mirrored yet: %s',
+                            row.dirty.host, row.dirty.request_id or '-', error)
+            self._schedule.again(row.id, _backoff(row, error))
+        if failed:
+            self._rows.failed({
+                row.id: str(error) for row, error in failed.items()})
+        return bool(failed)
 
     def _answers(self) -> bool:
         """Whether placement and nova's database answer at all."""
@@ -149,7 +156,7 @@ class Drain:
 
 
 class Sync:
-    """Compares everything, if this agent leads and it is time.
+    """Compares everything when it is due.
 
     :param note: writes each sync into the history
     """
@@ -157,7 +164,7 @@ class Sync:
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: mirror_reconciler.Reconciler, figures: Figures,
                  now: Callable[[], float] = time.monotonic,
-                 note: Note = lambda *_what: '') -> None:
+                 note: Note = lambda *_what: None) -> None:
         self._conf = conf
         self._reconciler = reconciler
         self._figures = figures
@@ -200,7 +207,11 @@ class Sync:
                   became: mirror_reconciler.Sync | exceptions.MirrorError
                   ) -> None:
         """Write it into the history; if that fails, it is said once."""
-        unnoted = self._note(request, seconds, became)
+        unnoted = ''
+        try:
+            self._note(request, seconds, became)
+        except exceptions.JournalUnavailable as exc:
+            unnoted = str(exc)
         # What is wrong with the whole journal, the other loop says.
         if unnoted and not self._unnoted and not isinstance(
                 became, exceptions.JournalUnavailable):
@@ -212,7 +223,8 @@ class Sync:
         """Whether this process was told to end in the midst of it."""
         return result is not None and any(
             isinstance(exc, exceptions.Stopped)
-            for exc in result.outcome.unfinished.values())
+            for exc in (*result.outcome.unfinished.values(),
+                        *result.outcome.failed.values()))
 
     def _tell(self, result: mirror_reconciler.Sync, seconds: float) -> None:
         outcome = result.outcome
@@ -220,8 +232,8 @@ class Sync:
         if outcome.changes:
             LOG.info('Full sync: %d associations added, %d removed in %.1f '
                      'seconds', added, removed, seconds)
-        troubles = ['%s: %s' % failed
-                    for failed in sorted(outcome.failed.items())]
+        troubles = sorted('%s: %s' % failed
+                          for failed in outcome.failed.items())
         if result.refused:
             LOG.error('Full sync: nothing was removed: %s. If that is right, '
                       'raise [aggregate_mirror] max_removed_share for a '
@@ -246,19 +258,23 @@ class Agent:
 
     :param drain: mirrors what the journal holds
     :param sync: compares everything
-    :param lease: whose holder runs ``sync``
+    :param lease: whose holder alone drains and syncs
+    :param binding: keeps the agent of another nova from the lease
     :param stop: is set to end the loops, and seen within their steps
     """
 
     def __init__(self, drain: Drain, sync: Sync, lease: mirror_lease.Lease,
-                 figures: Figures, stop: threading.Event) -> None:
+                 binding: mirror_binding.Binding, figures: Figures,
+                 stop: threading.Event) -> None:
         self._drain = drain
         self._sync = sync
         self._lease = lease
+        self._binding = binding
         self._figures = figures
         self._stop = stop
         self._leads = False
-        self._journal_away = ''
+        self._troubles = dict.fromkeys(('drain', 'lease'), '')
+        """Why a loop can do nothing; empty when it can."""
         self._threads = [
             threading.Thread(target=self._loop, name=name, args=(name, step))
             for name, step in (('drain', self._drain_step),
@@ -293,26 +309,25 @@ class Agent:
                 self._stop.wait(DRAIN_INTERVAL)
 
     def _drain_step(self) -> bool:
-        away, again = '', False
+        again, trouble = False, ''
         try:
-            again = self._drain.step()
+            again = self._leads and self._drain.step()
         except exceptions.JournalUnavailable as exc:
-            away = str(exc)
-        if away and not self._journal_away:
-            LOG.error('What is in the journal cannot be mirrored: %s', away)
-        elif self._journal_away and not away:
-            LOG.info('The journal can be used again')
-        self._journal_away = away
+            trouble = str(exc)
+        self._say('drain', trouble)
         return again
 
     def _lease_step(self) -> bool:
-        leads = False
-        # What is wrong with the journal, the other loop says.
-        with contextlib.suppress(exceptions.JournalUnavailable):
+        leads, trouble = False, ''
+        try:
+            self._binding.bind()
             leads = self._lease.step()
+        except exceptions.MirrorError as exc:
+            trouble = str(exc)
+        self._say('lease', trouble)
         if leads != self._leads:
-            LOG.info('This agent %s the full syncs',
-                     'does' if leads else 'no longer does')
+            LOG.info('This agent %s', 'leads: it drains the journal and does '
+                     'the full syncs' if leads else 'does not lead any more')
         self._leads = leads
         self._figures.leading(leads)
         return False
@@ -322,13 +337,24 @@ class Agent:
             self._sync.step()
         return False
 
+    def _say(self, loop: str, trouble: str) -> None:
+        """Log what is wrong once, whichever loop finds it first."""
+        before = any(self._troubles.values())
+        self._troubles[loop] = trouble
+        if trouble and not before:
+            LOG.error('Nothing in the journal can be mirrored: %s', trouble)
+        elif before and not any(self._troubles.values()):
+            LOG.info('The journal can be used again')
 
-def _counts(outcome: converge.Outcome) -> tuple[int, int]:
+
+def _counts(outcome: mirror_outcome.Outcome) -> tuple[int, int]:
     return (sum(len(change.add) for change in outcome.changes),
             sum(len(change.remove) for change in outcome.changes))
 
 
-def _subject(row: mirror_journal.Row) -> str:
-    if row.dirty.host:
-        return 'Host %s' % row.dirty.host
-    return 'Deleted aggregate %s' % row.dirty.aggregate_uuid
+def _backoff(row: mirror_rows.Row, error: exceptions.MirrorError) -> float:
+    """Seconds that a row waits which failed although others may not."""
+    longest = (SOON if isinstance(error, exceptions.Retriable)
+               else LONGEST_BACKOFF)
+    # A float has room for 1023 doublings: nine hours.
+    return min(longest, 2.0 ** min(row.attempts, 10))

@@ -7,9 +7,15 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import ledger as mirror_ledger
 from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source
+
+FOREIGN_AFTER = 24 * 3600.0
+"""Seconds after which an aggregate that vanished from nova is removed from
+providers that are no compute nodes: nobody would restore those associations
+should nova's database have been restored to an older state by mistake."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,13 +24,37 @@ class Comparison:
 
     current: source.Memberships
     nova: source.Nova
-    ledger: frozenset[str]
+    ledger: Mapping[str, mirror_ledger.Entry]
     only: frozenset[str]
     """UUIDs of the aggregates that were asked for; none of them means all."""
+    whole: bool = True
+    """Whether all hosts were asked for."""
 
     @property
     def owned(self) -> frozenset[str]:
-        return frozenset(self.nova.aggregates) | self.ledger
+        """Aggregates that are a matter of prune and brake."""
+        return (frozenset(self.nova.aggregates) | frozenset(self.ledger)
+                ) - self.deleted()
+
+    def deleted(self) -> frozenset[str]:
+        """Aggregates that users deleted and that a provider still has."""
+        return self._left(deleted=True) if self.whole else frozenset()
+
+    def expired(self) -> frozenset[str]:
+        """Aggregates that vanished from nova long ago.
+
+        They are removed from providers that are no compute nodes, too.
+        """
+        return frozenset(uuid for uuid in self._left(deleted=False)
+                         if self.ledger[uuid].absent >= FOREIGN_AFTER
+                         ) if self.whole else frozenset()
+
+    def _left(self, deleted: bool) -> frozenset[str]:
+        present = frozenset().union(*self.current.values())
+        return frozenset(
+            uuid for uuid, entry in self.ledger.items()
+            if uuid in present and uuid not in self.nova.aggregates
+            and entry.deleted == deleted)
 
     def changes(self, hosts: Collection[str]) -> list[plan.Change]:
         """What differs, on these hosts or on all."""
@@ -58,29 +88,30 @@ class Comparison:
                     current[change.provider])
         return dataclasses.replace(self, current=current)
 
-    def dirty(self, nodes: Iterable[str]) -> list[journal.Dirty]:
+    def dirty(self, nodes: Iterable[str]) -> list[rows.Dirty]:
         """These compute nodes, by their hosts."""
         by_host: dict[str, set[str]] = {}
         for node in nodes:
             by_host.setdefault(self.nova.nodes[node], set()).add(node)
-        return [journal.Dirty(host=host, nodes=frozenset(nodes))
+        return [rows.Dirty(host=host, nodes=frozenset(nodes))
                 for host, nodes in by_host.items()]
 
-    def strangers(self) -> Mapping[str, frozenset[str]]:
-        return {provider: aggregates for provider, aggregates
-                in self.current.items()
-                if aggregates and provider not in self.nova.nodes}
+    def foreign(self) -> Mapping[str, frozenset[str]]:
+        """Providers that are no compute node, to their aggregates of ours."""
+        kept = {provider: aggregates - self.deleted()
+                for provider, aggregates in self.current.items()
+                if provider not in self.nova.nodes} if self.whole else {}
+        return {provider: aggregates for provider, aggregates in kept.items()
+                if aggregates}
 
-    def emptied(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Ledgered UUIDs that neither nova nor placement has, and others."""
-        asked = self.ledger & self.only if self.only else self.ledger
-        present = frozenset(self.nova.aggregates).union(
+    def empty(self) -> frozenset[str]:
+        """Ledgered UUIDs that no provider is in."""
+        return frozenset(self.ledger) - frozenset().union(
             *self.current.values())
-        return asked - present, asked & present
 
 
 def resolve(asked: frozenset[str], aggregates: Mapping[str, str],
-            ledger: frozenset[str]) -> frozenset[str]:
+            ledger: Collection[str]) -> frozenset[str]:
     """UUIDs of the aggregates that were asked for by name or UUID.
 
     :param aggregates: nova's, UUID to name
@@ -88,7 +119,7 @@ def resolve(asked: frozenset[str], aggregates: Mapping[str, str],
     :raises UnknownName: when there never was such a one
     """
     uuids = {uuid for uuid, name in aggregates.items() if name in asked}
-    uuids |= asked & (aggregates.keys() | ledger)
+    uuids |= asked & (aggregates.keys() | frozenset(ledger))
     unknown = sorted(asked - uuids - set(aggregates.values()))
     if unknown:
         raise exceptions.UnknownName(

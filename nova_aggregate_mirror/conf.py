@@ -100,12 +100,14 @@ OPTS = [
              'meanwhile.'),
     cfg.IntOpt(
         'max_call_age',
-        default=3600, min=60,
+        default=600, min=60, max=86400,
         help='The longest time in seconds that one aggregate request can run '
-             'in nova-api. A journal row of a process on another host, of '
-             'which nobody can tell whether it still lives, is closed by '
-             'others only after this time. Raise it when your load balancer '
-             'lets requests run longer.'),
+             'in nova-api. An operation of which the journal does not know '
+             'whether it has ended, because nova-api was killed or could not '
+             'write, is mirrored again and again for so long, and then taken '
+             'out of the journal. Must be more than four times '
+             '``inline_timeout``. Raise it when your load balancer lets '
+             'requests run longer.'),
     cfg.FloatOpt(
         'sync_interval',
         default=60.0, min=1.0, max=86400.0,
@@ -117,9 +119,11 @@ OPTS = [
     cfg.BoolOpt(
         'prune',
         default=True,
-        help='Whether the agent\'s full sync also removes associations that '
-             'are ours and no longer true. Without it only what the journal '
-             'knows is removed, and what another tool added wrongly stays.'),
+        help='Whether full syncs, of the agent and of '
+             '``nova-aggregate-mirror-manage placement sync_aggregates``, '
+             'also remove associations that are ours and no longer true. '
+             'Without it they only add, and remove what a user has deleted '
+             'or taken out through nova-api.'),
     cfg.FloatOpt(
         'max_removed_share',
         default=MAX_REMOVED_SHARE, min=0.0, max=1.0,
@@ -130,15 +134,17 @@ OPTS = [
     cfg.IntOpt(
         'forget_after',
         default=7 * 24 * 3600, min=60,
-        help='The journal remembers the UUID of a deleted aggregate until '
-             'placement was found empty of it for so many seconds, so that '
-             'a write that comes late is still recognized as ours.'),
+        help='The journal remembers the UUID of a deleted aggregate for so '
+             'many seconds, and until placement is empty of it, so that a '
+             'write that comes late is still recognized as ours.'),
     cfg.IntOpt(
         'leader_lease',
-        default=15, min=3, max=3600,
-        help='Of several agents one does the full syncs. When it has not '
-             'renewed its lease for so many seconds, another one takes over. '
-             'All of them mirror what is in the journal.'),
+        default=10, min=3, max=3600,
+        help='Of several agents one works: it drains the journal and does the '
+             'full syncs. When it has not renewed its lease for so many '
+             'seconds, another one takes over; an agent that is stopped '
+             'leaves it at once. Raise it when the journal\'s database is '
+             'often unavailable for longer.'),
     cfg.HostAddressOpt(
         'metrics_host',
         default='127.0.0.1',
@@ -200,6 +206,15 @@ def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
                 # Nova-api reads every option once more to log it, and would
                 # not start.
                 conf.set_override(option.dest, option.default, group.name)
+    options = conf.aggregate_mirror
+    if options.max_call_age <= 4 * options.inline_timeout:
+        found.setdefault(
+            (GROUP.name, 'max_call_age'),
+            '%d is not more than four times inline_timeout, which is %g: an '
+            'operation could leave the journal while it runs'
+            % (options.max_call_age, options.inline_timeout))
+        conf.set_override('max_call_age', int(8 * options.inline_timeout),
+                          GROUP.name)
     return found
 
 

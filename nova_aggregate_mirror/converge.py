@@ -14,17 +14,21 @@ import dataclasses
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal as mirror_journal
-from nova_aggregate_mirror import living
+from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror import workers
 
 LOG = logging.getLogger(__name__)
 
-Dirty = mirror_journal.Dirty
+Aggregate = mirror_outcome.Aggregate
+Host = mirror_outcome.Host
+Outcome = mirror_outcome.Outcome
+Provider = mirror_outcome.Provider
 States = Mapping[str, mirror_report.Provider]
 
 # Somebody else writes the same provider at the same time, and now and then
@@ -40,7 +44,7 @@ AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
 class Ends:
     """What a converge works between, and how."""
 
-    journal: mirror_journal.Journal | living.LivingOnly
+    ledger: mirror_ledger.Remembered
     source: mirror_source.Source
     report: mirror_report.ReportClient
     each: workers.Each = workers.Workers().each
@@ -64,52 +68,7 @@ class Mode:
     """All nodes of a host, and not only those that are given."""
 
 
-@dataclasses.dataclass
-class Outcome:
-    """What a converge did and could not do; grows while it runs."""
-
-    changes: list[plan.Change] = dataclasses.field(default_factory=list)
-    """What was written, or what would be."""
-    kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
-    """Of the providers with a change, their aggregates that are not ours."""
-    done: set[str] = dataclasses.field(default_factory=set)
-    """Providers that are known to be right."""
-    missing: set[str] = dataclasses.field(default_factory=set)
-    """Providers that do not exist."""
-    pending: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Of those, the ones that nova-compute will yet create, to their host."""
-    failed: dict[str, exceptions.MirrorError] = dataclasses.field(
-        default_factory=dict)
-    """Provider, host or aggregate UUID to the reason."""
-    unwritten: set[str] = dataclasses.field(default_factory=set)
-    """Of those, the providers that could be read and not written."""
-    unfinished: dict[Dirty, exceptions.MirrorError] = dataclasses.field(
-        default_factory=dict)
-    """What was asked for and is not known to be right, to the first reason."""
-
-    def add(self, other: 'Outcome') -> None:
-        self.changes += other.changes
-        self.kept |= other.kept
-        self.done |= other.done
-        self.missing |= other.missing
-        self.pending |= other.pending
-        self.failed |= other.failed
-        self.unwritten |= other.unwritten
-        self.unfinished |= other.unfinished
-
-    def mend(self, later: 'Outcome') -> None:
-        """Add a later attempt, which may be right where this one failed."""
-        over = {self.failed.pop(provider) for provider in later.done
-                if provider in self.failed}
-        # One error may be the reason for many providers.
-        over -= set(self.failed.values())
-        self.unwritten -= later.done
-        self.unfinished = {dirty: exc for dirty, exc
-                           in self.unfinished.items() if exc not in over}
-        self.add(later)
-
-
-def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
+def hosts(ends: Ends, dirty: Collection[rows.Dirty], mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""
     outcome = Outcome()
     names = frozenset(one.host for one in dirty)
@@ -127,9 +86,9 @@ def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
         known: frozenset[str] = frozenset()
         try:
             # What nova has now is ours without asking.
-            known = ends.journal.known(present - frozenset(truth.aggregates))
+            known = ends.ledger.known(present - frozenset(truth.aggregates))
             if mode.write:
-                ends.journal.remember(wanted - present)
+                ends.ledger.remember(wanted - present)
         except exceptions.JournalUnavailable as exc:
             # What is an aggregate now can be mirrored without the ledger.
             unsure.append(exc)
@@ -147,7 +106,7 @@ def hosts(ends: Ends, dirty: Collection[Dirty], mode: Mode) -> Outcome:
         for exc in unsure:
             # Whether what was left is foreign, nobody could say.
             outcome.unfinished.setdefault(one, exc)
-            outcome.failed.setdefault(one.host, exc)
+            outcome.failed.setdefault(Host(one.host), exc)
             outcome.kept.clear()
     return outcome
 
@@ -172,13 +131,12 @@ def _plan(states: States, truth: mirror_source.Nova, owned: frozenset[str],
     return changes
 
 
-def deleted(ends: Ends, dirty: Dirty, mode: Mode) -> Outcome:
-    """Remove a deleted aggregate from every provider that has it.
+def deleted(ends: Ends, uuid: str, mode: Mode) -> Outcome:
+    """Remove an aggregate that nova does not have from every provider.
 
-    Also from those that are no compute nodes: the mirroring spec says so.
+    Also from providers that are no compute nodes: the mirroring spec says so.
     """
     outcome = Outcome()
-    uuid = dirty.aggregate_uuid
 
     def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
         if uuid in ends.source.read((), aggregates=[uuid]).aggregates:
@@ -190,9 +148,7 @@ def deleted(ends: Ends, dirty: Dirty, mode: Mode) -> Outcome:
     try:
         _rounds(ends, ends.report.members(uuid), decide, mode, outcome)
     except exceptions.MirrorError as exc:
-        outcome.failed[uuid] = exc
-    for exc in outcome.failed.values():
-        outcome.unfinished.setdefault(dirty, exc)
+        outcome.failed[Aggregate(uuid)] = exc
     return outcome
 
 
@@ -214,7 +170,8 @@ def _rounds(ends: Ends, todo: frozenset[str], decide: Callable, mode: Mode,
         todo = frozenset(conflicts) | (found - seen)
         if not todo:
             return
-    outcome.failed.update(conflicts)
+    outcome.failed.update({
+        Provider(provider): exc for provider, exc in conflicts.items()})
 
 
 def _get(ends: Ends, providers: Iterable[str], outcome: Outcome) -> States:
@@ -228,7 +185,7 @@ def _get(ends: Ends, providers: Iterable[str], outcome: Outcome) -> States:
         except AWAY:
             raise
         except exceptions.MirrorError as exc:
-            outcome.failed[provider] = exc
+            outcome.failed[Provider(provider)] = exc
 
     ends.each(get, sorted(providers))
     return states
@@ -262,12 +219,12 @@ def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
         outcome.missing.add(provider)
         return
     except exceptions.MirrorError as exc:
-        outcome.unwritten.add(provider)
+        outcome.unwritten.add(Provider(provider))
         if isinstance(exc, (exceptions.GenerationConflict, *AWAY)):
             raise
-        outcome.failed[provider] = exc
+        outcome.failed[Provider(provider)] = exc
         return
-    outcome.unwritten.discard(provider)
+    outcome.unwritten.discard(Provider(provider))
     outcome.done.add(provider)
     if change:
         outcome.changes.append(change)
@@ -276,13 +233,13 @@ def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
                      list(change.add), list(change.remove))
 
 
-def _judge(dirty: Dirty, truth: mirror_source.Nova | None,
+def _judge(dirty: rows.Dirty, truth: mirror_source.Nova | None,
            error: exceptions.MirrorError | None, mode: Mode,
            outcome: Outcome) -> None:
     """Whether everything that was asked for one host is known to be right."""
     if truth is None:
         reason = error or exceptions.NovaUnavailable('nova was not read')
-        outcome.failed[dirty.host] = reason
+        outcome.failed[Host(dirty.host)] = reason
         outcome.unfinished[dirty] = reason
         return
     nodes = dirty.nodes
@@ -292,10 +249,10 @@ def _judge(dirty: Dirty, truth: mirror_source.Nova | None,
         (node, truth.nodes[node]) for node in nodes & outcome.missing
         if truth.wanted(node))
     if dirty.host in truth.hosts_down:
-        outcome.failed[dirty.host] = _silent(truth)
+        outcome.failed[Host(dirty.host)] = _silent(truth)
     for node in sorted(nodes - outcome.done - outcome.missing):
-        outcome.failed.setdefault(node, error or _silent(truth))
-    for subject in [dirty.host, *sorted(nodes)]:
+        outcome.failed.setdefault(Provider(node), error or _silent(truth))
+    for subject in [Host(dirty.host), *map(Provider, sorted(nodes))]:
         if subject in outcome.failed:
             outcome.unfinished.setdefault(dirty, outcome.failed[subject])
 

@@ -14,19 +14,19 @@
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
-    |   |   `-- NotRecorded       a row is perhaps in it all the same
+    |   |-- NotTried              placement has just failed: not asked again
     |   `-- Stopped               this process ends before it was done
     `-- Permanent                 somebody must change something first
         |-- ProviderNotFound      placement has no such provider (yet)
         |-- RequestRejected       placement refused the request
         |-- WrongPlacement        this placement has none of the providers
+        |-- WrongNova             the journal belongs to another nova
+        |-- RemovalsRefused       so many removals look like a damaged nova
         |-- UnknownName           nova has no such host or aggregate
         |-- MissingCredentials    nova.conf does not say how to reach it
         |-- InvalidConfiguration  an option has a value that cannot work
         `-- UnexpectedNova        nova's internals are not as we know them
 """
-
-from typing import Any
 
 
 class MirrorError(Exception):
@@ -73,16 +73,8 @@ class JournalUnavailable(Retriable):
     """The journal could not be read or written."""
 
 
-class NotRecorded(JournalUnavailable):
-    """A row could not be written, as far as anybody can tell.
-
-    :param row: as it is in the journal should only the answer to its COMMIT
-        have been lost; without its id and owner
-    """
-
-    def __init__(self, text: str, row: Any) -> None:
-        super().__init__(text)
-        self.row = row
+class NotTried(Retriable):
+    """Placement has just failed, and is left alone for a while."""
 
 
 class Stopped(Retriable):
@@ -103,6 +95,14 @@ class RequestRejected(Permanent):
 
 class WrongPlacement(Permanent):
     """This placement has no provider of any compute node that nova has."""
+
+
+class WrongNova(Permanent):
+    """The journal belongs to another nova."""
+
+
+class RemovalsRefused(Permanent):
+    """A full sync would remove so much that nova's answer may be wrong."""
 
 
 class UnknownName(Permanent):

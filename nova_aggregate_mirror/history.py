@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the last full syncs did: for people, nothing depends on it."""
+"""The history of full syncs, for people."""
 
 import dataclasses
+from typing import Any
 
+from nova_aggregate_mirror.db import history as queries
+from nova_aggregate_mirror.db import transactions
+from nova_aggregate_mirror import rows
+
+# Characters of a name, as columns of names have them.
+NAME_LENGTH = 255
+# Of a text of all removals: what a column of MySQL holds, and more than
+# anybody reads.
+REMOVALS_LENGTH = 10 ** 6
+
+# Exit statuses: placement, or nova or the journal, could not be read.
+NOT_COMPARED = (2, 255)
 KEEP = 500
 """So many entries are kept; older ones are deleted."""
 
@@ -33,7 +46,14 @@ class Entry:
     """The exit status of ``placement sync_aggregates``, the agent's too."""
     reason: str = ''
     """Why something failed or was refused; the first reason of several."""
+    removals: str = ''
+    """Each association that was removed, a line each."""
     passes: int = 1
+
+    @property
+    def compared(self) -> bool:
+        """Whether it compared nova with placement, and was not interrupted."""
+        return self.status not in NOT_COMPARED and self.status < 128
 
     def continues(self, before: 'Entry') -> bool:
         """Whether it says nothing new, so that one entry is enough for both.
@@ -48,3 +68,47 @@ class Entry:
     def _alike(self) -> tuple[str, str, int, int, int]:
         # A reason may hold a time or a port: those do not make it another.
         return self.command, self.host, self.stale, self.failed, self.status
+
+
+class History:
+    """The last full syncs in the journal's database.
+
+    Every method raises ``JournalUnavailable`` when the database cannot be
+    used.
+    """
+
+    def __init__(self, database: transactions.Transactions) -> None:
+        self._database = database
+
+    def note(self, entry: Entry, keep: int = KEEP) -> None:
+        """Add a full sync; only the last ones are kept.
+
+        :param keep: how many
+        """
+        entry = dataclasses.replace(
+            entry, command=rows.storable(entry.command, NAME_LENGTH),
+            host=rows.storable(entry.host, NAME_LENGTH),
+            reason=rows.storable(entry.reason),
+            removals=rows.storable(entry.removals, REMOVALS_LENGTH))
+
+        def work(connection: Any) -> None:
+            for found in queries.newest(connection, 1):
+                if entry.continues(_entry(found)) and queries.count(
+                        connection, found, {
+                            'ended_at': entry.ended_at,
+                            'seconds': entry.seconds,
+                            'reason': entry.reason}):
+                    return
+            queries.insert(connection, dataclasses.asdict(entry), keep)
+
+        self._database.run(work)
+
+    def newest(self, limit: int = KEEP) -> list[Entry]:
+        """Read the last full syncs, newest first."""
+        return [_entry(found) for found in self._database.run(
+            lambda connection: queries.newest(connection, limit))]
+
+
+def _entry(found: Any) -> Entry:
+    return Entry(**{field.name: getattr(found, field.name)
+                    for field in dataclasses.fields(Entry)})

@@ -17,6 +17,7 @@ from wsgiref import simple_server
 import prometheus_client
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import rows
 
 PREFIX = 'nova_aggregate_mirror_'
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
@@ -46,8 +47,13 @@ class Metrics:
         self._pending = self._gauge(
             'journal_pending_rows',
             'Operations that placement may not show yet.')
+        self._waiting = self._gauge(
+            'journal_waiting_rows',
+            'Operations that are mirrored, and stay in the journal until they '
+            'are old enough to have ended.')
         self._oldest = self._gauge(
-            'journal_oldest_pending_seconds', 'The age of the oldest of them.')
+            'journal_oldest_pending_seconds',
+            'For how long this agent has seen the oldest pending operation.')
         self._converge = self._histogram(
             'converge_duration_seconds',
             'How long a batch of the journal took.')
@@ -69,13 +75,14 @@ class Metrics:
             'When a loop last did all that it wanted to.', ['loop'],
             registry=self.registry)
         self._leader = self._gauge(
-            'leader', '1 on the agent that does the full syncs.')
+            'leader', '1 on the agent that drains the journal and syncs.')
 
-    def journal(self, pending: int, oldest: float) -> None:
-        """Rows in the journal, and the age of the oldest in seconds."""
-        self._pending.set(pending)
-        self._oldest.set(oldest)
-        if not pending:
+    def journal(self, backlog: rows.Backlog) -> None:
+        """How much is left in the journal."""
+        self._pending.set(backlog.pending)
+        self._waiting.set(backlog.waiting)
+        self._oldest.set(backlog.oldest)
+        if not backlog.pending:
             self._succeeded('drain')
 
     def drained(self, result: str, seconds: float, added: int,
@@ -106,14 +113,15 @@ class Metrics:
             self._succeeded('sync')
 
     def leading(self, leads: bool) -> None:
-        """Whether this agent does the full syncs.
+        """Whether this agent is the one that works.
 
-        What it found in its last one is no news when another one leads.
+        What it found before is out of date when another one leads.
         """
         self._leader.set(leads)
         if not leads:
-            self._drift.set(0)
-            self._brake.set(0)
+            for gauge in (self._drift, self._brake, self._pending,
+                          self._waiting, self._oldest):
+                gauge.set(0)
 
     def beat(self, loop: str) -> None:
         """This loop is alive."""

@@ -8,26 +8,33 @@ import threading
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import ledger
 from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
 
+SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
+
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
-    """What is dirty, and its row if it could be written."""
+    """What ``before`` keeps for ``after``."""
 
-    dirty: mirror_journal.Dirty
-    row: mirror_journal.Row | None = None
-    unsure: mirror_journal.Row | None = None
-    """A row that is perhaps in the journal although it was not written."""
+    row: rows.Row
+    """Of a host; it may be in the journal even if that is not known."""
+    recorded: bool = False
+    """Whether the row is known to be in the journal."""
+    ours: bool = True
+    """Whether the journal belongs to this nova."""
 
 
 class _Process:
@@ -38,8 +45,12 @@ class _Process:
         self.journal = mirror_journal.Journal(conf)
         self.source = database.DatabaseSource()
         self.report = mirror_report.ReportClient(conf)
+        self.binding = binding.Binding(self.journal.database, self.source)
         self.reconciler = reconciler.Reconciler(
-            self.journal, self.source, self.report)
+            self.journal.ledger, self.source, self.report, self.journal.rows)
+        self.unrecorded = reconciler.Reconciler(
+            ledger.NoLedger(), self.source, self.report, self.journal.rows)
+        """For operations that may not be in the journal."""
         self.pauses = pauses.Pauses()
 
 
@@ -64,99 +75,151 @@ class Mirror:
             LOG.warning('Host aggregates cannot be mirrored to placement, and '
                         'operations stay in the journal: %s', exc)
 
-    def before(self, operation: hooks.Operation) -> _Kept:
-        """Record what the operation may leave different, durably."""
+    def before(self, operation: hooks.Operation) -> _Kept | str:
+        """Record what the operation may leave different, durably.
+
+        :returns: for ``after``: what is dirty, or the UUID of the aggregate
+            that is being deleted, which is empty when nova has none
+        """
         process = self._process()
+        place = self._place(process, operation)
+        if not operation.host:
+            if place.aggregate_uuid:
+                self._mark(process, operation, place.aggregate_uuid)
+            return place.aggregate_uuid
+        row = process.journal.rows.make(rows.Dirty(
+            operation.host, place.nodes, operation.request_id))
+        try:
+            _check(process)
+            process.journal.rows.record(row, {place.aggregate_uuid} - {''})
+            return _Kept(row, recorded=True)
+        except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
+            LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
+                      'is mirrored without the journal; if that fails, run '
+                      '%s.', *_names(operation), exc, SYNC)
+            return _Kept(row, ours=not isinstance(exc, exceptions.WrongNova))
+
+    def after(self, operation: hooks.Operation, kept: _Kept | str) -> None:
+        """Converge as nova is now, or hand the row over."""
+        if isinstance(kept, str):
+            if kept:
+                self._remove(operation, kept)
+            return
+        process = self._process()
+        error: exceptions.MirrorError | str = 'the operation was interrupted'
+        mirrored = False
+        try:
+            self._converge(process, kept)
+            mirrored = True
+        except exceptions.MirrorError as exc:
+            error = exc
+        finally:
+            if not mirrored:
+                _hand_over(process, operation, kept, str(error))
+
+    def _place(self, process: _Process,
+               operation: hooks.Operation) -> source.Place:
         place = source.Place('')
         try:
             place = process.source.place(
                 int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
             LOG.warning('Aggregate %s, host %s (request %s): %s',
-                        operation.aggregate_id, operation.host or '-',
-                        operation.request_id, exc)
+                        *_names(operation), exc)
         for cell, reason in sorted(place.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
-                        'answer: %s', operation.aggregate_id, operation.host,
-                        operation.request_id, cell, reason)
-        uuid = place.aggregate_uuid
-        dirty = mirror_journal.Dirty(
-            host=operation.host, nodes=place.nodes,
-            aggregate_uuid='' if operation.host else uuid,
-            request_id=operation.request_id)
-        if not operation.host and not uuid:
-            return _Kept(dirty)
-        try:
-            return _Kept(dirty, process.journal.record(dirty, {uuid} - {''}))
-        except exceptions.NotRecorded as exc:
-            LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
-                      'is mirrored without the journal; if that fails, run '
-                      '"nova-aggregate-mirror-manage placement '
-                      'sync_aggregates".', operation.aggregate_id,
-                      operation.host or '-', operation.request_id, exc)
-            return _Kept(dirty, unsure=exc.row)
+                        'answer: %s', *_names(operation), cell, reason)
+        return place
 
-    def after(self, operation: hooks.Operation, kept: _Kept) -> None:
-        """Converge as nova is now, or hand the row over."""
-        dirty, row = kept.dirty, kept.row
-        if not dirty.host and not dirty.aggregate_uuid:
-            return
-        process = self._process()
-        error: exceptions.MirrorError | str = 'the operation was interrupted'
-        closed = False
+    def _mark(self, process: _Process, operation: hooks.Operation,
+              aggregate: str) -> None:
+        """Mark an aggregate as deleted by a user, in the ledger."""
         try:
-            error = self._converge(process, dirty, row)
-            closed = not error
-        except exceptions.MirrorError as exc:
-            error = exc
-        finally:
-            if kept.unsure:
-                process.journal.forsake(kept.unsure)
-            if not closed:
-                self._leave(process, operation, row, error)
+            _check(process)
+            process.journal.ledger.mark(aggregate)
+        except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
+            LOG.error('Aggregate %s (request %s): %s. If placement cannot be '
+                      'reached now, the next full sync removes %s from '
+                      'compute nodes only.', operation.aggregate_id,
+                      operation.request_id, exc, aggregate)
 
-    def _converge(self, process: _Process, dirty: mirror_journal.Dirty,
-                  row: mirror_journal.Row | None
-                  ) -> exceptions.MirrorError | str:
-        """Why placement may not be right now; empty when it is."""
-        reason = process.pauses.reason(recorded=row is not None)
-        if reason:
-            return 'not tried, because %s' % reason
-        began = process.pauses.now()
-        options = self._conf.aggregate_mirror
+    def _converge(self, process: _Process, kept: _Kept) -> None:
+        """Make the host right, and close its row.
+
+        :raises MirrorError: why placement may not be right now
+        """
+        process.pauses.check(kept.recorded)
+        began, options = process.pauses.now(), self._conf.aggregate_mirror
+        dirty = kept.row.dirty
         with process.report.deadline(options.inline_timeout), \
                 process.report.request_id(dirty.request_id):
-            if row is None:
-                # There is nothing to close, and an ERROR said so: a ledger
-                # that cannot be read either is no news.
-                outcome = process.reconciler.converge([dirty])
-                if isinstance(outcome.unfinished.get(dirty),
-                              exceptions.JournalUnavailable):
-                    return ''
+            if kept.recorded:
+                outcome = process.reconciler.close([kept.row])
+            elif kept.ours:
+                # The row may be there, if only the answer was lost.
+                outcome = process.unrecorded.close([kept.row])
             else:
-                outcome = process.reconciler.close([row])
-        error = outcome.unfinished.get(dirty, '')
-        process.pauses.begin(error, began, options.inline_backoff)
-        return error
+                outcome = process.unrecorded.converge([dirty])
+        error = outcome.unfinished.get(dirty)
+        if error and (kept.recorded or not isinstance(
+                error, exceptions.JournalUnavailable)):
+            process.pauses.begin(error, began, options.inline_backoff)
+            raise error
 
-    def _leave(self, process: _Process, operation: hooks.Operation,
-               row: mirror_journal.Row | None,
-               error: exceptions.MirrorError | str) -> None:
-        where = 'the journal keeps it until placement is right'
+    def _remove(self, operation: hooks.Operation, aggregate: str) -> None:
+        """Remove a deleted aggregate from every provider, if it is gone."""
+        process = self._process()
         try:
-            if row is None:
-                where = 'it is not in the journal either'
-            else:
-                process.journal.hand_over(row.id, str(error))
-        except exceptions.JournalUnavailable as exc:
-            where = 'its journal row stays as it was written: %s' % exc
-        LOG.warning('Aggregate %s, host %s (request %s): %s did not reach '
-                    'placement: %s; %s', operation.aggregate_id,
-                    operation.host or '-', operation.request_id,
-                    operation.method, error, where)
+            process.pauses.check(recorded=True)
+            began, options = process.pauses.now(), self._conf.aggregate_mirror
+            with process.report.deadline(options.inline_timeout), \
+                    process.report.request_id(operation.request_id):
+                outcome = process.unrecorded.remove([aggregate])
+            for error in outcome.failed.values():
+                process.pauses.begin(error, began, options.inline_backoff)
+                raise error
+        except exceptions.MirrorError as exc:
+            LOG.warning('Aggregate %s (request %s): its deletion did not '
+                        'reach placement: %s; the next full sync removes %s',
+                        operation.aggregate_id, operation.request_id, exc,
+                        aggregate)
 
     def _process(self) -> _Process:
         with self._mutex:
             if self._made is None or self._made.pid != os.getpid():
                 self._made = _Process(self._conf)
             return self._made
+
+
+def _check(process: _Process) -> None:
+    """Check that the journal is this nova's, as far as nova can be read.
+
+    :raises WrongNova: it is another one's
+    """
+    try:
+        process.binding.check()
+    except exceptions.NovaUnavailable as exc:
+        LOG.warning('It is not known whether the journal belongs to this '
+                    'nova: %s', exc)
+
+
+def _hand_over(process: _Process, operation: hooks.Operation, kept: _Kept,
+               error: str) -> None:
+    where = 'the journal keeps it until placement is right'
+    try:
+        if kept.ours:
+            process.journal.rows.hand_over(kept.row, error)
+        else:
+            where = 'it is not in the journal either'
+    except exceptions.JournalUnavailable as exc:
+        where = 'its journal row stays as it was written: %s' % exc
+        if not kept.recorded:
+            where = 'it may not be in the journal either: %s' % exc
+    LOG.warning('Aggregate %s, host %s (request %s): %s did not reach '
+                'placement: %s; %s', *_names(operation), operation.method,
+                error, where)
+
+
+def _names(operation: hooks.Operation) -> tuple[int | str, str, str]:
+    return (operation.aggregate_id, operation.host or '-',
+            operation.request_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a process of nova-api leaves placement alone."""
+"""Per-process back-off after placement failures."""
 
 from collections.abc import Callable
 import time
@@ -23,11 +23,11 @@ class Pauses:
         self._hung = self._refused = (0.0, '')
         """Until when, and why."""
 
-    def begin(self, error: Exception | str, began: float, backoff: float
-              ) -> None:
+    def begin(self, error: exceptions.MirrorError, began: float,
+              backoff: float) -> None:
         """Pause if the next call would fail in the same way.
 
-        :param error: of a try, or empty
+        :param error: of a try
         :param began: when that was
         :param backoff: seconds for which a placement that hangs is left alone
         """
@@ -42,14 +42,14 @@ class Pauses:
             # Each try would ask keystone for a token.
             self._refused = now + min(backoff, REFUSED_PAUSE), str(error)
 
-    def reason(self, recorded: bool) -> str:
-        """Why placement is left alone now; empty when it is not.
+    def check(self, recorded: bool) -> None:
+        """Check that placement may be asked now.
 
         :param recorded: whether the journal has the operation. What it does
             not have is tried once, but for a placement that hangs: that would
             occupy every worker.
+        :raises NotTried: why not
         """
         for until, why in (self._hung, self._refused)[:1 + recorded]:
             if self.now() < until:
-                return why
-        return ''
+                raise exceptions.NotTried('not tried, because %s' % why)

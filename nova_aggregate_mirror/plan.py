@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 import dataclasses
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 
 ALWAYS_SAFE = 10
@@ -69,27 +70,33 @@ def compute(desired: source.Memberships, current: source.Memberships,
 
 def check_safe(changes: Iterable[Change], current: source.Memberships,
                desired: source.Memberships, owned: frozenset[str],
-               max_removed_share: float) -> str:
-    """Why the removals in a plan look like a damaged or a wrong database.
+               max_removed_share: float) -> None:
+    """Check that a plan does not follow from a damaged or a wrong database.
 
     :param max_removed_share: of the associations that are ours, between 0 and
         1; up to ten removals are always safe
-    :returns: the reason with its figures; empty when there is none
+    :raises RemovalsRefused: with the figures
     """
     removed = sum(len(change.remove) for change in changes)
     if not removed:
-        return ''
+        return
     if not any(desired.values()):
         # An empty answer from nova looks exactly like "remove everything".
-        return ('nova says that no host is in any aggregate; %d associations '
-                'would be removed' % removed)
+        raise exceptions.RemovalsRefused(
+            'nova says that no host is in any aggregate; %s would be removed'
+            % associations(removed))
     ours = sum(len(current[provider] & owned)
                for provider in desired.keys() & current.keys())
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
-        return ('%.2f%% of the associations would be removed, which is over '
-                '%.2f%% (%d of %d)' % (100 * removed / ours,
-                                       100 * max_removed_share, removed, ours))
-    return ''
+        raise exceptions.RemovalsRefused(
+            '%.2f%% of the associations would be removed, which is over '
+            '%.2f%% (%d of %d)' % (100 * removed / ours,
+                                   100 * max_removed_share, removed, ours))
+
+
+def associations(count: int) -> str:
+    """Count associations in words."""
+    return '%d association%s' % (count, '' if count == 1 else 's')
 
 
 def pending(desired: source.Memberships,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import journal as checked_journal
 from nova_aggregate_mirror.checks import nova as checked_nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import ledger
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
@@ -20,7 +21,7 @@ DISCOVER = 'nova-manage cell_v2 discover_hosts'
 RESTART = 'systemctl restart nova-compute'
 
 
-def find(conf: cfg.ConfigOpts, kept: checked_journal.Readable,
+def find(conf: cfg.ConfigOpts, kept: journal.Journal | None,
          source: database.DatabaseSource,
          client: report.ReportClient) -> checks.Findings:
     """Compare all of nova with all of placement."""
@@ -28,7 +29,8 @@ def find(conf: cfg.ConfigOpts, kept: checked_journal.Readable,
     try:
         zones = source.zones()
         seen = reconciler.Reconciler(
-            kept, source, client, count=options.sync_workers
+            kept.ledger if kept else ledger.NoLedger(), source, client,
+            count=options.sync_workers
         ).sync(request=reconciler.Request(
             max_removed_share=options.max_removed_share, write=False))
         if seen.not_compared:
@@ -122,8 +124,8 @@ def _unknown(seen: reconciler.Sync) -> Iterator[checks.Finding]:
     failed = {subject: exc for subject, exc in seen.outcome.failed.items()
               if not isinstance(exc, exceptions.CellUnavailable)}
     if failed:
-        subject = min(failed)
+        subject = min(failed, key=str)
         yield checks.failure(
             'Could not be compared: %s. Of %s: %s To see all, run:'
-            % (checks.some(failed), subject, failed[subject]),
+            % (checks.some(map(str, failed)), subject, failed[subject]),
             checks.SYNC + ' --dry-run')

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal: whether it can be used, by whom, and what is left in it."""
 
-from collections.abc import Iterable
 import os
 import pathlib
 import pwd
-import socket
 import tempfile
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror import agent
+from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal as mirror_journal
-from nova_aggregate_mirror import owner
+from nova_aggregate_mirror import lease
 
 # An agent that works mirrors an operation within seconds.
 OVERDUE = 60
@@ -27,38 +25,15 @@ SERVER = ('[aggregate_mirror_database]',
           'nova_aggregate_mirror')
 
 
-class Empty:
-    """The journal of a deployment that has none of this version yet."""
-
-    def rows(self) -> list[mirror_journal.Row]:
-        return []
-
-    def backlog(self) -> tuple[int, float]:
-        return 0, 0.0
-
-    def ledger(self) -> frozenset[str]:
-        return frozenset()
-
-    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
-        return frozenset()
-
-    def lease(self, name: str) -> None:
-        return None
-
-
-Readable = mirror_journal.Journal | Empty
-
-
 def tables(conf: cfg.ConfigOpts) -> checks.Findings:
     """Whether the database can be used, and its tables are up to date."""
     try:
         path = engine.sqlite_file(conf)
     except exceptions.InvalidConfiguration as exc:
         return [checks.failure(str(exc), *SERVER)]
-    # Each process has a lock file, with a server too.
-    found = _usable(owner.directory(conf))
+    found: checks.Findings = []
     if path is not None:
-        found = found or _usable(path.parent) or _closed(path)
+        found = _usable(path.parent) or _closed(path)
         if not found and not os.path.exists(path):
             found = [checks.good('Nova-api makes it when it needs it: %s.'
                                  % path)]
@@ -83,78 +58,70 @@ def _version(conf: cfg.ConfigOpts,
         % (text, migration.HEAD), engine.SYNC_COMMAND)]
 
 
-def read(conf: cfg.ConfigOpts) -> Readable:
-    """The journal as it is; nothing is made or brought up to date.
+def read(conf: cfg.ConfigOpts) -> mirror_journal.Journal | None:
+    """Open the journal as it is; nothing is made or brought up to date.
 
+    :returns: None when there is none of this version yet
     :raises JournalUnavailable: when it cannot be read
     """
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
-        return Empty()
+        return None
     database = engine.Database(conf)
     if (database.version() or '') < migration.HEAD:
-        return Empty()
-    return mirror_journal.Journal(conf, database=database)
+        return None
+    return mirror_journal.Journal(conf, database)
 
 
-def sharing(conf: cfg.ConfigOpts, kept: Readable) -> checks.Findings:
-    """Whether an SQLite journal is one for nova-api and for the agent."""
+def users(conf: cfg.ConfigOpts) -> checks.Findings:
+    """Whether one user has an SQLite journal, for nova-api and the agent."""
     path = engine.sqlite_file(conf)
     if path is None or not os.path.exists(path):
         return []
-    locks = owner.directory(conf)
-    users = {one.stat().st_uid for one in (path, locks, *locks.glob('*'))
-             if os.path.exists(one)}
-    if len(users) > 1:
-        keeper = _name(path.parent.stat().st_uid)
-        return [checks.failure(
-            'Processes of the users %s have used the SQLite journal. Let '
-            'nova-api, the agent and the commands run as %s, and then run:'
-            % (' and '.join(sorted(map(_name, users))), keeper),
-            'chown -R %s: %s %s' % (keeper, path.parent, locks.parent),
-            RESTART)]
-    return _strangers(conf, kept)
-
-
-def _strangers(conf: cfg.ConfigOpts, kept: Readable) -> checks.Findings:
-    """Processes that use the file, and of which nobody here can tell more."""
-    here = owner.Owner(owner.directory(conf))
-    names = {name for row in kept.rows() for name in (row.owner, row.claimant)}
-    lease = kept.lease(agent.LEASE)
-    if lease:
-        names.add(lease[0])
-    strange = {name.partition(':')[0] for name in names
-               if name and not here.can_tell(name)}
-    if not strange:
+    found = {one.stat().st_uid for one in path.parent.glob(path.name + '*')}
+    if len(found) < 2:
         return []
+    keeper = _name(path.parent.stat().st_uid)
     return [checks.failure(
-        'The SQLite journal is also used by processes on %s; this is %s with '
-        'state_path %s, where nobody can tell whether they live, and what '
-        'they leave waits for %d s. Let nova-api and the agent run with the '
-        'same host name and state_path, or have a server:'
-        % (checks.some(strange), socket.gethostname(), conf.state_path,
-           conf.aggregate_mirror.max_call_age),
-        *SERVER, engine.SYNC_COMMAND)]
+        'Processes of the users %s have used the SQLite journal. Let '
+        'nova-api, the agent and the commands run as %s, and then run:'
+        % (' and '.join(sorted(map(_name, found))), keeper),
+        'chown -R %s: %s' % (keeper, path.parent), RESTART)]
 
 
-def backlog(kept: Readable) -> checks.Findings:
+def belonging(kept: mirror_journal.Journal | None,
+              source: binding.Cells) -> checks.Findings:
+    """Whether the journal is this nova's, and not another one's."""
+    if kept is None:
+        return []
+    try:
+        binding.Binding(kept.database, source).check()
+    except exceptions.WrongNova as exc:
+        return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
+    return []
+
+
+def backlog(kept: mirror_journal.Journal | None) -> checks.Findings:
     """Whether something is left to be mirrored for longer than it takes."""
-    count, age = kept.backlog()
-    if not count:
+    left = kept.rows.backlog() if kept else None
+    if left is None or not left.pending:
         return [checks.good('Nothing is left to be mirrored.')]
-    text = ('%d operations are left to be mirrored, the oldest for %d s'
-            % (count, age))
-    if age <= OVERDUE:
+    text = ('%d operation%s left to be mirrored, the oldest for %d s' % (
+        left.pending, ' is' if left.pending == 1 else 's are', left.oldest))
+    if left.oldest <= OVERDUE:
         return [checks.good(text + '.')]
-    lease = kept.lease(agent.LEASE)
-    if not lease or not lease[0] or kept.is_dead(lease[0]):
+    held = lease.read(kept.database)
+    if not held or not held[0]:
         return [checks.warning(
             '%s, and no agent runs with this journal. Start one, with the '
-            'configuration, the user and the state_path of nova-api:' % text,
+            '[aggregate_mirror_database] of nova-api:' % text,
             checks.START_AGENT)]
-    error = kept.rows()[0].last_error
-    return [checks.warning('%s: %s See what keeps each of them:' % (
-        text, error or 'its operation has not ended.'), LIST)]
+    error = next(row.last_error for row in kept.rows.all()
+                 if row.mirrored_at is None)
+    return [checks.warning(
+        '%s: %s. See that the agent runs, and what keeps each of them:'
+        % (text, error.rstrip('.') or 'no agent has tried it'),
+        checks.START_AGENT, LIST)]
 
 
 def _usable(directory: pathlib.Path) -> checks.Findings:

@@ -28,7 +28,7 @@ def options(conf: cfg.ConfigOpts) -> checks.Findings:
     found = [
         checks.failure(
             '[%s] %s: %s. Nova-api does not load the mirror until it is '
-            'right; without a value of your own, have the default:'
+            'right. A value that works is:'
             % (group, name, reason.rstrip('.')),
             '[%s]' % group, '%s = %s' % (name, conf[group][name]))
         for (group, name), reason in sorted(mirror_conf.mistakes(conf).items())

@@ -6,12 +6,14 @@ import functools
 import signal
 import sys
 import threading
+from typing import Any
 
 from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
+from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import manage
@@ -51,35 +53,46 @@ def _build(journal: mirror_journal.Journal,
     options = CONF.aggregate_mirror
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
     stop = threading.Event()
+    # An agent that waits long for one request is late when placement is back.
+    client = report.ReportClient(CONF, request_timeout=options.inline_timeout)
     return agent.Agent(
-        # An agent that waits long for one request is late when placement is
-        # back.
-        agent.Drain(journal, source, report.ReportClient(
-            CONF, request_timeout=options.inline_timeout), figures,
-            stopping=stop.is_set, count=options.sync_workers),
-        agent.Sync(CONF, reconciler.Reconciler(
-            journal, source, report.ReportClient(CONF), stop.is_set,
-            options.sync_workers), figures,
-            note=functools.partial(_note, journal)),
-        lease.Lease(journal, agent.LEASE, options.leader_lease), figures, stop)
+        agent.Drain(
+            CONF, journal.rows, _reconciler(
+                journal, source, client, stopping=stop.is_set),
+            source, client, figures, stopping=stop.is_set),
+        agent.Sync(
+            CONF, _reconciler(journal, source, report.ReportClient(CONF),
+                              stopping=stop.is_set),
+            figures, note=functools.partial(_note, journal)),
+        lease.Lease(journal.database, options.leader_lease),
+        binding.Binding(journal.database, source), figures, stop)
+
+
+def _reconciler(journal: mirror_journal.Journal,
+                source: database.DatabaseSource, client: report.ReportClient,
+                **options: Any) -> reconciler.Reconciler:
+    return reconciler.Reconciler(
+        journal.ledger, source, client, journal.rows,
+        count=CONF.aggregate_mirror.sync_workers, **options)
 
 
 def _note(journal: mirror_journal.Journal, request: reconciler.Request,
           seconds: float,
-          became: reconciler.Sync | exceptions.MirrorError) -> str:
+          became: reconciler.Sync | exceptions.MirrorError) -> None:
     if isinstance(became, reconciler.Sync):
         became = sync_result.Result(became, request)
-    return sync_history.note(journal, request, 'agent', seconds, became)
+    sync_history.note(journal.history, request, 'agent', seconds, became)
 
 
 def _run_once() -> int:
     options = CONF.aggregate_mirror
     journal = mirror_journal.Journal(CONF)
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
+    binding.Binding(journal.database, source).bind()
     return sync_aggregates.run(
-        lambda stopping, progress: reconciler.Reconciler(
-            journal, source, report.ReportClient(CONF), stopping,
-            options.sync_workers, progress),
+        lambda stopping, progress: _reconciler(
+            journal, source, report.ReportClient(CONF), stopping=stopping,
+            progress=progress),
         journal, reconciler.Request(
             options.max_removed_share if options.prune else None),
         name='agent --once')
@@ -145,10 +158,7 @@ def _configure(argv: Sequence[str]) -> None:
             manage.QUIET if CONF.once and not CONF.debug else AGENT_LEVELS))
     logging.setup(CONF, 'nova')
     mirror_conf.check(CONF)
-    if not CONF.api_database.connection:
-        raise exceptions.InvalidConfiguration(
-            'there is no [api_database] connection in the configuration that '
-            'was read; name nova-api\'s nova.conf with --config-file')
+    configuration.check_nova()
     report.ReportClient(CONF).check_credentials()
 
 

@@ -8,6 +8,8 @@ from nova.db.api import api as api_db
 from nova import version
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import exceptions
+
 
 def read(argv: Sequence[str]) -> None:
     """Read the files and options that nova reads, in nova's order.
@@ -21,3 +23,14 @@ def read(argv: Sequence[str]) -> None:
     CONF(argv, project='nova', version=version.version_string())
     # Nova's own way wants the options of osprofiler, too, where it is there.
     api_db.context_manager.configure(**CONF.api_database)
+
+
+def check_nova() -> None:
+    """Check that the configuration is that of a nova-api.
+
+    :raises InvalidConfiguration: it does not say where nova's database is
+    """
+    if not CONF.api_database.connection:
+        raise exceptions.InvalidConfiguration(
+            'there is no [api_database] connection in the configuration that '
+            'was read; name nova-api\'s nova.conf with --config-file')

@@ -11,24 +11,22 @@ from typing import Any
 
 import prettytable
 
-from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import rows as mirror_rows
 
 OK = 0
 NO_SUCH_ROW = 1
 STILL_RUNNING = 2
 
 WIDTH = 60
-COLUMNS = ('id', 'subject', 'state', 'age', 'attempts', 'last_error')
+COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
 
 
-def show(journal: mirror_journal.Journal, form: str,
+def show(kept: mirror_rows.Rows, form: str,
          now: Callable[[], float] = time.time) -> int:
     """List what is still to be mirrored, oldest first."""
-    rows = journal.rows()
-    ended = {row.id for row in journal.closable(rows)}
+    rows = kept.all()
     if form == 'json':
-        print(json.dumps([_document(row, row.id in ended, now())
-                          for row in rows], indent=2))
+        print(json.dumps([_document(row) for row in rows], indent=2))
         return OK
     if not rows:
         print('The journal is empty: nothing is left to be mirrored.')
@@ -37,78 +35,69 @@ def show(journal: mirror_journal.Journal, form: str,
     table.align, table.max_width = 'l', WIDTH
     for row in rows:
         table.add_row([
-            row.id, subject(row.dirty), state(row, row.id in ended, now()),
+            row.id, row.dirty.host, state(row),
             '%d s' % max(0, now() - row.created_at), row.attempts,
             row.last_error])
     print(table)
     return OK
 
 
-def retry(journal: mirror_journal.Journal, ids: Collection[int]) -> int:
-    """Let the agents try rows at once, whatever they wait for.
+def retry(kept: mirror_rows.Rows, ids: Collection[str]) -> int:
+    """Let the agent try rows that failed at once.
 
     :param ids: none means every row
     """
-    present = {row.id for row in journal.rows()}
+    present = {row.id for row in kept.all()}
     status = _complain(set(ids) - present)
-    count = journal.retry_now(set(ids) & present if ids else present)
+    count = kept.retry(set(ids) & present if ids else present)
     print('Rows that are due now: %d' % count)
     return status
 
 
-def forget(journal: mirror_journal.Journal, ids: Collection[int]) -> int:
+def forget(kept: mirror_rows.Rows, ids: Collection[str]) -> int:
     """Take rows out of the journal although they are not mirrored.
 
     What they were about is then right only after the next full sync. A row of
-    an operation that still runs is left.
+    an operation that may still run is left.
     """
-    rows = [row for row in journal.rows() if row.id in ids]
+    rows = [row for row in kept.all() if row.id in ids]
     status = _complain(set(ids) - {row.id for row in rows})
-    ended = [row.id for row in journal.closable(rows)]
     for row in rows:
-        if row.id not in ended:
-            print('Row %d was left: its operation still runs, or its process '
-                  'is on another host and may still live' % row.id,
+        if row.running:
+            print('Row %s was left: its operation may still run. The agent '
+                  'closes it after [aggregate_mirror] max_call_age' % row.id,
                   file=sys.stderr)
             status = STILL_RUNNING
-    print('Rows forgotten: %d' % journal.complete(ended))
+    print('Rows forgotten: %d' % kept.close(
+        row.id for row in rows if not row.running))
     return status
 
 
 def _complain(unknown: Collection[int]) -> int:
     for number in sorted(unknown):
-        print('There is no row %d: "nova-aggregate-mirror-manage journal '
+        print('There is no row %s: "nova-aggregate-mirror-manage journal '
               'list" shows those that there are' % number, file=sys.stderr)
     return NO_SUCH_ROW if unknown else OK
 
 
-def subject(dirty: mirror_journal.Dirty) -> str:
-    if dirty.host:
-        return 'host %s' % dirty.host
-    return 'deleted aggregate %s' % dirty.aggregate_uuid
+def state(row: mirror_rows.Row) -> str:
+    """Say what became of a row so far, in words."""
+    if not row.running:
+        return 'to be mirrored'
+    return ('mirrored, may still run' if row.mirrored_at is not None
+            else 'may still run')
 
 
-def state(row: mirror_journal.Row, ended: bool, now: float) -> str:
-    if not ended:
-        return 'its operation runs'
-    if row.claimant and row.claimed_until > now:
-        return 'an agent works on it'
-    if row.next_attempt_at > now:
-        return 'next attempt in %d s' % (row.next_attempt_at - now)
-    return 'due'
-
-
-def _document(row: mirror_journal.Row, ended: bool,
-              now: float) -> dict[str, Any]:
+def _document(row: mirror_rows.Row) -> dict[str, Any]:
     return {
         'id': row.id,
-        'host': row.dirty.host or None,
+        'host': row.dirty.host,
         'nodes': sorted(row.dirty.nodes),
-        'aggregate_uuid': row.dirty.aggregate_uuid or None,
         'request_id': row.dirty.request_id or None,
-        'state': state(row, ended, now),
+        'state': state(row),
         'created_at': _time(row.created_at),
-        'next_attempt_at': _time(row.next_attempt_at),
+        'mirrored_at': (None if row.mirrored_at is None
+                        else _time(row.mirrored_at)),
         'attempts': row.attempts,
         'last_error': row.last_error or None,
     }

@@ -11,6 +11,7 @@ from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import html_report
@@ -19,7 +20,6 @@ from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror.db import migration
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
@@ -40,21 +40,19 @@ def placement_sync_aggregates() -> int:
     client = report.ReportClient(CONF)
     client.check_credentials()
     options, asked = CONF.aggregate_mirror, CONF.command
-    wanted = sync_aggregates.request(asked, options.max_removed_share)
     kept = journal.Journal(CONF, database=(
         engine.for_reading(CONF) if asked.dry_run else None))
+    binding.Binding(kept.database, source).check()
+    wanted, advice = sync_aggregates.choose(asked, options, kept.history)
     return sync_aggregates.run(
         lambda stopping, progress: reconciler.Reconciler(
-            kept, source, client, stopping,
+            kept.ledger, source, client, kept.rows, stopping,
             asked.workers or options.sync_workers, progress),
-        kept, wanted, asked.format, asked.quiet, asked.verbose)
+        kept, wanted, asked.format, asked.quiet, asked.verbose, advice=advice)
 
 
 def _source() -> database.DatabaseSource:
-    if not CONF.api_database.connection:
-        raise exceptions.InvalidConfiguration(
-            'there is no [api_database] connection in the configuration that '
-            'was read; name nova-api\'s nova.conf with --config-file')
+    configuration.check_nova()
     return database.DatabaseSource(
         cells.bounded(CONF.aggregate_mirror.cell_timeout))
 
@@ -86,22 +84,22 @@ def db_version() -> int:
 
 def journal_list() -> int:
     """List what is still to be mirrored, oldest first."""
-    return journal_rows.show(journal.Journal(CONF), CONF.command.format)
+    return journal_rows.show(journal.Journal(CONF).rows, CONF.command.format)
 
 
 def journal_retry() -> int:
-    """Let the agents try rows at once, whatever they wait for."""
-    return journal_rows.retry(journal.Journal(CONF), CONF.command.id)
+    """Let the agent try rows that failed at once."""
+    return journal_rows.retry(journal.Journal(CONF).rows, CONF.command.id)
 
 
 def journal_forget() -> int:
     """Take rows out of the journal although they are not mirrored.
 
     What they were about is right only after the next full sync. A row of an
-    operation that still runs is left. Exit status: 1 when there is no such
-    row, 2 when one was left.
+    operation that may still run is left; the agent closes it. Exit status: 1
+    when there is no such row, 2 when one was left.
     """
-    return journal_rows.forget(journal.Journal(CONF), CONF.command.id)
+    return journal_rows.forget(journal.Journal(CONF).rows, CONF.command.id)
 
 
 def _commands(subparsers: argparse._SubParsersAction) -> None:
@@ -145,8 +143,8 @@ def _journal_commands(subparsers: argparse._SubParsersAction) -> None:
         '--format', choices=('table', 'json'), default='table',
         help='table (the default) or json, which is [] for an empty journal')
     parsers['retry'].add_argument(
-        'id', type=int, nargs='*', help='rows; all when none is named')
-    parsers['forget'].add_argument('id', type=int, nargs='+', help='rows')
+        'id', nargs='*', help='rows; all when none is named')
+    parsers['forget'].add_argument('id', nargs='+', help='rows')
 
 
 def _configure(argv: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import discovery
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
@@ -54,7 +55,7 @@ class Deployment:
             cells.bounded(self.conf.aggregate_mirror.cell_timeout))
 
     @functools.cached_property
-    def journal(self) -> journal.Readable:
+    def journal(self) -> mirror_journal.Journal | None:
         return journal.read(self.conf)
 
 
@@ -74,8 +75,10 @@ CHECKS = (
     Check('Nova\'s API database', lambda on: nova.database(on.source)),
     Check('Hook', lambda on: nova.hook(on.conf)),
     Check('Journal', lambda on: journal.tables(on.conf)),
-    Check('Journal sharing',
-          lambda on: journal.sharing(on.conf, on.journal), ('Journal',)),
+    Check('Journal users', lambda on: journal.users(on.conf), ('Journal',)),
+    Check('Journal of this nova',
+          lambda on: journal.belonging(on.journal, on.source),
+          ('Nova\'s API database', 'Journal')),
     Check('Placement credentials',
           lambda on: placement.credentials_of(on.conf, 'placement')),
     Check('Placement authentication',
@@ -164,10 +167,7 @@ def _configure(argv: Sequence[str]) -> None:
     """
     mirror_conf.register_opts(CONF)
     configuration.read(argv)
-    if not CONF.api_database.connection:
-        raise exceptions.InvalidConfiguration(
-            'there is no [api_database] connection in the configuration that '
-            'was read; name nova-api\'s nova.conf with --config-file')
+    configuration.check_nova()
     # Nova would try for 100 seconds.
     api_db.context_manager.configure(max_retries=0)
 

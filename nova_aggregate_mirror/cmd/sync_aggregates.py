@@ -2,10 +2,12 @@
 """Make placement's aggregates equal to nova's host aggregates.
 
 Every operation in the journal is mirrored, whatever else is missing in
-placement is added, and with --prune what is there by mistake is removed. It
-goes on past each failure and tells at the end what it changed and what it
-could not. What is not nova's is never touched: aggregates that were never host
-aggregates, and providers that are no compute nodes.
+placement is added, and associations that nova does not have are removed, those
+of deleted aggregates too. Until one sync is in the history, the latter are
+only listed unless --prune is given. It goes on past each failure and reports
+at the end what it changed and what it could not. What is not nova's is never
+touched: aggregates that were never host aggregates, and providers that are no
+compute nodes, unless their aggregate was deleted.
 
 Exit status, the lowest that applies:
     0  everything is mirrored
@@ -24,16 +26,19 @@ import argparse
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
+import dataclasses
 import json
 import os
 import signal
 import sys
 import threading
 import time
+from typing import Any
 
 from nova_aggregate_mirror.cmd import sync_history
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import history
 from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
@@ -60,12 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='only the compute nodes of this host; may be repeated')
     parser.add_argument(
-        '--prune', action='store_true',
-        help='also remove compute nodes from aggregates, deleted ones too, '
-             'of which nova says otherwise')
+        '--prune', action=argparse.BooleanOptionalAction, default=None,
+        help='also remove associations that nova does not have, including '
+             'those of deleted aggregates, or only add; [aggregate_mirror] '
+             'prune unless given, and not before one sync is in the history')
     parser.add_argument(
         '--force', action='store_true',
-        help='with --prune: remove even more than [aggregate_mirror] '
+        help='remove even more than [aggregate_mirror] '
              'max_removed_share allows, or everything when nova says that no '
              'host is in any aggregate')
     parser.add_argument(
@@ -82,21 +88,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      help='print progress in lines on a terminal, too')
 
 
-def request(arguments: argparse.Namespace, max_removed_share: float
-            ) -> reconciler.Request:
+def request(arguments: argparse.Namespace, prune: bool,
+            max_removed_share: float) -> reconciler.Request:
     """What was asked for on the command line.
 
+    :param prune: whether to remove what nova does not have
     :raises InvalidConfiguration: when that makes no sense
     """
-    if arguments.force and not arguments.prune:
+    if arguments.force and not prune:
         raise exceptions.InvalidConfiguration(
             '--force is about what --prune removes: add --prune')
     share: float | None = None
-    if arguments.prune:
+    if prune:
         share = reconciler.WHATEVER if arguments.force else max_removed_share
     return reconciler.Request(
         share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
         aggregates=frozenset(arguments.aggregates))
+
+
+def choose(arguments: argparse.Namespace, options: Any,
+           past: history.History
+           ) -> tuple[reconciler.Request, sync_result.Advice]:
+    """What to do with a journal, and what to say of what is kept.
+
+    :param options: of the group ``[aggregate_mirror]``
+    :param past: nothing is removed before somebody has seen what
+    """
+    prune, advice = arguments.prune, sync_result.Advice()
+    if prune is None and options.prune:
+        prune = any(entry.compared for entry in past.newest())
+        if not prune:
+            advice = dataclasses.replace(advice, stale=(
+                'this is the first sync with this journal, look at them and '
+                'then run it with --prune'))
+    return request(arguments, bool(prune), options.max_removed_share), advice
 
 
 class Interruption:
@@ -140,30 +165,33 @@ def _shout(text: str) -> None:
 
 def run(build: Build, journal: mirror_journal.Journal,
         wanted: reconciler.Request, form: str = 'table', quiet: bool = True,
-        verbose: bool = False, name: str = NAME) -> int:
+        verbose: bool = False, name: str = NAME,
+        advice: sync_result.Advice = sync_result.Advice()) -> int:
     """Sync, print what happened, and tell the exit status.
 
     :param build: makes the reconciler, given when to leave off, and who is to
         be told how far it is
     :param form: of the result, ``table`` or ``json``
     :param name: of the command, for the history
+    :param advice: what to say of what is left
     :raises MirrorError: when nova or the journal could not be read at all
     """
     interruption, start = Interruption(), time.monotonic()
 
     def note(became: sync_result.Result | exceptions.MirrorError) -> None:
-        lacks = sync_history.note(
-            journal, wanted, name, time.monotonic() - start, became,
-            interruption.status)
-        if lacks:
-            print('The history of syncs lacks this one: %s' % lacks,
+        try:
+            sync_history.note(
+                journal.history, wanted, name, time.monotonic() - start,
+                became, interruption.status)
+        except exceptions.JournalUnavailable as exc:
+            print('The history of syncs lacks this one: %s' % exc,
                   file=sys.stderr)
 
     try:
         with interruption.watched(), mirror_progress.shown(
                 quiet, verbose) as progress:
             result = build(interruption.stopping, progress).sync(
-                journal.rows(), wanted)
+                journal.rows.all(), wanted)
     except exceptions.Stopped:
         print('Interrupted before anything was done', file=sys.stderr)
         return interruption.status
@@ -176,7 +204,7 @@ def run(build: Build, journal: mirror_journal.Journal,
         print('Nothing could be compared: %s' % exc, file=sys.stderr)
         note(exc)
         return sync_result.NOT_READ
-    shown = sync_result.Result(result, wanted)
+    shown = sync_result.Result(result, wanted, advice)
     status = interruption.status or shown.status()
     _print(shown, form, status)
     note(shown)

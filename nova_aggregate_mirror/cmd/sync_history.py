@@ -8,7 +8,6 @@ import time
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import history
-from nova_aggregate_mirror import journal as mirror_journal
 from nova_aggregate_mirror import reconciler
 
 
@@ -44,22 +43,21 @@ def entry(name: str, seconds: float,
         name, host, ended - seconds, ended, seconds,
         added=len(became.added), removed=len(became.removed),
         stale=len(became.left), failed=became.fault_count,
-        status=status or became.status(), reason=faults[0] if faults else '')
+        status=status or became.status(), reason=faults[0] if faults else '',
+        removals='\n'.join(
+            'host %s (provider %s): aggregate %s (%s)' % (
+                row['host'] or '-', row['provider'],
+                row['aggregate'] or 'gone', row['aggregate_uuid'])
+            for row in became.removed))
 
 
-def note(journal: mirror_journal.Journal, wanted: reconciler.Request,
+def note(past: history.History, wanted: reconciler.Request,
          name: str, seconds: float,
          became: sync_result.Result | exceptions.MirrorError,
-         status: int = 0) -> str:
-    """Write it; a preview is none.
+         status: int = 0) -> None:
+    """Write it into the history, unless it was a preview.
 
-    :returns: why that could not be done, which is no failure of the sync
+    :raises JournalUnavailable: which is no failure of the sync
     """
-    if not wanted.write:
-        return ''
-    try:
-        journal.note_sync(entry(
-            command(name, wanted), seconds, became, status))
-    except exceptions.JournalUnavailable as exc:
-        return str(exc)
-    return ''
+    if wanted.write:
+        past.note(entry(command(name, wanted), seconds, became, status))

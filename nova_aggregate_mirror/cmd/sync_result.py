@@ -3,15 +3,16 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 import functools
 import itertools
 from typing import Any
 
-from oslo_utils import uuidutils
 import prettytable
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
 
@@ -48,6 +49,7 @@ class Advice:
                     'max_removed_share for a while; if not, look at nova\'s '
                     'database')
     all: str = '--format json lists all'
+    stale: str = '--prune removes them'
 
 
 class Result:
@@ -76,16 +78,18 @@ class Result:
             'remove': self.removed,
             'left': self.left,
             'kept': self.kept,
+            'vanished': self.vanished,
             'pending': [{'host': host, 'provider': node} for node, host
                         in sorted(outcome.pending.items())],
             'unmapped': sorted(self._nova.unmapped),
             'nodeless': sorted(self._nova.nodeless()),
             'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
                            in sorted(self._nova.cells_down.items())],
-            'failed': [{'subject': subject, 'reason': str(exc)}
-                       for subject, exc in sorted(outcome.failed.items())
+            'failed': [{'subject': str(subject), 'reason': str(exc)}
+                       for subject, exc in _sorted(outcome.failed)
                        if not isinstance(exc, exceptions.Stopped)],
-            'refused': self._sync.refused or None,
+            'refused': str(self._sync.refused) if self._sync.refused
+            else None,
             'not_compared': str(self._sync.not_compared)
             if self._sync.not_compared else None,
             'not_looked_at': self.remaining,
@@ -106,8 +110,10 @@ class Result:
         if not self._asked.write:
             done = ('to add', 'to remove')
         return [[action, *row.values()] for action, rows in zip(
-            (*done, 'left: not pruned', 'kept: foreign'),
-            (self.added, self.removed, self.left, self.kept)) for row in rows]
+            (*done, 'left: not pruned', 'kept: foreign',
+             'kept: gone from nova'),
+            (self.added, self.removed, self.left, self.kept, self.vanished))
+            for row in rows]
 
     def summary(self) -> str:
         """The figures, in one line or a few."""
@@ -117,8 +123,9 @@ class Result:
             len(self._faults), 'mirrored' if self._asked.write
             else 'compared, or will not be mirrored')]
         if self.left and not self._sync.refused:
-            lines.append('%d are left that nova does not have: --prune '
-                         'removes them.' % len(self.left))
+            lines.append('%d stale %s kept: %s.' % (
+                len(self.left), 'association' if len(self.left) == 1
+                else 'associations', self._advice.stale))
         if isinstance(self._sync.not_compared, exceptions.Stopped):
             lines.append('Interrupted before anything was compared: %s.'
                          % AGAIN)
@@ -166,18 +173,36 @@ class Result:
     @functools.cached_property
     def kept(self) -> list[Row]:
         """What is not ours, as far as it was seen."""
-        kept = [*self._sync.outcome.kept.items(),
-                *self._sync.strangers.items()]
+        kept = [*self._sync.outcome.kept.items(), *self._sync.foreign.items()]
         return self._rows((provider, uuid) for provider, uuids in kept
-                          for uuid in uuids)
+                          for uuid in uuids - self._gone())
+
+    @functools.cached_property
+    def vanished(self) -> list[Row]:
+        """Providers that are no compute nodes, in aggregates nova has lost.
+
+        Pruning removes them when the aggregate was absent for 24 hours.
+        """
+        return self._rows((provider, uuid) for provider, uuids
+                          in self._sync.foreign.items()
+                          for uuid in uuids & self._gone()
+                          if (provider, uuid) not in set(_removals(
+                              self._sync.outcome.changes)))
+
+    def _gone(self) -> frozenset[str]:
+        return frozenset().union(*self._sync.foreign.values()) - frozenset(
+            self._nova.aggregates)
 
     @functools.cached_property
     def remaining(self) -> list[str]:
         """Hosts and deleted aggregates that an interruption left alone."""
+        outcome = self._sync.outcome
         return sorted({
-            dirty.host or dirty.aggregate_uuid for dirty, exc
-            in self._sync.outcome.unfinished.items()
-            if isinstance(exc, exceptions.Stopped)})
+            dirty.host for dirty, exc in outcome.unfinished.items()
+            if isinstance(exc, exceptions.Stopped)} | {
+            subject.uuid for subject, exc in outcome.failed.items()
+            if isinstance(subject, mirror_outcome.Aggregate)
+            and isinstance(exc, exceptions.Stopped)})
 
     @functools.cached_property
     def _faults(self) -> list[Fault]:
@@ -212,15 +237,12 @@ class Result:
             yield REFUSED, ('Nothing was removed: %s. If that is right, %s'
                             % (self._sync.refused, self._advice.refused))
 
-    def _subject(self, subject: str) -> str:
-        host = self._nova.nodes.get(subject)
-        if host:
-            return 'Host %s (provider %s)' % (host, subject)
-        if subject == 'journal':
-            return 'The journal\'s own part'
-        if uuidutils.is_uuid_like(subject):
-            return 'Provider or aggregate %s' % subject
-        return 'Host %s' % subject
+    def _subject(self, subject: mirror_outcome.Subject) -> str:
+        text = str(subject)
+        if isinstance(subject, mirror_outcome.Provider) and (
+                subject.uuid in self._nova.nodes):
+            text = 'host %s (%s)' % (self._nova.nodes[subject.uuid], text)
+        return text[0].upper() + text[1:]
 
     def _rows(self, associations: Iterable[tuple[str, str]]) -> list[Row]:
         # One may be found by way of the journal and of the comparison.
@@ -247,3 +269,8 @@ def _removals(changes: Iterable[plan.Change]) -> Iterator[tuple[str, str]]:
     for change in changes:
         for uuid in change.remove:
             yield change.provider, uuid
+
+
+def _sorted(failed: Mapping[mirror_outcome.Subject, exceptions.MirrorError]
+            ) -> list[tuple[mirror_outcome.Subject, exceptions.MirrorError]]:
+    return sorted(failed.items(), key=lambda one: str(one[0]))

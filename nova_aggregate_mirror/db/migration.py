@@ -5,7 +5,7 @@ import pathlib
 
 import sqlalchemy as sa
 
-HEAD = '0003'
+HEAD = '0001'
 """The newest migration; a constant, so that nova-api need not load alembic."""
 
 

@@ -13,40 +13,40 @@ RowId = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 dirty = sa.Table(
     'dirty', metadata,
-    sa.Column('id', RowId, primary_key=True, autoincrement=True),
-    sa.Column('host', sa.String(255), index=True),
+    sa.Column('id', sa.String(36), primary_key=True),
+    sa.Column('host', sa.String(255), nullable=False),
     sa.Column('nodes', LongText, nullable=False),
-    sa.Column('aggregate_uuid', sa.String(36), index=True),
     sa.Column('request_id', sa.String(255), nullable=False),
-    sa.Column('owner', sa.String(255), nullable=False),
+    sa.Column('running', sa.Boolean(), nullable=False),
     sa.Column('created_at', sa.Float(53), nullable=False),
     sa.Column('attempts', sa.Integer(), nullable=False),
     sa.Column('last_error', sa.Text(), nullable=False),
-    sa.Column('next_attempt_at', sa.Float(53), nullable=False, index=True,
-              server_default='0'),
-    sa.Column('claimant', sa.String(255), nullable=False, server_default=''),
-    sa.Column('claimed_until', sa.Float(53), nullable=False,
-              server_default='0'),
-    # An id that came back would let a late completion close a newer row.
-    sqlite_autoincrement=True)
-"""One row for each operation that placement may not show yet.
+    sa.Column('mirrored_at', sa.Float(53)))
+"""One row for each add-host or remove-host that placement may not show yet.
 
-Either ``host`` and ``nodes`` (its compute node UUIDs, joined with commas) or
-``aggregate_uuid`` (of an aggregate being deleted) is set. ``owner`` is empty
-once the operation has ended without mirroring. ``claimant`` works on it and
-has it for itself until ``claimed_until``: that saves work, and nothing depends
-on it. Times are in seconds since the epoch.
+``id`` is a UUID of the process that writes the row. ``nodes`` are the UUIDs of
+the host's compute nodes, joined with commas. ``running`` is set until the
+operation closes the row or hands it over. ``mirrored_at`` is the last time
+that the host was found or made right, and empty after a failure. Times are in
+seconds since the epoch, and for display only.
 """
 
 ledger = sa.Table(
     'ledger', metadata,
     sa.Column('aggregate_uuid', sa.String(36), primary_key=True),
     sa.Column('created_at', sa.Float(53), nullable=False),
-    sa.Column('emptied_at', sa.Float(53)))
+    sa.Column('deleted_at', sa.Float(53)),
+    sa.Column('absent_since', sa.Float(53)))
 """Every UUID that is, or once was, a nova host aggregate's.
 
-``emptied_at`` is since when nova has no such aggregate and placement was found
-empty of it.
+``deleted_at`` marks a UUID that a user deletes, ``absent_since`` is the first
+of the full syncs without interruption that did not find it in nova.
+"""
+
+cells = sa.Table(
+    'cells', metadata,
+    sa.Column('cell_uuid', sa.String(36), primary_key=True))
+"""The cell mappings, without cell0, of the nova that the journal belongs to.
 """
 
 lease = sa.Table(
@@ -55,10 +55,10 @@ lease = sa.Table(
     sa.Column('holder', sa.String(255), nullable=False),
     sa.Column('renewals', sa.BigInteger(), nullable=False),
     sa.Column('seconds', sa.Float(53), nullable=False))
-"""Who leads. Each renewal counts one up.
+"""Which agent leads. Each renewal counts one up.
 
-Nobody compares clocks: whoever has watched a lease stay as it is for its
-``seconds`` takes it.
+Clocks are not compared: an agent that has watched a lease stay as it is for
+its ``seconds`` takes it.
 """
 
 syncs = sa.Table(
@@ -76,5 +76,6 @@ syncs = sa.Table(
     sa.Column('failed', sa.Integer(), nullable=False),
     sa.Column('status', sa.Integer(), nullable=False),
     sa.Column('reason', sa.Text(), nullable=False),
+    sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)
 """What full syncs did, newest last; see ``history.Entry``."""

@@ -14,71 +14,76 @@ from sqlalchemy.dialects import sqlite
 from nova_aggregate_mirror.db import models
 
 CHUNK = 500
-# Rows that somebody has, of which only a look at locks can tell whether they
-# are to be taken: few, and most of them are not.
-TAKEN = 1000
 
 Lease = tuple[str, int, float]
 
 _DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
 _ON_CONFLICT = {'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
 # Statements are built once: that takes longer than to run one.
-_SOME, _NOW, _HORIZON = (
-    sa.bindparam('some', expanding=True), sa.bindparam('now'),
-    sa.bindparam('horizon'))
+_SOME = sa.bindparam('some', expanding=True)
 _INSERT = sa.insert(models.dirty)
 _DELETE = sa.delete(models.dirty).where(_DIRTY.id.in_(_SOME))
 _HAND_OVER = sa.update(models.dirty).where(
-    _DIRTY.id == sa.bindparam('row'),
-    _DIRTY.owner.in_([sa.bindparam('by'), ''])).values(
-        owner='', attempts=_DIRTY.attempts + 1,
-        last_error=sa.bindparam('error'), next_attempt_at=_NOW)
-_ROWS = sa.select(models.dirty).order_by(_DIRTY.id)
+    _DIRTY.id == sa.bindparam('row')).values(
+        running=False, attempts=_DIRTY.attempts + 1,
+        last_error=sa.bindparam('error'), mirrored_at=None)
+_FAILED = sa.update(models.dirty).where(
+    _DIRTY.id == sa.bindparam('row')).values(
+        attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
+        mirrored_at=None)
+_MIRRORED = sa.update(models.dirty).where(_DIRTY.id.in_(_SOME)).values(
+    last_error='', mirrored_at=sa.bindparam('now'))
+_RETRY = sa.update(models.dirty).where(_DIRTY.id.in_(_SOME)).values(attempts=0)
+_ORDER = (_DIRTY.created_at, _DIRTY.id)
+_ROWS = sa.select(models.dirty).order_by(*_ORDER)
+_THESE = _ROWS.where(_DIRTY.id.in_(_SOME))
+_BRIEF = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
+                   _DIRTY.mirrored_at).order_by(*_ORDER)
 _BACKLOG = sa.select(
-    sa.func.count(), sa.func.min(_DIRTY.created_at)).select_from(models.dirty)
-_BY_TURN = sa.select(models.dirty).order_by(
-    _DIRTY.next_attempt_at, _DIRTY.id)
-_UNOWNED = _BY_TURN.where(_DIRTY.owner == '', sa.or_(
-    _DIRTY.next_attempt_at <= _NOW, _DIRTY.next_attempt_at > _HORIZON))
-_IS_FREE = sa.or_(
-    _DIRTY.claimed_until <= _NOW, _DIRTY.claimed_until > _HORIZON)
-_FREE = _UNOWNED.where(_IS_FREE).limit(sa.bindparam('limit', type_=sa.Integer))
-_CLAIMED = _UNOWNED.where(sa.not_(_IS_FREE)).limit(TAKEN)
-_OWNED = _BY_TURN.where(_DIRTY.owner != '').limit(TAKEN)
-_CLAIM = sa.update(models.dirty).where(
-    _DIRTY.id.in_(_SOME), _DIRTY.claimant == sa.bindparam('before'),
-    _DIRTY.claimed_until == sa.bindparam('before_until')).values(
-        claimant=sa.bindparam('by'), claimed_until=sa.bindparam('until'))
-_LEDGER_UUIDS = sa.select(_LEDGER.aggregate_uuid)
-_KNOWN = _LEDGER_UUIDS.where(_LEDGER.aggregate_uuid.in_(_SOME))
+    sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
+    sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
+_KNOWN = sa.select(_LEDGER.aggregate_uuid).where(
+    _LEDGER.aggregate_uuid.in_(_SOME))
+_MARK = sa.update(models.ledger).where(
+    _LEDGER.aggregate_uuid == sa.bindparam('uuid')).values(
+        deleted_at=sa.bindparam('now'))
+_UNMARK = sa.update(models.ledger).where(
+    _LEDGER.aggregate_uuid == sa.bindparam('uuid'),
+    _LEDGER.deleted_at == sa.bindparam('seen')).values(deleted_at=None)
+_ABSENT = sa.update(models.ledger).where(
+    _LEDGER.aggregate_uuid.in_(_SOME)).values(
+        absent_since=sa.bindparam('since'))
+_FORGET = sa.delete(models.ledger).where(_LEDGER.aggregate_uuid.in_(_SOME))
 
 
-def insert(connection: Any, **values: Any) -> int:
-    """Insert a row; returns its id."""
-    return connection.execute(_INSERT, values).inserted_primary_key[0]
+def insert(connection: Any, **values: Any) -> None:
+    connection.execute(_INSERT, values)
 
 
-def delete(connection: Any, ids: Collection[int]) -> int:
+def delete(connection: Any, ids: Collection[str]) -> int:
     return sum(connection.execute(_DELETE, {'some': chunk}).rowcount
                for chunk in _chunks(ids))
 
 
-def hand_over(connection: Any, row: int, owner: str, error: str, now: float
-              ) -> None:
-    # An agent may have closed it, and a server that lost its counter may have
-    # given the number to another process since.
-    connection.execute(_HAND_OVER, {
-        'row': row, 'by': owner, 'error': error, 'now': now})
+def hand_over(connection: Any, row: str, error: str) -> bool:
+    """Hand a row over; returns whether it was there."""
+    return bool(connection.execute(
+        _HAND_OVER, {'row': row, 'error': error}).rowcount)
 
 
-def forsake(connection: Any, owner: str,
-            written: Collection[tuple[float, str]]) -> None:
-    """Hand over what an owner wrote at these times for these requests."""
-    for chunk in _chunks(written):
-        connection.execute(sa.update(models.dirty).where(
-            _DIRTY.owner == owner,
-            sa.tuple_(_DIRTY.created_at, _DIRTY.request_id).in_(chunk)
-        ).values(owner=''))
+def failed(connection: Any, errors: Mapping[str, str]) -> None:
+    for row, error in sorted(errors.items()):
+        connection.execute(_FAILED, {'row': row, 'error': error})
+
+
+def mirrored(connection: Any, ids: Collection[str], now: float) -> None:
+    for chunk in _chunks(ids):
+        connection.execute(_MIRRORED, {'some': chunk, 'now': now})
+
+
+def retry(connection: Any, ids: Collection[str]) -> int:
+    return sum(connection.execute(_RETRY, {'some': chunk}).rowcount
+               for chunk in _chunks(ids))
 
 
 def rows(connection: Any) -> list[Any]:
@@ -86,80 +91,25 @@ def rows(connection: Any) -> list[Any]:
     return connection.execute(_ROWS).all()
 
 
-def backlog(connection: Any) -> tuple[int, float]:
-    """How many rows, and when the oldest was written."""
-    count, oldest = connection.execute(_BACKLOG).one()
-    return count, oldest or 0.0
+def these(connection: Any, ids: Collection[str]) -> list[Any]:
+    """Those of these rows that are there, oldest first."""
+    return [row for chunk in _chunks(ids)
+            for row in connection.execute(_THESE, {'some': chunk})]
 
 
-def due(connection: Any, now: float, horizon: float,
-        limit: int) -> list[Any]:
-    """Rows that may be due, those that wait the longest first.
-
-    :param horizon: a later next attempt than this is no sensible one
-    """
-    times = {'now': now, 'horizon': horizon}
-    return [
-        # The bulk, and then claimed rows and those of running operations.
-        *connection.execute(_FREE, {**times, 'limit': limit}),
-        *connection.execute(_CLAIMED, times),
-        # Also those that wait: who cannot tell may have set them back.
-        *connection.execute(_OWNED)]
+def briefs(connection: Any) -> list[Any]:
+    """What tells when each row is due, oldest row first."""
+    return connection.execute(_BRIEF).all()
 
 
-def claim(connection: Any, seen: Iterable[Any], claimant: str,
-          until: float) -> frozenset[int]:
-    """Claim rows that are still as they were seen; returns their ids."""
-    groups: dict[tuple[str, float], list[int]] = {}
-    for row in seen:
-        groups.setdefault((row.claimant, row.claimed_until), []).append(row.id)
-    taken: set[int] = set()
-    for (before, before_until), ids in sorted(groups.items()):
-        for chunk in _chunks(ids):
-            changed = connection.execute(_CLAIM, {
-                'some': chunk, 'before': before, 'before_until': before_until,
-                'by': claimant, 'until': until}).rowcount
-            if changed == len(chunk):
-                taken.update(chunk)
-            elif changed:
-                # Only a transaction of our own can have written this pair.
-                taken.update(connection.scalars(sa.select(_DIRTY.id).where(
-                    _DIRTY.id.in_(chunk), _DIRTY.claimant == claimant,
-                    _DIRTY.claimed_until == until)))
-    return frozenset(taken)
+def backlog(connection: Any) -> tuple[int, int, float | None]:
+    """Count all rows and the mirrored ones; when the oldest other began."""
+    return tuple(connection.execute(_BACKLOG).one())
 
 
-def disown(connection: Any, ids: Collection[int]) -> None:
-    """Hand over rows whose owner is known to be done with them."""
-    for chunk in _chunks(ids):
-        connection.execute(sa.update(models.dirty).where(
-            _DIRTY.id.in_(chunk)).values(owner=''))
-
-
-def retry_later(connection: Any,
-                later: Mapping[int, tuple[str, float]]) -> None:
-    for row, (error, at) in sorted(later.items()):
-        connection.execute(
-            sa.update(models.dirty).where(_DIRTY.id == row).values(
-                claimant='', claimed_until=0.0, next_attempt_at=at,
-                last_error=error, attempts=_DIRTY.attempts + 1))
-
-
-def release(connection: Any, ids: Collection[int]) -> None:
-    for chunk in _chunks(ids):
-        connection.execute(sa.update(models.dirty).where(
-            _DIRTY.id.in_(chunk)).values(claimant='', claimed_until=0.0))
-
-
-def retry_now(connection: Any, ids: Collection[int]) -> int:
-    return sum(connection.execute(
-        sa.update(models.dirty).where(_DIRTY.id.in_(chunk)).values(
-            claimant='', claimed_until=0.0, next_attempt_at=0.0)).rowcount
-        for chunk in _chunks(ids))
-
-
-def ledger(connection: Any) -> frozenset[str]:
-    return frozenset(connection.scalars(_LEDGER_UUIDS))
+def ledger(connection: Any) -> list[Any]:
+    """Every entry of the ledger."""
+    return connection.execute(sa.select(models.ledger)).all()
 
 
 def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:
@@ -177,29 +127,38 @@ def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in missing])
 
 
-def emptied(connection: Any, empty: frozenset[str], others: frozenset[str],
-            now: float, before: float) -> frozenset[str]:
-    """Note since when UUIDs are empty; forget those that are since ``before``.
+def mark(connection: Any, uuid: str, now: float) -> None:
+    """Mark a UUID as deleted by a user, from now on."""
+    remember(connection, frozenset({uuid}), now)
+    connection.execute(_MARK, {'uuid': uuid, 'now': now})
 
-    :returns: the UUIDs that were forgotten
-    """
-    since = {row.aggregate_uuid: row.emptied_at for row in connection.execute(
-        sa.select(models.ledger))}
-    # What was noted before the clock was set back is noted anew.
-    late = [uuid for uuid in empty & since.keys()
-            if since[uuid] is None or since[uuid] > now]
-    again = [uuid for uuid in others & since.keys()
-             if since[uuid] is not None]
-    old = [uuid for uuid in empty & since.keys()
-           if since[uuid] is not None and since[uuid] < before]
-    for uuids, value in ((late, now), (again, None)):
-        for chunk in _chunks(uuids):
-            connection.execute(sa.update(models.ledger).where(
-                _LEDGER.aggregate_uuid.in_(chunk)).values(emptied_at=value))
-    for chunk in _chunks(old):
-        connection.execute(sa.delete(models.ledger).where(
-            _LEDGER.aggregate_uuid.in_(chunk)))
-    return frozenset(old)
+
+def unmark(connection: Any, marks: Mapping[str, float]) -> None:
+    """Clear marks that are still as they were seen."""
+    for uuid, seen in sorted(marks.items()):
+        connection.execute(_UNMARK, {'uuid': uuid, 'seen': seen})
+
+
+def set_absent(connection: Any, uuids: Collection[str],
+               since: float | None) -> None:
+    for chunk in _chunks(uuids):
+        connection.execute(_ABSENT, {'some': chunk, 'since': since})
+
+
+def forget(connection: Any, uuids: Collection[str]) -> None:
+    for chunk in _chunks(uuids):
+        connection.execute(_FORGET, {'some': chunk})
+
+
+def cells(connection: Any) -> frozenset[str]:
+    """The cells of the nova that the journal belongs to."""
+    return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
+
+
+def set_cells(connection: Any, uuids: Iterable[str]) -> None:
+    connection.execute(sa.delete(models.cells))
+    connection.execute(_insert_new(connection, models.cells), [
+        {'cell_uuid': uuid} for uuid in sorted(uuids)])
 
 
 def lease(connection: Any, name: str) -> Lease | None:
@@ -233,7 +192,7 @@ def _insert_new(connection: Any, table: sa.Table) -> Any:
     """An INSERT that leaves a row alone that is there.
 
     Not by a savepoint: a server that undoes a transaction for a deadlock
-    undoes that too, and then it is no deadlock any more to whoever asks.
+    undoes that too, and then the caller no longer sees a deadlock.
     """
     name = connection.dialect.name
     if name in _ON_CONFLICT:

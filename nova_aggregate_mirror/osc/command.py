@@ -11,7 +11,7 @@ from osc_lib.command import command
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import living
+from nova_aggregate_mirror import ledger
 from nova_aggregate_mirror.osc import ends as mirror_ends
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
@@ -74,7 +74,7 @@ class Lister(command.Lister):
         progress: mirror_progress.Progress = mirror_progress.Silent(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
-            living.LivingOnly(), self.ends.source, self.ends.report,
+            ledger.NoLedger(), self.ends.source, self.ends.report, None,
             interruption.stopping, parsed_args.workers, progress, BATCH)
 
     def compare(self, parsed_args: argparse.Namespace

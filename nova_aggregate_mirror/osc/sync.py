@@ -94,7 +94,8 @@ class Sync(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        wanted = sync_aggregates.request(parsed_args, conf.MAX_REMOVED_SHARE)
+        wanted = sync_aggregates.request(
+            parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
         result = _sync(self, parsed_args, wanted.max_removed_share,
                        wanted.write)
         self.tell([*result.faults(), *result.summary().splitlines()])
@@ -115,7 +116,7 @@ def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
                     verbosity and sys.stderr.isatty()),
                 lines=verbosity > 1) as progress:
             sync = lister.reconciler(
-                parsed_args, interruption, progress).sync(None, request)
+                parsed_args, interruption, progress).sync(request=request)
     finally:
         lister.status = interruption.status
     if sync.not_compared:

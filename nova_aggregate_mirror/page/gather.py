@@ -9,16 +9,17 @@ import os
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.checks import journal as checked_journal
-from nova_aggregate_mirror import converge
 from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import history
 from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import matrix
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report as mirror_report
+from nova_aggregate_mirror import rows as mirror_rows
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror.source import database
 
@@ -40,10 +41,8 @@ class Ends:
 class Journal:
     """What the journal says, or why it cannot."""
 
-    readable: checked_journal.Readable
-    rows: tuple[mirror_journal.Row, ...] = ()
-    ended: frozenset[int] = frozenset()
-    """Rows of which the operation has ended."""
+    ledger: mirror_ledger.Remembered = mirror_ledger.NoLedger()
+    rows: tuple[mirror_rows.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
     trouble: str = ''
 
@@ -80,33 +79,30 @@ def gather(conf: cfg.ConfigOpts, ends: Ends) -> Gathered:
 
 def read_journal(conf: cfg.ConfigOpts) -> Journal:
     """The journal as it is: no file is made, and no table migrated."""
-    empty = checked_journal.Empty()
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
-        return Journal(empty)
+        return Journal()
     try:
         opened = engine.Database(conf)
         opened.check()
-        kept = mirror_journal.Journal(conf, database=opened)
-        rows = kept.rows()
-        return Journal(kept, tuple(rows),
-                       frozenset(row.id for row in kept.closable(rows)),
-                       tuple(kept.syncs(SYNCS)))
+        kept = mirror_journal.Journal(conf, opened)
+        return Journal(kept.ledger, tuple(kept.rows.all()),
+                       tuple(kept.history.newest(SYNCS)))
     except exceptions.JournalUnavailable as exc:
-        return Journal(empty, trouble=str(exc))
+        return Journal(trouble=str(exc))
 
 
 def _compare(ends: Ends, journal: Journal, request: reconciler.Request,
              workers: int) -> reconciler.Sync:
     try:
         sync = reconciler.Reconciler(
-            journal.readable, ends.source, ends.report, ends.stopping,
+            journal.ledger, ends.source, ends.report, None, ends.stopping,
             workers, ends.progress).sync(journal.rows, request)
     except exceptions.Stopped:
         raise
     except exceptions.MirrorError as exc:
         sync = reconciler.Sync(
-            converge.Outcome(), mirror_source.Nova({}, {}, {}), drift=0,
+            outcome.Outcome(), mirror_source.Nova({}, {}, {}), drift=0,
             not_compared=exc)
     if isinstance(sync.not_compared, exceptions.Stopped) or ends.stopping():
         raise exceptions.Stopped('told to leave off')
@@ -123,7 +119,7 @@ def seen(gathered: Gathered) -> matrix.Seen:
     """The comparison by host and aggregate."""
     sync, nova = gathered.sync, gathered.sync.nova
     changes = [*sync.outcome.changes, *sync.stale]
-    unknown = {*sync.outcome.failed, *nova.hosts_down}
+    unknown = {*_failed(gathered), *nova.hosts_down}
     if sync.not_compared:
         unknown |= {*nova.nodes, *nova.members}
     return matrix.Seen(
@@ -145,14 +141,22 @@ def _marks(gathered: Gathered) -> Mapping[str, tuple[str, ...]]:
 
 def _all_marks(gathered: Gathered) -> Iterator[tuple[str, str]]:
     nova = gathered.sync.nova
-    failed = gathered.sync.outcome.failed
     for hosts, mark in (
             ({row.dirty.host for row in gathered.journal.rows
-              if row.dirty.host}, 'in the journal'),
+              if row.mirrored_at is None}, 'in the journal'),
             (nova.unmapped, 'no host mapping'),
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
-            ({nova.nodes.get(subject, subject) for subject in failed}
+            ({nova.nodes.get(name, name) for name in _failed(gathered)}
              - nova.hosts_down, 'could not be compared')):
         for host in hosts:
             yield host, mark
+
+
+def _failed(gathered: Gathered) -> Iterator[str]:
+    """UUIDs of providers, and names of hosts, that could not be compared."""
+    for subject in gathered.sync.outcome.failed:
+        if isinstance(subject, outcome.Provider):
+            yield subject.uuid
+        elif isinstance(subject, outcome.Host):
+            yield subject.name

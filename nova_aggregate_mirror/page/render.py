@@ -81,7 +81,7 @@ def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
             hashlib.sha256(script.encode()).digest()).decode(),
         most=MOST, symbols=SYMBOLS,
         version=importlib.metadata.version('nova-aggregate-mirror'),
-        machine=socket.gethostname(), now=now, **values(gathered, now))
+        machine=socket.gethostname(), now=now, **values(gathered))
 
 
 def _result(gathered: gather.Gathered) -> sync_result.Result:
@@ -114,7 +114,7 @@ def verdict(gathered: gather.Gathered) -> str:
     return text
 
 
-def values(gathered: gather.Gathered, now: float) -> dict[str, Any]:
+def values(gathered: gather.Gathered) -> dict[str, Any]:
     """What the template asks for."""
     result = _result(gathered)
     seen = gather.seen(gathered)
@@ -135,9 +135,9 @@ def values(gathered: gather.Gathered, now: float) -> dict[str, Any]:
         'chunks': _chunks(rows, [column.uuid for column in columns]),
         'hosts': len({*nova.members, *nova.nodes.values()}),
         'differing': sum(len(row.hosts) for row in rows if row.differs),
-        'journal': [(row, journal_rows.subject(row.dirty), journal_rows.state(
-            row, row.id in journal.ended, now)) for row in journal.rows],
-        'pending': result.document()['pending'], 'kept': result.kept,
+        'journal': [(row, journal_rows.state(row)) for row in journal.rows],
+        'pending': result.document()['pending'],
+        'kept': [*result.kept, *result.vanished],
         'repair': REPAIR if result.added or result.removed or result.left
         else '', 'syncs': journal.syncs, 'trouble': journal.trouble}
 
@@ -150,8 +150,7 @@ def _figures(result: sync_result.Result, gathered: gather.Gathered
         # No figure at all is not none.
         return [('aggregates', len(nova.aggregates), ''),
                 ('missing or stale', '?', 'unknown'),
-                ('in the journal', '?' if gathered.journal.trouble
-                 else len(gathered.journal.rows), 'unknown')]
+                _pending(gathered.journal)]
     return [
         ('aggregates', len(nova.aggregates), ''),
         ('hosts', len({*nova.members, *nova.nodes.values()}), ''),
@@ -159,8 +158,12 @@ def _figures(result: sync_result.Result, gathered: gather.Gathered
         ('missing', len(result.added), 'missing'),
         ('stale', len(result.removed) + len(result.left), 'stale'),
         ('without provider', len(gathered.sync.outcome.pending), 'pending'),
-        ('in the journal', '?' if gathered.journal.trouble
-         else len(gathered.journal.rows), 'unknown')]
+        _pending(gathered.journal)]
+
+
+def _pending(journal: gather.Journal) -> tuple[str, int | str, str]:
+    count = sum(row.mirrored_at is None for row in journal.rows)
+    return 'in the journal', '?' if journal.trouble else count, 'unknown'
 
 
 def _chunks(rows: Sequence[matrix.Row], uuids: Sequence[str]

@@ -104,6 +104,7 @@ class Cell:
     """A cell that can have compute nodes."""
 
     id: int
+    uuid: str
     name: str
     """Unique and fit for a message."""
     connection: str = dataclasses.field(repr=False)
@@ -173,5 +174,5 @@ def cell_of(row: Any) -> Cell:
         # and the import takes longer than all the rest.
         from nova.objects import cell_mapping
         connection = cell_mapping.CellMapping.format_db_url(connection)
-    return Cell(id=row.id, name='%s (%s)' % (row.name or 'unnamed', row.uuid),
-                connection=connection)
+    return Cell(id=row.id, uuid=row.uuid, connection=connection,
+                name='%s (%s)' % (row.name or 'unnamed', row.uuid))

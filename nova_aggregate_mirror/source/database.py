@@ -98,6 +98,14 @@ class DatabaseSource:
         with reading() as api:
             return _aggregates(api)
 
+    def cells(self) -> Mapping[str, str]:
+        """UUID to name of every cell but cell0.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        with reading() as api:
+            return {cell.uuid: cell.name for cell in self._cells.all(api)}
+
     def zones(self) -> Zones:
         """UUID to availability zone, for the aggregates that have one.
 

@@ -117,9 +117,25 @@ def without_hook(cloud: processes.Cloud) -> None:
             cloud.world.wait(mirrored)
 
 
+def restored(cloud: processes.Cloud) -> None:
+    """Nova's database is restored to an older state, and then forward."""
+    nova = cloud.nova
+    old = {'b': set(), 'c': {'h9'}}
+    cloud.world.give_way('nova is restored')
+    newest, synced = nova.hosts_of, cloud.syncs
+    nova.restored = True
+    nova.hosts_of = {uuid: set(hosts) for uuid, hosts in old.items()}
+    # Operations meanwhile are lost with it.
+    cloud.world.disturbed |= nova.nodes_ever
+    cloud.world.wait(lambda: cloud.syncs > synced)
+    cloud.world.give_way('nova is as it was before')
+    nova.hosts_of = newest
+    cloud.world.disturbed |= nova.nodes_ever
+
+
 DISTURBANCES: tuple[Event, ...] = (
     node_moves, node_comes, node_goes, provider_recreated, tool_writes,
-    tool_writes, tool_meddles, neutron_writes, neutron_writes)
+    tool_writes, tool_meddles, neutron_writes, neutron_writes, restored)
 
 
 def some(chance: random.Random) -> list[tuple[str, Event]]:

@@ -26,36 +26,66 @@ class RecordsAfter(processes.Mirror):
 
 def has_one_row_per_host(parts: Parts) -> None:
     """Without rule 1: a host that is in the journal is not written again."""
-    kept = parts.journal
+    kept = parts.journal.rows
     record = kept.record
 
-    def once(dirty, aggregates=()):
-        same = []
+    def once(row, aggregates=()):
         with contextlib.suppress(exceptions.JournalUnavailable):
-            same = [row for row in kept.rows()
-                    if dirty.host and row.dirty.host == dirty.host]
-        return same[0] if same else record(dirty, aggregates)
+            if any(one.dirty.host == row.dirty.host for one in kept.all()):
+                return
+        record(row, aggregates)
 
     kept.record = once
 
 
-def closes_rows_of_the_living(parts: Parts) -> None:
-    """Without rule 2: nobody looks whether the operation still runs."""
-    parts.journal._owner.is_dead = lambda token: bool(token)
+def hands_over_only_what_is_there(parts: Parts) -> None:
+    """Without rule 1: a hand-over that finds no row does not insert it."""
+    kept = parts.journal.rows
+    hand_over, database = kept.hand_over, parts.cloud.database
+
+    def plain(row, error):
+        if database.has_row(row.id):
+            hand_over(row, error)
+
+    kept.hand_over = plain
 
 
 def closes_overdue_rows(parts: Parts) -> None:
-    """Without rule 2: whoever cannot be tested is dead when it is overdue."""
-    kept = parts.journal
-    closable = kept.closable
+    """Without rule 2: a row is closed when it is overdue."""
+    def prepare(drain):
+        drain._schedule.may_close = lambda row: True
 
-    def sooner(rows):
-        rows = list(rows)
-        found = closable(rows)
-        return found + [row for row in rows if row not in found
-                        and not kept._owner.can_tell(row.owner)]
+    parts.prepare = prepare
 
-    kept.closable = sooner
+
+def converges_overdue_rows_once(parts: Parts) -> None:
+    """Without rule 2: an overdue row waits for its age after one success."""
+    def prepare(drain):
+        made = drain._schedule
+        again = made.again
+        made.again = lambda row, seconds=None: again(
+            row, made._longest if seconds is None else seconds)
+
+    parts.prepare = prepare
+
+
+def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
+    """Without rule 2: the age of a row is by the clock of its writer."""
+    def prepare(drain):
+        made, kept = drain._schedule, parts.journal
+        some = kept.rows.some
+
+        def read(ids):
+            found = some(ids)
+            made.written = {row.id: row.created_at for row in found}
+            return found
+
+        kept.rows.some = read
+        may_close = made.may_close
+        made.may_close = lambda row: may_close(row) or (
+            kept.now() - made.written[row] >= made._longest)
+
+    parts.prepare = prepare
 
 
 class StopsAtAnError(processes.Mirror):
@@ -64,28 +94,6 @@ class StopsAtAnError(processes.Mirror):
     def after(self, operation, kept):
         if not self.failed:
             super().after(operation, kept)
-
-
-def leaves_what_failed(parts: Parts) -> None:
-    """Without rule 3: a row is not handed over when converge fails."""
-    parts.journal.hand_over = lambda row, error: None
-
-
-def leaves_no_word(parts: Parts) -> None:
-    """Without rule 3: a hand-over that the journal missed is not told."""
-    parts.journal._owner.end = lambda key: None
-
-
-def leaves_word_too_early(parts: Parts) -> None:
-    """Without rule 2: others close the row of an operation that runs."""
-    record = parts.journal.record
-
-    def early(*what):
-        row = record(*what)
-        parts.journal._owner.end(str(row.id))
-        return row
-
-    parts.journal.record = early
 
 
 def reads_nova_first(parts: Parts) -> None:
@@ -129,16 +137,16 @@ def takes_silence_for_success(parts: Parts) -> None:
 
 def closes_what_became_closable_meanwhile(parts: Parts) -> None:
     """Without rule 6: rows that ended after the first GET are closed too."""
-    made, kept = parts.reconciler, parts.journal
+    made, kept = parts.reconciler, parts.journal.rows
     close = made.close
 
     def greedy(rows):
         rows = list(rows)
         outcome = close(rows)
         hosts = {row.dirty.host for row in rows
-                 if row.dirty not in outcome.unfinished} - {''}
-        kept.complete(row.id for row in kept.closable(kept.rows())
-                      if row.dirty.host in hosts)
+                 if row.dirty not in outcome.unfinished}
+        kept.close(row.id for row in kept.all()
+                   if not row.running and row.dirty.host in hosts)
         return outcome
 
     made.close = greedy
@@ -166,7 +174,7 @@ def applies_the_planned_lists(parts: Parts) -> None:
                         state, nova.wanted(node) | state.aggregates
                         - set(ids.values()))
                 except exceptions.MirrorError as exc:
-                    outcome.failed[node] = exc
+                    outcome.failed[converge.Provider(node)] = exc
         return outcome
 
     parts.source.read_all, made.converge = read_and_keep, apply
@@ -174,17 +182,49 @@ def applies_the_planned_lists(parts: Parts) -> None:
 
 def forgets_what_was_ours(parts: Parts) -> None:
     """Without rule 8: the ledger is empty."""
-    parts.journal.known = lambda aggregates: frozenset()
+    parts.journal.ledger.known = lambda aggregates: frozenset()
 
 
 def adds_what_is_in_no_ledger(parts: Parts) -> None:
     """Without rule 8: a UUID enters the ledger at record only."""
-    parts.journal.remember = lambda aggregates: None
+    parts.journal.ledger.remember = lambda aggregates: None
+
+
+def feeds_no_ledger(parts: Parts) -> None:
+    """Without rule 8: a full sync does not enter what it sees in nova."""
+    remember = parts.journal.ledger.remember
+    # The full sync gives nova's aggregates with their names.
+    parts.journal.ledger.remember = lambda aggregates: (
+        None if isinstance(aggregates, dict) else remember(aggregates))
 
 
 def touches_what_is_not_ours(parts: Parts) -> None:
     """Without rule 8: whatever nova does not have is removed."""
-    parts.journal.known = frozenset
+    parts.journal.ledger.known = frozenset
+
+
+def marks_no_deletion(parts: Parts) -> None:
+    """Without rule 9: the ledger does not know what a user deleted."""
+    kept = parts.journal.ledger
+    kept.mark = lambda aggregate: kept.remember({aggregate})
+
+
+def clears_marks_of_running_deletions(parts: Parts) -> None:
+    """Without rule 9: a mark is cleared while nova may yet delete."""
+    parts.journal.ledger._outdated = dict
+
+
+def has_no_cure_for_deletions(parts: Parts) -> None:
+    """Without rules 9 and 12: a sync does not make up for a deletion."""
+    parts.reconciler.remove = lambda aggregates, mode=None: converge.Outcome()
+
+
+def strips_foreign_providers_at_once(parts: Parts) -> None:
+    """Without rule 9: what vanished is not kept for a day."""
+    entries = parts.journal.ledger.entries
+    parts.journal.ledger.entries = lambda: {
+        uuid: dataclasses.replace(entry, absent=float('inf'))
+        for uuid, entry in entries().items()}
 
 
 def believes_the_deletion(parts: Parts) -> None:
@@ -220,12 +260,16 @@ def only_adds(parts: Parts) -> None:
     parts.reconciler.sync = lambda rows=(), request=None: sync(rows)
 
 
-PARTS = (has_one_row_per_host, closes_rows_of_the_living, closes_overdue_rows,
-         leaves_what_failed, leaves_no_word, leaves_word_too_early,
+PARTS = (has_one_row_per_host, hands_over_only_what_is_there,
+         closes_overdue_rows, converges_overdue_rows_once,
+         closes_by_the_clock_of_the_writer,
          reads_nova_first, writes_only_differences,
          takes_silence_for_success, closes_what_became_closable_meanwhile,
          applies_the_planned_lists, forgets_what_was_ours,
-         adds_what_is_in_no_ledger, touches_what_is_not_ours,
+         adds_what_is_in_no_ledger, feeds_no_ledger,
+         touches_what_is_not_ours, marks_no_deletion,
+         clears_marks_of_running_deletions, has_no_cure_for_deletions,
+         strips_foreign_providers_at_once,
          believes_the_deletion, deletes_from_compute_nodes_only,
          writes_without_generation, only_adds)
 HOOKS = (RecordsAfter, StopsAtAnError)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova in memory: aggregates, hosts and compute nodes, and how it is read."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -24,8 +25,17 @@ class Nova:
         self.hosts_of: dict[str, set[str]] = {}
         self.nodes: dict[str, str] = {}
         self.nodes_ever: set[str] = set()
-        self.unseen: set[str] = set()
-        """Aggregates whose deletion nobody was told of."""
+        self.deletions: collections.Counter[str] = collections.Counter()
+        """How often users deleted aggregates through us, or tried to."""
+        self.restored = False
+        """Whether a deletion may have been undone, whatever was read."""
+        self.marked: set[str] = set()
+        """Aggregates that the ledger knows as deleted by a user."""
+
+    @property
+    def deleted(self) -> set[str]:
+        """Aggregates that a user deleted through us, or tried to."""
+        return {uuid for uuid, count in self.deletions.items() if count}
 
     def boot(self, node: str, host: str) -> None:
         """A compute node comes up, on a new host maybe."""
@@ -68,9 +78,7 @@ class Nova:
             del self.hosts_of[uuid]
 
     def unexpected(self, number: int, host: str) -> None:
-        """Nobody knows of an operation, until a full sync compares."""
-        if not host:
-            self.unseen.add(self.ids[number])
+        """Only a full sync finds what this operation changed."""
         self._world.disturbed |= self.nodes_on({host})
         self._world.say('only a full sync finds aggregate %s, host %s',
                         number, host or '-')

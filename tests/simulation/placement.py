@@ -101,11 +101,8 @@ class Placement:
 
     def _meddle(self, provider: str, changed: frozenset[str]) -> None:
         """What another tool does to aggregates of ours, only a sync finds."""
-        ours = changed & set(self._nova.ids.values())
-        if ours:
+        if changed & set(self._nova.ids.values()):
             self._world.disturbed.add(provider)
-            if provider not in self._nova.nodes_ever:
-                self._nova.unseen |= ours
 
     def _check(self, now: report.Provider, write: Write) -> None:
         ever = set(self._nova.ids.values())
@@ -118,8 +115,11 @@ class Placement:
         elif removed - ever or added - ever:
             self._world.wrong.append('a foreign aggregate was touched by %s'
                                      % write)
+        # What merely vanished from nova is kept there for a day.
         if write.provider not in self._nova.nodes_ever and (
-                added or removed & self._nova.hosts_of.keys()):
+                added or removed - self._nova.deleted
+                or not self._nova.restored
+                and removed & self._nova.hosts_of.keys()):
             self._world.wrong.append('a foreign provider was touched by %s'
                                      % write)
 

@@ -8,6 +8,9 @@ import random
 
 from tests.simulation import events
 
+# Clocks of hosts that are an hour apart.
+SKEWS = (-3600.0, 0.0, 0.0, 3600.0)
+
 Operation = tuple[str, int, str]
 """Nova's method, the number of an aggregate, and a host if it is about one."""
 
@@ -26,8 +29,10 @@ class Plan:
     """Process of nova-api to the requests that it gets."""
     agents: dict[str, tuple[int, bool]]
     """Process to the steps of its drain, and whether it syncs."""
-    elsewhere: frozenset[str] = frozenset()
-    """Processes on a host where no agent is."""
+    skews: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Process to the seconds by which the clock of its host is wrong."""
+    fed: bool = True
+    """Whether the ledger has the aggregates with hosts at the beginning."""
     others: list[tuple[str, events.Event]] = dataclasses.field(
         default_factory=list, repr=False)
     command: bool = False
@@ -73,6 +78,8 @@ def by_chance(chance: random.Random) -> Plan:
         shared=frozenset(['x'] + ['a'] * (chance.random() < 0.3)),
         faults=chance.choice((0, 1, 2, 4)), kills=chance.choice((0, 0, 1, 2)),
         ticks=chance.choice((0, 0, 1, 3)), eager=chance.random() < 0.5)
+    plan.skews = {process: chance.choice(SKEWS)
+                  for process in (*plan.workers, *plan.agents)}
     chance.choice(KINDS)(plan, chance)
     return plan
 
@@ -95,10 +102,9 @@ def _few(plan: Plan, chance: random.Random) -> None:
     plan.kills, plan.faults, plan.unrest = 1, 4, 2.0
 
 
-def _on_another_host(plan: Plan, chance: random.Random) -> None:
-    """No agent can tell whether the API worker lives, and it takes long."""
+def _slow(plan: Plan, chance: random.Random) -> None:
+    """An API worker takes long, and the agent sees its row overdue."""
     _few(plan, chance)
-    plan.elsewhere = frozenset(plan.workers)
     plan.agents = {'agent-1': (8, False)}
     plan.ticks = 4
 
@@ -114,15 +120,26 @@ def _beside_a_sync(plan: Plan, chance: random.Random) -> None:
 
 def _without_hooks(plan: Plan, chance: random.Random) -> None:
     """Another nova-api has not installed us."""
-    plan.hosts_of['b'] = set()
+    plan.hosts_of['b'] = {'h1'} if chance.random() < 0.5 else set()
+    plan.fed = False
     plan.agents = {'agent-1': (1, True)}
     plan.others = [('elsewhere', events.without_hook)]
+
+
+def _deletion(plan: Plan, chance: random.Random) -> None:
+    """An aggregate that shared storage is in, too, is deleted."""
+    plan.hosts_of['a'] = {'h1'} if chance.random() < 0.5 else set()
+    plan.shared = frozenset({'x', 'a'})
+    plan.workers = {'api-1': [*WHOLE_LIFE[bool(plan.hosts_of['a']):]]}
+    plan.agents = {'agent-1': (2, True)}
+    plan.unrest = 3.0
 
 
 Kind = Callable[[Plan, random.Random], None]
 KINDS: tuple[Kind, ...] = (
     *[_of_any_kind] * 8, *[_whole_life] * 3, *[_few] * 2,
-    *[_on_another_host] * 3, *[_beside_a_sync] * 3, *[_without_hooks] * 2)
+    *[_slow] * 3, *[_beside_a_sync] * 3, *[_without_hooks] * 2,
+    *[_deletion] * 2)
 
 
 def _operation(chance: random.Random) -> Operation:

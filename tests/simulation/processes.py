@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our processes: the real hook, journal and agent, between simulated ends."""
+"""Our processes: the real hook, journal and agent, in a simulated cloud."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -14,12 +14,14 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.db import models
+from nova_aggregate_mirror.db import transactions
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import ledger
 from nova_aggregate_mirror import mirror
 from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import rows
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
 from tests.simulation import world as simulated
@@ -49,14 +51,30 @@ class Memory:
             yield self._connection
 
     def clear(self) -> None:
-        """Begin anew, with the same row ids too."""
-        for table in (*models.metadata.tables, 'sqlite_sequence'):
+        """Delete everything."""
+        for table in models.metadata.tables:
             self._driver.execute('DELETE FROM ' + table)
         self._driver.commit()
 
     def has_rows(self) -> bool:
         """Whether anything is in the journal."""
         return bool(self._driver.execute('SELECT id FROM dirty').fetchone())
+
+    def ledger(self) -> set[str]:
+        """Every UUID in the ledger."""
+        return {uuid for uuid, in self._driver.execute(
+            'SELECT aggregate_uuid FROM ledger')}
+
+    def is_running(self, row: str) -> bool:
+        """Whether a row is in the journal, and was not handed over."""
+        return bool(self._driver.execute(
+            'SELECT id FROM dirty WHERE id = ? AND running', (row,)
+        ).fetchone())
+
+    def has_row(self, row: str) -> bool:
+        """Whether a row is in the journal."""
+        return bool(self._driver.execute(
+            'SELECT id FROM dirty WHERE id = ?', (row,)).fetchone())
 
 
 class Cloud:
@@ -73,86 +91,79 @@ class Cloud:
         self.database = database
         self.nova = simulated_nova.Nova(world)
         self.placement = simulated_placement.Placement(world, self.nova)
-        self.judged: set[int] = set()
-        """Rows that somebody was told that he may close."""
-        self.journal_failed = False
-        self.hooks: dict[str, Mirror] = {}
+        self.judged: set[str] = set()
+        """Rows that another process than their own may have closed."""
+        self.began: dict[str, float] = {}
+        """When the operations of rows began, by the one true clock."""
+        self.unrecorded: dict[str, tuple[int, str]] = {}
+        """Rows that may not be in the journal, to their operation."""
+        self.journal_failures = 0
+        self.fed: set[str] = set()
+        """Aggregates that a full sync has seen in nova."""
+        self.syncs = 0
 
 
-class Owner:
-    """Who a process is; the dead are known to whoever is on their host."""
+class Database(transactions.Transactions):
+    """The journal's; each transaction is a step of the schedule."""
 
-    def __init__(self, world: simulated.World, name: str, host: str) -> None:
-        self._world = world
-        self._host = host
-        self._name = name
-
-    def token(self) -> str:
-        return '%s:%s' % (self._host, self._name)
-
-    def is_mine(self, token: str) -> bool:
-        return token == self.token()
-
-    def can_tell(self, token: str) -> bool:
-        return token.partition(':')[0] == self._host
-
-    def is_dead(self, token: str) -> bool:
-        return self.can_tell(token) and (
-            token.partition(':')[2] in self._world.dead)
-
-    def end(self, key: str) -> None:
-        self._world.words.setdefault(self.token(), set()).add(key)
-
-    def ended(self, token: str) -> frozenset[str]:
-        return frozenset(self._world.words.get(token, ())
-                         if self.can_tell(token) else ())
-
-    def take_back(self) -> None:
-        self._world.words.pop(self.token(), None)
-
-
-class Journal(journal.Journal):
-    """The real one; each of its transactions is a step of the schedule."""
-
-    def __init__(self, cloud: Cloud, name: str, host: str) -> None:
-        world = cloud.world
-        super().__init__(
-            cloud.conf, now=lambda: world.now, jitter=lambda: 1.0,
-            owner=Owner(world, name, host), database=cloud.database)
+    def __init__(self, cloud: Cloud) -> None:
+        super().__init__(cloud.conf, cloud.database)
         self.cloud = cloud
-        self.name = name
 
-    def closable(self, rows: Iterable[journal.Row]) -> list[journal.Row]:
-        found = super().closable(rows)
-        self.cloud.judged |= {row.id for row in found}
-        return found
-
-    def _run(self, work: Callable[[Any], T]) -> T:
+    def run(self, work: Callable[[Any], T]) -> T:
         # Of a function in queries, or of one within a method.
-        name = work.__qualname__.removeprefix('Journal.').partition('.')[0]
+        name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
-        commit = functools.partial(super()._run, work)
+        commit = functools.partial(super().run, work)
         world.send(commit, 'journal: %s', name)
         if world.down != 'journal' and not world.fault(0.02):
             return commit()
-        cloud.journal_failed = True
+        cloud.journal_failures += 1
         if world.choices.likely():
             world.say('committed, and the answer is lost')
             commit()
         raise exceptions.JournalUnavailable('away')
 
 
-class Parts:
-    """What a process is made of, in the way of ``mirror._Process``."""
+class Journal:
+    """The real parts, with clocks of the process's own host."""
 
-    def __init__(self, cloud: Cloud, name: str, host: str = 'one') -> None:
+    def __init__(self, cloud: Cloud, skew: float) -> None:
+        world = cloud.world
+        self.now = lambda: world.now + skew
+        self.database = Database(cloud)
+        self.ledger = ledger.Ledger(
+            cloud.conf, self.database, self.now, clock=lambda: world.now)
+        self.rows = rows.Rows(self.database, self.ledger, self.now)
+
+
+class Ours:
+    """The journal belongs to the one nova that there is."""
+
+    def check(self) -> None:
+        pass
+
+
+class Parts:
+    """What a process is made of, in the way of ``mirror._Process``.
+
+    :param skew: seconds by which the clock of its host is wrong
+    """
+
+    def __init__(self, cloud: Cloud, name: str, skew: float = 0.0) -> None:
         self.cloud = cloud
-        self.journal = Journal(cloud, name, host)
+        self.name = name
+        self.binding = Ours()
+        self.journal = Journal(cloud, skew)
         self.source = simulated_nova.Source(cloud.world, cloud.nova)
         self.report = simulated_placement.Report(cloud.world, cloud.placement)
         self.reconciler = reconciler.Reconciler(
-            self.journal, self.source, self.report)
+            self.journal.ledger, self.source, self.report, self.journal.rows)
+        self.unrecorded = reconciler.Reconciler(
+            ledger.NoLedger(), self.source, self.report, self.journal.rows)
         self.pauses = pauses.Pauses(lambda: cloud.world.now)
+        self.prepare: Callable[[agent.Drain], object] = lambda drain: None
+        """What a mutant changes of an agent's drain."""
 
 
 class Mirror(mirror.Mirror):
@@ -161,18 +172,44 @@ class Mirror(mirror.Mirror):
     def __init__(self, parts: Parts) -> None:
         self._conf = parts.cloud.conf
         self._parts = parts
-        self.row: journal.Row | None = None
+        self.row: rows.Row | None = None
         self.failed = False
         """Whether nova's method did."""
 
     def before(self, operation: hooks.Operation) -> Any:
+        cloud = self._parts.cloud
+        if not operation.host:
+            return self._before_delete(cloud.nova, operation)
         kept = super().before(operation)
         self.row = kept.row
-        if self.row is None:
-            # As an ERROR says, where that is not nothing.
-            self._parts.cloud.nova.unexpected(operation.aggregate_id,
-                                              operation.host)
+        cloud.began[kept.row.id] = cloud.world.now
+        if not kept.recorded:
+            # As an ERROR says, unless it is handed over or mirrored.
+            cloud.unrecorded[kept.row.id] = (
+                int(operation.aggregate_id), operation.host)
         return kept
+
+    def _before_delete(self, nova: simulated_nova.Nova,
+                       operation: hooks.Operation) -> Any:
+        uuid = nova.ids[int(operation.aggregate_id)]
+        nova.deletions[uuid] += 1
+        kept = super().before(operation)
+        if not kept:
+            # It was not found in nova, and so not marked.
+            nova.deletions[uuid] -= 1
+        return kept
+
+    def after(self, operation: hooks.Operation, kept: Any) -> None:
+        cloud = self._parts.cloud
+        before = cloud.journal_failures
+        super().after(operation, kept)
+        if self.row and cloud.journal_failures == before:
+            # It was handed over, if it could not be mirrored.
+            cloud.unrecorded.pop(self.row.id, None)
+
+    def _converge(self, process: Any, kept: Any) -> None:
+        super()._converge(process, kept)
+        self._parts.cloud.unrecorded.pop(kept.row.id, None)
 
     def is_judged(self) -> bool:
         """Whether anyone but this process may close what it recorded."""
@@ -195,6 +232,8 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
     about = hooks.Operation(METHODS[method], number, host, request_id)
     hook.row, hook.failed = None, False
     kept = hook.before(about)
+    if isinstance(kept, str):
+        cloud.nova.marked.add(kept)
     try:
         cloud.nova.call(method, number, host, hook.is_judged)
     except simulated.NovaError as exc:
@@ -212,7 +251,10 @@ def serve(hook: Mirror, cloud: Cloud, process: str,
 
 
 def drain(parts: Parts, steps: int) -> None:
-    """What the draining thread of an agent does."""
+    """What the draining thread of an agent does.
+
+    Without the lease: two agents may both believe that they lead.
+    """
     world = parts.cloud.world
     step = drainer(parts)
     for _ in range(steps):
@@ -225,12 +267,23 @@ def drain(parts: Parts, steps: int) -> None:
 
 
 def drainer(parts: Parts) -> Callable[[], bool]:
-    """The real step of an agent, with its memory of what is away."""
-    world = parts.cloud.world
-    drain = agent.Drain(parts.journal, parts.source, parts.report, Figures(),
-                        now=lambda: world.now)
-    # A mutant has changed this one.
-    drain._reconciler = parts.reconciler
+    """The real step of an agent, with its memory of rows and outages."""
+    cloud, made = parts.cloud, parts.reconciler
+    close = made.close
+
+    def judging(found: Iterable[rows.Row]) -> Any:
+        found = list(found)
+        oldest = cloud.world.now - cloud.conf.aggregate_mirror.max_call_age
+        cloud.judged |= {
+            row.id for row in found if cloud.began.get(row.id, 0.0) <= oldest
+            or not cloud.database.is_running(row.id)}
+        return close(found)
+
+    made.close = judging
+    drain = agent.Drain(
+        cloud.conf, parts.journal.rows, made, parts.source, parts.report,
+        Figures(), now=lambda: cloud.world.now)
+    parts.prepare(drain)
     return drain.step
 
 
@@ -239,13 +292,29 @@ def sync(parts: Parts) -> None:
     world = parts.cloud.world
     if world.current() and world.choices.likely():
         world.wait(parts.cloud.database.has_rows)
-    agent.Sync(parts.cloud.conf, parts.reconciler, Figures(),
-               now=lambda: world.now).step()
+    compare(parts)
+
+
+def compare(parts: Parts) -> bool:
+    """The real full sync of an agent; returns whether it did everything."""
+    cloud = parts.cloud
+    done = agent.Sync(cloud.conf, parts.reconciler, Figures(),
+                      now=lambda: cloud.world.now).step()
+    if done is None:
+        return False
+    cloud.syncs += 1
+    if outcome_is_good(done):
+        cloud.fed |= done.nova.aggregates.keys()
+    return outcome_is_good(done)
+
+
+def outcome_is_good(done: reconciler.Sync) -> bool:
+    return not (done.outcome.failed or done.not_compared or done.refused)
 
 
 def command(parts: Parts) -> None:
     """What an operator's sync_aggregates does."""
     try:
-        parts.reconciler.sync(parts.journal.rows())
+        parts.reconciler.sync(parts.journal.rows.all())
     except exceptions.MirrorError as exc:
         parts.cloud.world.say('command: %s', exc)

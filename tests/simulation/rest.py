@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At rest an agent goes on alone, and then the promise has to hold."""
+"""At rest one agent goes on alone, and then the promise has to hold."""
+
+from collections.abc import Callable
 
 from tests.simulation import processes
 
-# Seconds between two steps, first of a row that waits for its next attempt,
-# then of one whose operation may still run on another host.
-PATIENCE = (*[61.0] * 12, *[3700.0] * 4)
+# Seconds between two steps of an agent: a little more than 2 x inline_timeout.
+STEP = 11.0
+# Steps after which whatever was left by a crash is mirrored: the agent sees a
+# row, finds it overdue, and converges it.
+SOON = 3
+# Seconds between later steps, and so many until no row is left.
+LONG = 61.0
+MANY = 16
 
 
 def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
-    """Let an agent drain, and see what is wrong then.
-
-    It syncs only if something happened that nothing else puts right; what
-    that is not about has to be right before.
+    """Let an agent drain, then sync; see what is wrong after each.
 
     :param parts: of an agent that was not there before
     :returns: what broke the promise; empty when nothing did
@@ -20,61 +24,84 @@ def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
     world = cloud.world
     world.faults = world.kills = 0
     world.say('rest')
-    _drain(cloud, parts)
-    if cloud.database.has_rows():
-        return 'rows left: %s' % parts.journal.rows()
-    unsure = world.disturbed or cloud.nova.unseen
-    wrong = world.wrong + _wrong(cloud, world.disturbed)
-    if unsure and not wrong:
-        processes.sync(parts)
-        wrong = world.wrong + _wrong(cloud, set())
+    step = processes.drainer(parts)
+    wrong = _settle(cloud, step) or _age(cloud, step)
+    if wrong:
+        return wrong
+    for number, host in cloud.unrecorded.values():
+        cloud.nova.unexpected(number, host)
+    wrong = world.wrong + _wrong(cloud)
+    if not wrong:
+        processes.compare(parts)
+        world.disturbed.clear()
+        wrong = world.wrong + _wrong(cloud, synced=True)
     return '; '.join(wrong)
 
 
-def _drain(cloud: processes.Cloud, parts: processes.Parts) -> None:
-    """Until nothing is left; what is late arrives at any time meanwhile."""
-    world = cloud.world
-    step = processes.drainer(parts)
-    for seconds in PATIENCE:
-        while world.late and world.choices.likely():
-            world.deliver()
-        step()
-        world.now += seconds
-        if not cloud.database.has_rows():
-            # Whatever is late now, nobody is there to put it right.
-            while world.late:
-                world.deliver()
+def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
+    """Within seconds of the last thing that happens, placement is right."""
+    while True:
+        for _ in range(SOON):
+            _step(cloud, step)
+        wrong = [] if cloud.unrecorded else _wrong(cloud)
+        if wrong:
+            return 'after %d steps: %s' % (SOON, '; '.join(wrong))
+        if not cloud.world.late or not cloud.world.choices.likely():
+            return ''
+        cloud.world.deliver()
+
+
+def _age(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
+    """Until nothing is left; what is late arrives at the very end."""
+    while True:
+        for _ in range(MANY):
             if not cloud.database.has_rows():
-                return
+                break
+            _step(cloud, step, LONG)
+        else:
+            return 'rows left'
+        if not cloud.world.late:
+            return ''
+        cloud.world.deliver()
 
 
-def _wrong(cloud: processes.Cloud, unsure: set[str]) -> list[str]:
-    """What is not as it should be, but for these providers."""
+def _step(cloud: processes.Cloud, step: Callable[[], bool],
+          seconds: float = STEP) -> None:
+    step()
+    cloud.world.now += seconds
+
+
+def _wrong(cloud: processes.Cloud, synced: bool = False) -> list[str]:
+    """What is not as it should be.
+
+    :param synced: whether a full sync has followed, without which deletions
+        and what others changed need not be right
+    """
     nova, found = cloud.nova, []
     ever = set(nova.ids.values())
-    forgotten = _forgotten(cloud) if nova.unseen else set()
+    about = ever - _unknown(cloud) if synced else set(nova.hosts_of)
     for uuid, state in sorted(cloud.placement.providers.items()):
         has, lost = state.aggregates, cloud.placement.foreign[uuid]
         if lost - has:
             found.append('%s lost %s' % (uuid, sorted(lost - has)))
-        if uuid in unsure:
-            continue
         wanted = nova.wanted(uuid)
-        if uuid in nova.nodes and has & ever - forgotten != wanted:
+        if uuid in nova.nodes and has & about != wanted and (
+                uuid not in cloud.world.disturbed):
             found.append('%s is in %s and should be in %s' % (
                 uuid, sorted(has), sorted(wanted)))
-        gone = has & ever - nova.hosts_of.keys() - nova.unseen
-        if gone:
+        gone = has & nova.marked - nova.hosts_of.keys()
+        if synced and gone and not cloud.journal_failures:
             found.append('%s is in %s, which was deleted' % (
                 uuid, sorted(gone)))
     return found
 
 
-def _forgotten(cloud: processes.Cloud) -> set[str]:
-    """Aggregates that went unseen before anybody knew that they were nova's.
+def _unknown(cloud: processes.Cloud) -> set[str]:
+    """Aggregates that are gone, and that the ledger could not know of.
 
     Not ours to remove, says the promise.
     """
-    known = processes.Parts(cloud, 'rest').journal.ledger()
-    ours = set() if cloud.journal_failed else cloud.placement.added
-    return cloud.nova.unseen - cloud.nova.hosts_of.keys() - known - ours
+    known = cloud.fed | cloud.database.ledger()
+    if not cloud.journal_failures:
+        known |= cloud.placement.added | cloud.nova.marked
+    return set(cloud.nova.ids.values()) - cloud.nova.hosts_of.keys() - known

@@ -78,8 +78,8 @@ class Simulation:
         return wrong and '%s\n%s\n%s' % (wrong, plan, world.trace())
 
     def _parts(self, cloud: processes.Cloud, process: str,
-               host: str = 'one') -> processes.Parts:
-        parts = processes.Parts(cloud, process, host)
+               skew: float = 0.0) -> processes.Parts:
+        parts = processes.Parts(cloud, process, skew)
         self._mutate(parts)
         return parts
 
@@ -89,17 +89,17 @@ class Simulation:
         world.kills, world.ticks = plan.kills, plan.ticks
         for name, operations in plan.workers.items():
             hook = self._hook(self._parts(
-                cloud, name, 'two' if name in plan.elsewhere else 'one'))
-            cloud.hooks[name] = hook
+                cloud, name, plan.skews.get(name, 0.0)))
             start(name, functools.partial(
                 processes.serve, hook, cloud, name, operations))
         for name, (steps, syncs) in plan.agents.items():
             # Threads of one process, which die together.
+            skew = plan.skews.get(name, 0.0)
             start(name, functools.partial(
-                processes.drain, self._parts(cloud, name), steps))
+                processes.drain, self._parts(cloud, name, skew), steps))
             if syncs:
                 start(name, functools.partial(
-                    processes.sync, self._parts(cloud, name)))
+                    processes.sync, self._parts(cloud, name, skew)))
         if plan.command:
             start('command', functools.partial(
                 processes.command, self._parts(cloud, 'command')))
@@ -119,5 +119,6 @@ def _found(cloud: processes.Cloud, plan: plans.Plan) -> None:
         placement.create(node, *nova.wanted(node),
                          foreign={'x'} if node == 'n1' else ())
     placement.create(events.SHARED, *plan.shared - {'x'}, foreign={'x'})
-    processes.Parts(cloud, 'before').journal.remember(
-        uuid for uuid, hosts in nova.hosts_of.items() if hosts)
+    if plan.fed:
+        processes.Parts(cloud, 'before').journal.ledger.remember(
+            uuid for uuid, hosts in nova.hosts_of.items() if hosts)

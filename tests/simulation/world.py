@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FAILURES = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
             exceptions.PlacementFailed)
 LANDINGS = ('never', 'late', 'at once')
-# Seconds. All ticks of a schedule are less than a request may last.
+# Seconds. All ticks of a schedule are less than ``max_call_age``.
 TICKS = (3.0, 20.0, 65.0)
 
 
@@ -76,8 +76,6 @@ class World:
         self.now = 1000.0
         self.hub = greenlet.getcurrent()
         self.dead: set[str] = set()
-        self.words: dict[str, set[str]] = {}
-        """Owner to the operations of which it has left word."""
         self.late: list[Sent] = []
         """What arrives although nobody waits for it any more."""
         self.disturbed: set[str] = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova and placement in memory, to put a converge between the two."""
+"""In-memory nova and placement for tests of what works between them."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -12,14 +12,18 @@ import testtools
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
+from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import workers
 
+CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
+
 
 class Placement:
-    """Providers, their aggregates and generations, and what was asked."""
+    """Providers with their aggregates and generations; requests are logged."""
 
     def __init__(self, log: list[tuple[str, str]]) -> None:
         self.log = log
@@ -33,7 +37,7 @@ class Placement:
         self.generations[provider] = 0
 
     def write(self, provider: str, aggregates: Iterable[str]) -> None:
-        """What another client of placement does."""
+        """Write as another client of placement does."""
         self.aggregates[provider] = set(aggregates)
         self.generations[provider] += 1
 
@@ -97,6 +101,8 @@ class Nova:
         self.unmapped: set[str] = set()
         self.silent: set[str] = set()
         """Hosts in the cell that does not answer."""
+        self.mapped = {CELL: 'cell1 (%s)' % CELL}
+        """Cell mappings but cell0's, UUID to name."""
         self.broken: exceptions.MirrorError | None = None
 
     def members(self) -> source.Memberships:
@@ -108,6 +114,11 @@ class Nova:
         if self.broken:
             raise self.broken
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
+
+    def cells(self) -> dict[str, str]:
+        if self.broken:
+            raise self.broken
+        return dict(self.mapped)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
         if self.broken:
@@ -136,27 +147,45 @@ class Nova:
 
 
 class TestCase(testtools.TestCase):
-    """A real journal between nova and placement in memory."""
+    """A real journal, with nova and placement in memory."""
 
     def setUp(self) -> None:
         super().setUp()
-        # Told with a test that fails, and not between those that pass.
+        # Shown with a test that fails, not between those that pass.
         self.useFixture(fixtures.FakeLogger())
         self.conf = make_conf(self)
         self.log: list[tuple[str, str]] = []
         self.placement = Placement(self.log)
         self.nova = Nova(self.log)
         self.now = 1000.0
-        self.journal = journal.Journal(self.conf, now=lambda: self.now)
+        """Seconds since the epoch."""
+        self.clock = 0.0
+        """Seconds of the monotonic clock."""
+        self.journal = self.open_journal()
         self.reconciler = reconciler.Reconciler(
-            self.journal, self.nova, self.placement)
+            self.journal.ledger, self.nova, self.placement, self.journal.rows)
 
-    def record(self, host: str = '', nodes: Iterable[str] = (),
-               aggregate: str = '') -> journal.Row:
-        uuids = self.nova.hosts_of.keys() | ({aggregate} - {''})
-        return self.journal.record(journal.Dirty(
-            host=host, nodes=frozenset(nodes), aggregate_uuid=aggregate),
-            uuids)
+    def open_journal(self) -> journal.Journal:
+        """The journal as another process has it."""
+        return journal.Journal(self.conf, now=lambda: self.now,
+                               clock=lambda: self.clock)
+
+    def record(self, host: str, nodes: Iterable[str] = ()) -> rows.Row:
+        """Write the row of an operation that runs."""
+        row = self.journal.rows.make(rows.Dirty(host, frozenset(nodes)))
+        self.journal.rows.record(row, self.nova.hosts_of)
+        return row
+
+    def hand_over(self, host: str, nodes: Iterable[str] = (),
+                  error: str = 'refused') -> rows.Row:
+        """Write the row of an operation that did not reach placement."""
+        row = self.record(host, nodes)
+        self.journal.rows.hand_over(row, error)
+        return row
+
+    def drain(self) -> outcome.Outcome:
+        """Converge what the journal holds, and close what was handed over."""
+        return self.reconciler.drain(self.journal.rows.all())
 
 
 def make_conf(test: testtools.TestCase) -> cfg.ConfigOpts:

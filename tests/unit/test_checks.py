@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of nova, of a journal of somebody else's, and of drift."""
+"""Findings about nova, about the journal and its users, and about drift."""
 
 import os
 import pathlib
@@ -8,6 +8,7 @@ import stat
 import fixtures
 import testtools
 
+from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal
@@ -55,12 +56,12 @@ class TestHook(testtools.TestCase):
 
 
 class UserTest(testtools.TestCase):
-    """A state_path of one user's, and a command of another's."""
+    """A state_path that belongs to one user, and a command of another."""
 
     def setUp(self) -> None:
         super().setUp()
         if os.geteuid():
-            self.skipTest('only root can be somebody else')
+            self.skipTest('only root can become another user')
         self.conf = ends.make_conf(self)
         self.state = pathlib.Path(self.conf.state_path)
         self.file = self.state / 'aggregate_mirror' / 'journal.sqlite'
@@ -80,8 +81,8 @@ class UserTest(testtools.TestCase):
         for path in paths:
             os.chown(path, USER, USER)
 
-    def test_journal_of_somebody_else(self):
-        """Under whose name to run it."""
+    def test_journal_of_another_user(self):
+        """The cure names the user to run the command as."""
         self.own(self.state)
         engine.Database(self.conf)
         self.state.chmod(0o755)
@@ -91,7 +92,7 @@ class UserTest(testtools.TestCase):
             ('sudo -u %d nova-aggregate-mirror-status upgrade check' % USER,),
             one.cure)
 
-    def test_state_path_of_somebody_else(self):
+    def test_state_path_of_another_user(self):
         """Nothing can be seen in it, nor made."""
         self.own(self.state)
         self.state.chmod(0o700)
@@ -111,7 +112,7 @@ class UserTest(testtools.TestCase):
         one = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertEqual('install -d -m 700 -o %d %s' % (
-            USER, self.state / 'aggregate_mirror' / 'owners'), one.cure[0])
+            USER, self.state / 'aggregate_mirror'), one.cure[0])
 
     def test_own_journal(self):
         """It is read as it is."""
@@ -132,17 +133,48 @@ class UserTest(testtools.TestCase):
 class TestJournal(ends.TestCase):
 
     def test_tables_of_an_older_release(self):
-        """A look at them changes nothing; nova-api does."""
-        self.journal.rows()
+        """The check reports them and changes nothing; nova-api does."""
+        self.assertEqual([], self.journal.rows.all())
         database = engine.Database(self.conf)
         with database.transaction() as connection:
             connection.exec_driver_sql(
-                'UPDATE alembic_version SET version_num = \'0001\'')
+                'UPDATE alembic_version SET version_num = \'0000\'')
         one, = journal.tables(self.conf)
         self.assertEqual(checks.Code.SUCCESS, one.code)
-        self.assertIn('0001', one.text)
-        self.assertEqual([], journal.read(self.conf).rows())
-        self.assertEqual('0001', database.version())
+        self.assertIn('0000', one.text)
+        self.assertIsNone(journal.read(self.conf))
+        self.assertEqual('0000', database.version())
+
+    def test_journal_that_was_never_used(self):
+        """Nothing is created, and nothing is left to be mirrored."""
+        self.assertIsNone(journal.read(self.conf))
+        self.assertEqual([], journal.users(self.conf))
+        self.assertEqual([], journal.belonging(None, self.nova))
+        one, = journal.backlog(None)
+        self.assertEqual(checks.Code.SUCCESS, one.code)
+        self.assertIsNone(journal.read(self.conf))
+
+    def test_journal_of_another_nova(self):
+        """The finding names the cells of both, and the option."""
+        other = ends.Nova([])
+        other.mapped = {'other': 'cell1 (other)'}
+        binding.Binding(self.journal.database, other).bind()
+        kept = journal.read(self.conf)
+        self.assertEqual([], journal.belonging(kept, other))
+        one, = journal.belonging(kept, self.nova)
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('with the cells other; this nova has the cells '
+                      'cell1 (%s)' % ends.CELL, one.text)
+        self.assertEqual(journal.SERVER, one.cure[:2])
+
+    def test_operations_that_are_mirrored(self):
+        """A row that only waits for its age is no backlog."""
+        row = self.record('h1')
+        self.journal.rows.mirrored([row.id])
+        one, = journal.backlog(journal.read(self.conf))
+        self.assertEqual((checks.Code.SUCCESS,
+                          'Nothing is left to be mirrored.'),
+                         (one.code, one.text))
 
     def test_no_url(self):
         """The line to have, without what was there."""
@@ -153,11 +185,11 @@ class TestJournal(ends.TestCase):
         self.assertEqual(journal.SERVER, one.cure)
         self.assertNotIn('geheim', one.text)
 
-    def test_journal_that_somebody_locks(self):
-        """It is not broken: who has it?"""
+    def test_journal_that_another_process_locks(self):
+        """It is not broken; the command shows which process has it."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.db.engine.BUSY_TIMEOUT', 0.01))
-        self.journal.rows()
+        self.journal.rows.all()
         with engine.Database(self.conf).transaction():
             one, = journal.tables(self.conf)
         self.assertEqual(checks.Code.FAILURE, one.code)
@@ -181,7 +213,7 @@ class TestDrift(ends.TestCase):
             one, = self.find()
             self.assertEqual((checks.Code.FAILURE, cure),
                              (one.code, one.cure))
-        self.nova.broken = exceptions.NovaUnavailable('away')
+        self.nova.broken = exceptions.NovaUnavailable('refused')
         one, = self.find()
         self.assertEqual('[api_database]', one.cure[0])
 

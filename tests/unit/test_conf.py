@@ -10,6 +10,7 @@ import testtools
 
 import nova_aggregate_mirror
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import exceptions
 from tests.unit import ends
 
 
@@ -51,6 +52,31 @@ class TestOptions(testtools.TestCase):
             options(['--config-file', str(path)])
             self.assertRaises(cfg.ConfigFileValueError, getattr,
                               options.aggregate_mirror, name)
+
+    def test_defaults(self):
+        """A crash is repaired, and drift found, within a minute or so."""
+        options = ends.make_conf(self).aggregate_mirror
+        self.assertEqual(
+            (10, 600, 5.0, 60.0, True),
+            (options.leader_lease, options.max_call_age,
+             options.inline_timeout, options.sync_interval, options.prune))
+        conf.check(ends.make_conf(self))
+
+    def test_call_age_that_is_too_short_for_the_timeout(self):
+        """Rule 2: no row may be closed while its own call still converges."""
+        options = ends.make_conf(self)
+        options.set_override('max_call_age', 60, 'aggregate_mirror')
+        options.set_override('inline_timeout', 14.9, 'aggregate_mirror')
+        conf.check(options)
+        options.set_override('inline_timeout', 15, 'aggregate_mirror')
+        error = self.assertRaises(exceptions.InvalidConfiguration,
+                                  conf.check, options)
+        self.assertEqual(
+            '[aggregate_mirror] max_call_age: 60 is not more than four times '
+            'inline_timeout, which is 15: an operation could leave the '
+            'journal while it runs', str(error))
+        # The agent that reads its configuration again continues with this.
+        conf.check(options)
 
     def test_every_option_is_read(self):
         """No option that changes nothing."""

@@ -3,8 +3,16 @@
 
 from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import outcome as mirror_outcome
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import rows
 from tests.unit import ends
+
+Aggregate = mirror_outcome.Aggregate
+Host = mirror_outcome.Host
+Outcome = mirror_outcome.Outcome
+Provider = mirror_outcome.Provider
 
 
 class TestHosts(ends.TestCase):
@@ -17,7 +25,7 @@ class TestHosts(ends.TestCase):
 
     def converge(self, *hosts, **kwargs):
         return self.reconciler.converge(
-            [journal.Dirty(host=host) for host in hosts],
+            [rows.Dirty(host) for host in hosts],
             converge.Mode(**kwargs))
 
     def test_missing_is_added_and_stale_of_ours_is_removed(self):
@@ -30,8 +38,8 @@ class TestHosts(ends.TestCase):
 
     def test_read_of_placement_comes_before_truth_and_write(self):
         """Rule 4: GET, then nova's truth in a new read, then PUT."""
-        self.record('h1', ['n1'])
-        self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1'])
+        self.drain()
         self.assertEqual([('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')],
                          self.log)
 
@@ -50,21 +58,21 @@ class TestHosts(ends.TestCase):
                          self.log[-3:])
 
     def test_endless_conflict_is_a_failure(self):
-        """Somebody who never stops writing does not hold us for ever."""
+        """A client that never stops writing does not hold us for ever."""
         self.placement.before_put = (
             lambda provider: self.placement.write(provider, {'foreign'}))
         outcome = self.converge('h1')
-        self.assertIsInstance(outcome.failed['n1'],
+        self.assertIsInstance(outcome.failed[Provider('n1')],
                               exceptions.GenerationConflict)
-        self.assertIn(journal.Dirty(host='h1'), outcome.unfinished)
-        self.assertEqual({'n1'}, outcome.unwritten)
+        self.assertIn(rows.Dirty('h1'), outcome.unfinished)
+        self.assertEqual({Provider('n1')}, outcome.unwritten)
 
     def test_closing_converge_writes_even_when_nothing_differs(self):
         """Rule 5: the new generation kills a write that is still flying."""
         self.placement.create('n1', 'a')
-        self.record('h1', ['n1'])
+        self.hand_over('h1', ['n1'])
         before = self.placement.generations['n1']
-        self.reconciler.close(self.journal.rows())
+        self.drain()
         self.assertGreater(self.placement.generations['n1'], before)
 
     def test_other_converge_writes_only_a_difference(self):
@@ -86,22 +94,22 @@ class TestHosts(ends.TestCase):
         self.nova.hosts_of['b'] = {'h2'}
         self.nova.nodes['n1'] = 'h2'
         self.placement.create('n1', 'a')
-        self.record('h1', ['n1'])
-        self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1'])
+        self.drain()
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
 
     def test_recorded_node_without_compute_node_is_in_nothing_of_ours(self):
         """A service delete that lost its provider leaves no association."""
         self.nova.nodes = {}
         self.placement.create('n1', 'a', 'foreign')
-        self.record('h1', ['n1'])
-        self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1'])
+        self.drain()
         self.assertEqual({'foreign'}, self.placement.aggregates['n1'])
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual([], self.journal.rows.all())
 
     def test_aggregate_of_the_past_is_removed_through_the_ledger(self):
         """Rule 8: ours is what nova has now, or ever had."""
-        self.journal.remember(['deleted'])
+        self.journal.ledger.remember(['deleted'])
         self.placement.create('n1', 'deleted', 'foreign')
         self.converge('h1')
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n1'])
@@ -109,7 +117,7 @@ class TestHosts(ends.TestCase):
     def test_added_aggregate_is_in_the_ledger_before_the_write(self):
         """Rule 8: what we put there can always be recognized as ours."""
         self.placement.before_put = lambda provider: self.assertEqual(
-            frozenset({'a'}), self.journal.ledger())
+            {'a'}, set(self.journal.ledger.entries()))
         self.converge('h1')
         self.assertIn(('PUT', 'n1'), self.log)
 
@@ -122,59 +130,60 @@ class TestHosts(ends.TestCase):
     def test_pending_provider_is_no_failure(self):
         """nova-compute will create it, and a sync will find it."""
         del self.placement.aggregates['n1']
-        self.record('h1', ['n1'])
-        outcome = self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1'])
+        outcome = self.drain()
         self.assertEqual({'n1': 'h1'}, outcome.pending)
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual([], self.journal.rows.all())
 
     def test_failed_provider_does_not_stop_the_others(self):
         """Whatever can be mirrored is."""
         self.nova.nodes['n2'] = 'h1'
         self.placement.create('n2')
         self.placement.broken['GET', 'n1'] = exceptions.PlacementFailed('503')
-        self.record('h1', ['n1', 'n2'])
-        outcome = self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1', 'n2'])
+        outcome = self.drain()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
-        self.assertEqual(['n1'], list(outcome.failed))
-        self.assertEqual(1, len(self.journal.rows()))
+        self.assertEqual([Provider('n1')], list(outcome.failed))
+        self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_unknown_outcome_of_a_write_keeps_the_row(self):
         """Rule 6: a row is closed only when every PUT is known to be done."""
         self.placement.broken['PUT', 'n1'] = exceptions.DeadlineExceeded('?')
-        self.record('h1', ['n1'])
-        outcome = self.reconciler.close(self.journal.rows())
-        self.assertEqual(1, len(self.journal.rows()))
-        self.assertEqual({'n1'}, outcome.unwritten)
+        self.hand_over('h1', ['n1'])
+        outcome = self.drain()
+        self.assertEqual(1, len(self.journal.rows.all()))
+        self.assertEqual({Provider('n1')}, outcome.unwritten)
 
-    def test_placement_that_is_away_is_asked_once(self):
+    def test_unavailable_placement_is_asked_once(self):
         """The second request would fail like the first."""
         self.nova.nodes['n2'] = 'h1'
         self.placement.broken['GET', 'n1'] = exceptions.PlacementUnreachable(
             'refused')
-        self.record('h1', ['n1', 'n2'])
-        self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1', 'n2'])
+        self.drain()
         self.assertEqual([('GET', 'n1')], self.log)
-        self.assertEqual(1, len(self.journal.rows()))
+        self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_silent_cell_is_not_an_empty_cell(self):
-        """What a cell cannot say is left as it is, and the row stays."""
+        """Nodes of a cell that does not answer are left, and the row stays."""
         self.nova.silent = {'h1'}
         self.placement.create('n1', 'b')
-        self.record('h1', ['n1'])
-        outcome = self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1'])
+        outcome = self.drain()
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
-        self.assertIsInstance(outcome.failed['h1'], exceptions.CellUnavailable)
-        self.assertEqual(1, len(self.journal.rows()))
+        self.assertIsInstance(outcome.failed[Host('h1')],
+                              exceptions.CellUnavailable)
+        self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_nova_that_cannot_be_read_changes_nothing(self):
         """Without the truth nothing is written."""
-        self.nova.broken = exceptions.NovaUnavailable('away')
+        self.nova.broken = exceptions.NovaUnavailable('refused')
         self.placement.create('n1', 'b')
-        self.record('h1', ['n1'])
-        outcome = self.reconciler.close(self.journal.rows())
+        self.hand_over('h1', ['n1'])
+        outcome = self.drain()
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
-        self.assertIs(self.nova.broken, outcome.failed['h1'])
-        self.assertEqual(1, len(self.journal.rows()))
+        self.assertIs(self.nova.broken, outcome.failed[Host('h1')])
+        self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_without_the_journal_a_host_is_still_mirrored(self):
         """The ledger is missing, what nova has now is not."""
@@ -183,15 +192,40 @@ class TestHosts(ends.TestCase):
         self.placement.create('n1', 'b', 'deleted')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'deleted'}, self.placement.aggregates['n1'])
-        self.assertIsInstance(outcome.unfinished[journal.Dirty(host='h1')],
+        self.assertIsInstance(outcome.unfinished[rows.Dirty('h1')],
                               exceptions.JournalUnavailable)
+
+    def test_row_of_a_running_operation_is_converged_and_kept(self):
+        """Rule 2: its own call closes it; a difference is written at once."""
+        row = self.record('h1', ['n1'])
+        outcome = self.drain()
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual([row], self.journal.rows.all())
+        self.assertEqual({}, outcome.unfinished)
+        self.log.clear()
+        self.drain()
+        self.assertNotIn(('PUT', 'n1'), self.log)
+
+    def test_row_that_cannot_be_closed_is_a_failure(self):
+        """What was written to placement is reported nevertheless."""
+        row = self.hand_over('h1', ['n1'])
+        self.placement.before_put = lambda provider: self.conf.set_override(
+            'connection', 'sqlite:////proc/journal',
+            'aggregate_mirror_database')
+        broken = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement,
+            self.open_journal().rows)
+        outcome = broken.close([row])
+        self.assertEqual(['n1: +a'], [str(one) for one in outcome.changes])
+        self.assertEqual([mirror_outcome.Journal()], list(outcome.failed))
+        self.assertIn(row.dirty, outcome.unfinished)
 
     def test_node_that_comes_meanwhile_is_mirrored_too(self):
         """Nova's answer names it, and its GET comes after."""
-        self.record('h1', ['n1'])
+        self.hand_over('h1', ['n1'])
         self.nova.nodes['n2'] = 'h1'
         self.placement.create('n2')
-        self.reconciler.close(self.journal.rows())
+        self.drain()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
 
 
@@ -203,69 +237,117 @@ class TestDeleted(ends.TestCase):
         self.placement.create('shared-storage', 'gone')
         self.placement.create('n2', 'foreign')
 
+    def remove(self, **kwargs):
+        return self.reconciler.remove(['gone'], converge.Mode(**kwargs))
+
     def test_deleted_aggregate_leaves_every_provider(self):
         """Also those that are no compute nodes: the spec says so."""
-        self.record(aggregate='gone')
-        self.reconciler.close(self.journal.rows())
+        outcome = self.remove()
         self.assertEqual(
             {'n1': {'foreign'}, 'shared-storage': set(), 'n2': {'foreign'}},
             self.placement.aggregates)
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual(({}, 2), (outcome.failed, len(outcome.changes)))
         self.assertNotIn(('GET', 'n2'), self.log)
 
-    def test_aggregate_that_still_exists_is_kept(self):
-        """Rule 9: a deletion that nova refused removes nothing."""
+    def test_aggregate_that_nova_has_is_kept(self):
+        """A deletion that nova refused removes nothing."""
         self.nova.hosts_of = {'gone': {'h1'}}
-        self.record(aggregate='gone')
-        self.reconciler.close(self.journal.rows())
+        outcome = self.remove()
         self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n1'])
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual(({}, []), (outcome.failed, outcome.changes))
 
-    def test_failed_search_keeps_the_row(self):
-        """No answer is not the answer "nobody has it"."""
-        self.placement.broken['MEMBERS', 'gone'] = (
-            exceptions.MalformedAnswer('HTML'))
-        self.record(aggregate='gone')
-        outcome = self.reconciler.close(self.journal.rows())
-        self.assertEqual(['gone'], list(outcome.failed))
-        self.assertEqual(1, len(self.journal.rows()))
+    def test_read_of_placement_comes_before_truth_and_write(self):
+        """Rule 4: also for providers that are no compute nodes."""
+        self.remove()
+        self.assertEqual(
+            [('MEMBERS', 'gone'), ('GET', 'n1'), ('GET', 'shared-storage'),
+             ('TRUTH', ''), ('PUT', 'n1'), ('PUT', 'shared-storage')],
+            self.log)
+
+    def test_conflict_starts_again_at_the_read(self):
+        """What another client adds meanwhile is kept."""
+        def interfere(provider):
+            self.placement.before_put = lambda provider: None
+            self.placement.write('n1', {'gone', 'foreign', 'newer'})
+
+        self.placement.before_put = interfere
+        self.assertEqual({}, self.remove().failed)
+        self.assertEqual({'foreign', 'newer'},
+                         self.placement.aggregates['n1'])
+
+    def test_dry_run(self):
+        """It says what would be removed, and writes nothing."""
+        outcome = self.remove(write=False)
+        self.assertEqual(['n1: -gone', 'shared-storage: -gone'],
+                         [str(one) for one in outcome.changes])
+        self.assertEqual({'gone'}, self.placement.aggregates['shared-storage'])
+
+    def test_failed_search_is_a_failure(self):
+        """No answer does not mean that no provider has it."""
+        error = exceptions.MalformedAnswer('HTML')
+        self.placement.broken['MEMBERS', 'gone'] = error
+        self.assertEqual({Aggregate('gone'): error}, self.remove().failed)
+
+    def test_failed_provider_does_not_stop_the_others(self):
+        """The aggregate leaves each provider that can be written."""
+        error = exceptions.PlacementFailed('500')
+        self.placement.broken['PUT', 'n1'] = error
+        outcome = self.remove()
+        self.assertEqual({Provider('n1'): error}, outcome.failed)
+        self.assertEqual(set(), self.placement.aggregates['shared-storage'])
 
     def test_provider_that_vanishes_meanwhile_is_no_failure(self):
         """What is not there cannot have the aggregate."""
         self.placement.before_put = (
             lambda provider: self.placement.aggregates.pop(provider, None))
-        self.record(aggregate='gone')
-        outcome = self.reconciler.close(self.journal.rows())
-        self.assertEqual({}, outcome.failed)
-        self.assertEqual({}, outcome.pending)
-        self.assertEqual([], self.journal.rows())
+        outcome = self.remove()
+        self.assertEqual(({}, {}), (outcome.failed, outcome.pending))
+
+    def test_process_that_stops_leaves_the_rest(self):
+        """It is reported as not done, and nothing is asked."""
+        stopping = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement,
+            stopping=lambda: True)
+        failed = stopping.remove(['gone']).failed
+        self.assertIsInstance(failed[Aggregate('gone')], exceptions.Stopped)
+        self.assertEqual([], self.log)
 
 
 class TestOutcome(ends.TestCase):
 
     def test_one_error_of_many_is_over_when_all_are_right(self):
         """What is not known to be right stays so until it is."""
-        away = exceptions.PlacementUnreachable('refused')
-        first, second = journal.Dirty(host='h1'), journal.Dirty(host='h2')
-        outcome = converge.Outcome(
-            failed={'n1': away, 'n2': away}, unwritten={'n1', 'n2'},
-            unfinished={first: away, second: away})
-        outcome.mend(converge.Outcome(done={'n1'}))
-        self.assertEqual({'n2': away}, outcome.failed)
-        self.assertEqual({'n2'}, outcome.unwritten)
+        error = exceptions.PlacementUnreachable('refused')
+        first, second = rows.Dirty('h1'), rows.Dirty('h2')
+        one, other = Provider('n1'), Provider('n2')
+        outcome = Outcome(
+            failed={one: error, other: error}, unwritten={one, other},
+            unfinished={first: error, second: error})
+        outcome.mend(Outcome(done={'n1'}))
+        self.assertEqual({other: error}, outcome.failed)
+        self.assertEqual({other}, outcome.unwritten)
         self.assertIn(second, outcome.unfinished)
-        outcome.mend(converge.Outcome(done={'n2'}))
+        outcome.mend(Outcome(done={'n2'}))
         self.assertEqual(({}, set(), {}), (
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
     def test_sum_keeps_everything(self):
-        """Two outcomes make one that says what both said."""
-        one, other = converge.Outcome(), converge.Outcome()
+        """Two outcomes make one that has what both had."""
         error = exceptions.PlacementFailed('503')
-        for name in ('done', 'missing', 'unwritten'):
-            getattr(other, name).add('n1')
-        for name in ('pending', 'failed', 'unfinished'):
-            getattr(other, name)['n1'] = error
-        other.changes.append('change')
+        subject = Provider('n1')
+        other = Outcome(
+            changes=[plan.Change('n1', ('a',))],
+            kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
+            pending={'n3': 'h3'}, failed={subject: error},
+            unwritten={subject}, unfinished={rows.Dirty('h1'): error})
+        one = Outcome()
         one.add(other)
         self.assertEqual(other, one)
+
+    def test_subjects_are_shown_as_text(self):
+        """A provider, a host and an aggregate of one name are different."""
+        subjects = Provider('x'), Host('x'), Aggregate('x')
+        self.assertEqual(
+            ['provider x', 'host x', 'deleted aggregate x', 'journal'],
+            [str(one) for one in (*subjects, mirror_outcome.Journal())])
+        self.assertEqual(3, len(set(subjects)))

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's file, its connection to a server, and what is wrong there."""
+"""The journal's file, its tables, and its connection to a server."""
 
 import os
 import pathlib
 import socket
+import sqlite3
+import stat
 
 import fixtures
+import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror.db import migration
+from nova_aggregate_mirror.db import models
 from nova_aggregate_mirror import exceptions
 from tests.unit import ends
 from tests.unit import servers
@@ -42,7 +47,7 @@ class TestServer(testtools.TestCase):
                                      database.version))
 
     def test_server_that_hangs(self):
-        """Nobody waits for it longer than a few seconds."""
+        """A call waits for it for a few seconds at most."""
         # Libpq waits two seconds at least.
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.db.engine.PATIENCE', 2))
@@ -53,7 +58,7 @@ class TestServer(testtools.TestCase):
         self.assertEqual(len(DRIVERS), server.accepted)
 
     def test_parameter_that_the_driver_does_not_know(self):
-        """Whoever wrote it is told so, without the password."""
+        """The error names it, without the password."""
         for driver in DRIVERS:
             message = self.unavailable(self.open(
                 driver + '://user:secret@127.0.0.1:1/journal?sneed=1'))
@@ -70,6 +75,110 @@ class TestServer(testtools.TestCase):
              'connect_timeout': '5'}, dict(database._engine.url.query))
 
 
+class TestConnection(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+        self.conf = ends.make_conf(self)
+
+    def open(self, url):
+        self.conf.set_override('connection', url, 'aggregate_mirror_database')
+        engine.Database(self.conf).prepare()
+
+    def test_file_that_is_no_database(self):
+        """The error says so."""
+        path = pathlib.Path(self.conf.state_path, 'journal.sqlite')
+        path.write_text('this is not a database, and it is long enough')
+        with self.assertRaisesRegex(exceptions.JournalUnavailable,
+                                    'not a database'):
+            self.open('sqlite:///%s' % path)
+
+    def test_directory_that_cannot_be_made(self):
+        """The error names it."""
+        with self.assertRaisesRegex(exceptions.JournalUnavailable, 'nowhere'):
+            self.open('sqlite:////proc/nowhere/journal.sqlite')
+
+    def test_server_that_refuses(self):
+        """The error has no password, and comes at once."""
+        error = self.assertRaises(
+            exceptions.JournalUnavailable, self.open,
+            'mysql+pymysql://nova:s3cret@127.0.0.1:1/journal')
+        self.assertNotIn('s3cret', str(error))
+
+    def test_connection_that_is_no_url(self):
+        """The error names the option, and has no password."""
+        error = self.assertRaises(exceptions.InvalidConfiguration,
+                                  self.open, 'nova:s3cret@somewhere')
+        self.assertIn('[aggregate_mirror_database] connection', str(error))
+        self.assertNotIn('s3cret', str(error))
+
+
+class TestTables(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.database = engine.Database(ends.make_conf(self))
+
+    def set_version(self, version):
+        with self.database.transaction() as connection:
+            connection.execute(sa.text(
+                'UPDATE alembic_version SET version_num = :version'),
+                {'version': version})
+
+    def test_migrations_lead_to_the_models(self):
+        """The tables of the newest migration are those of the statements."""
+        self.assertIsNone(self.database.version())
+        self.database.migrate()
+        self.assertEqual(migration.HEAD, self.database.version())
+        with self.database.transaction() as connection:
+            inspector = sa.inspect(connection)
+            self.assertEqual(
+                {'alembic_version', *models.metadata.tables},
+                set(inspector.get_table_names()))
+            for table in models.metadata.sorted_tables:
+                self.assertEqual(
+                    [(column.name, column.nullable, column.primary_key)
+                     for column in table.c],
+                    [(column['name'], column['nullable'],
+                      bool(column['primary_key']))
+                     for column in inspector.get_columns(table.name)])
+
+    def test_head_is_the_newest_migration(self):
+        """The constant that spares nova-api alembic is up to date."""
+        versions = pathlib.Path(migration.__file__).parent.joinpath(
+            'migrations', 'versions').glob('[0-9]*.py')
+        self.assertEqual(migration.HEAD,
+                         max(path.name for path in versions)[:4])
+
+    def test_migrating_twice_changes_nothing(self):
+        """Two nova-api workers may both find an empty file."""
+        for _worker in range(2):
+            self.database.migrate()
+            self.database.prepare()
+        self.assertEqual(migration.HEAD, self.database.version())
+
+    def test_tables_of_a_newer_release_are_used_as_they_are(self):
+        """A controller that is not upgraded yet continues."""
+        self.database.prepare()
+        self.set_version('9999')
+        self.database.prepare()
+        self.database.migrate()
+        self.assertEqual('9999', self.database.version())
+
+    def test_check_names_the_command(self):
+        """Tables that are missing or old are not brought up to date."""
+        error = self.assertRaises(exceptions.JournalUnavailable,
+                                  self.database.check)
+        self.assertIn('has no tables: run "nova-aggregate-mirror-manage db '
+                      'sync" once', str(error))
+        self.database.migrate()
+        self.set_version('0000')
+        error = self.assertRaises(exceptions.JournalUnavailable,
+                                  self.database.check)
+        self.assertIn('version 0000 instead of ' + migration.HEAD, str(error))
+
+
 class TestFile(testtools.TestCase):
 
     def setUp(self):
@@ -77,6 +186,16 @@ class TestFile(testtools.TestCase):
         self.conf = ends.make_conf(self)
         self.path = pathlib.Path(
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
+
+    def test_file_is_private_and_has_a_write_ahead_log(self):
+        """Only nova reads it, and readers do not block writers."""
+        engine.Database(self.conf).prepare()
+        self.assertEqual([0o700, 0o600], [
+            stat.S_IMODE(path.stat().st_mode)
+            for path in (self.path.parent, self.path)])
+        with sqlite3.connect(self.path) as plain:
+            self.assertEqual(('wal',), plain.execute(
+                'PRAGMA journal_mode').fetchone())
 
     def test_where_it_is(self):
         """A server has no file, nor has a database in memory."""
@@ -86,7 +205,7 @@ class TestFile(testtools.TestCase):
                                    'aggregate_mirror_database')
             self.assertIsNone(engine.sqlite_file(self.conf))
 
-    @testtools.skipIf(os.geteuid(), 'only root can give files away')
+    @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_root_makes_belongs_to_nova(self):
         """A command that root runs does not shut nova-api's user out."""
         os.chown(self.conf.state_path, NOVA, NOVA)
@@ -94,7 +213,7 @@ class TestFile(testtools.TestCase):
         self.assertEqual([NOVA, NOVA], [
             path.stat().st_uid for path in (self.path.parent, self.path)])
 
-    @testtools.skipIf(os.geteuid(), 'only root can give files away')
+    @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_is_there_stays_whose_it_is(self):
         """Root may look at a journal whose directory lies in one of root's."""
         self.path.parent.mkdir()

@@ -4,15 +4,19 @@
 import json
 
 import fixtures
+from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.cmd import journal_rows
 from tests.unit import ends
+
+UNKNOWN = uuidutils.generate_uuid()
 
 
 class TestJournalRows(ends.TestCase):
 
     def setUp(self):
         super().setUp()
+        self.rows = self.journal.rows
         self.out = self.useFixture(fixtures.StringStream('out'))
         self.err = self.useFixture(fixtures.StringStream('err'))
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', self.out.stream))
@@ -22,74 +26,79 @@ class TestJournalRows(ends.TestCase):
         stream.stream.seek(0)
         return stream.stream.read()
 
-    def failed_row(self, host='h1', error='refused'):
-        self.record(host, ['n1'])
-        claimed = self.journal.rows()[-1]
-        self.journal.hand_over(claimed.id, error)
-        return claimed.id
-
     def show(self, form):
-        return journal_rows.show(self.journal, form, now=lambda: self.now)
+        return journal_rows.show(self.rows, form, now=lambda: self.now)
 
     def test_empty_journal(self):
-        """A script reads an empty list; a person is told."""
+        """A script reads an empty list; a person reads a sentence."""
         self.assertEqual(0, self.show('json'))
         self.assertEqual([], json.loads(self.text(self.out)))
         self.assertEqual(0, self.show('table'))
         self.assertIn('nothing is left', self.text(self.out))
 
-    def test_table_says_what_why_and_how_long(self):
-        """All that an operator wants to know at three in the morning."""
-        self.failed_row(error='placement refused')
-        self.record(aggregate='gone')
-        self.now += 75
-        self.show('table')
-        _, _, _, host, aggregate, _ = self.text(self.out).splitlines()
-        for expected in ('host h1', 'due', '75 s', 'placement refused'):
-            self.assertIn(expected, host)
-        self.assertIn('deleted aggregate gone', aggregate)
-        self.assertIn('its operation runs', aggregate)
+    def test_table(self):
+        """Oldest first, with the state, the age and the last error."""
+        failed = self.hand_over('h1', error='placement refused')
+        self.now += 70
+        running, mirrored = self.record('h2'), self.record('h3')
+        self.rows.mirrored([mirrored.id])
+        self.now += 5
+        self.assertEqual(0, self.show('table'))
+        found = [[cell.strip() for cell in line.split('|')[1:-1]]
+                 for line in self.text(self.out).splitlines()[3:-1]]
+        self.assertEqual(
+            [failed.id, 'h1', 'to be mirrored', '75 s', '1',
+             'placement refused'], found[0])
+        self.assertEqual(sorted([
+            [running.id, 'h2', 'may still run', '5 s', '0', ''],
+            [mirrored.id, 'h3', 'mirrored, may still run', '5 s', '0', '']]),
+            sorted(found[1:]))
 
     def test_json_has_everything(self):
         """With times that a program can read."""
-        number = self.failed_row()
+        failed = self.hand_over('h1', ['n1'])
+        self.now += 60
+        mirrored = self.record('h2')
+        self.rows.mirrored([mirrored.id])
         self.show('json')
         self.assertEqual([{
-            'id': number, 'host': 'h1', 'nodes': ['n1'],
-            'aggregate_uuid': None, 'request_id': None, 'state': 'due',
-            'created_at': '1970-01-01T00:16:40+00:00',
-            'next_attempt_at': '1970-01-01T00:16:40+00:00',
+            'id': failed.id, 'host': 'h1', 'nodes': ['n1'],
+            'request_id': None, 'state': 'to be mirrored',
+            'created_at': '1970-01-01T00:16:40+00:00', 'mirrored_at': None,
             'attempts': 1, 'last_error': 'refused',
+        }, {
+            'id': mirrored.id, 'host': 'h2', 'nodes': [],
+            'request_id': None, 'state': 'mirrored, may still run',
+            'created_at': '1970-01-01T00:17:40+00:00',
+            'mirrored_at': '1970-01-01T00:17:40+00:00',
+            'attempts': 0, 'last_error': None,
         }], json.loads(self.text(self.out)))
 
-    def test_waiting_and_claimed_rows(self):
-        """Who has it, or until when it waits."""
-        self.failed_row()
-        self.journal.claim(10)
-        self.show('table')
-        self.assertIn('an agent works on it', self.text(self.out))
-        row, = self.journal.rows()
-        self.journal.retry_later({row: 'still refused'})
-        self.show('table')
-        self.assertIn('next attempt in 1 s', self.text(self.out))
+    def attempts(self):
+        return {row.dirty.host: row.attempts for row in self.rows.all()}
 
-    def test_retry_makes_rows_due(self):
-        """All of them, or those that are named; an unknown one is named."""
-        self.failed_row()
-        self.journal.retry_later({
-            row: 'refused' for row in self.journal.claim(10)})
-        self.assertEqual([], self.journal.claim(10))
-        self.assertEqual(0, journal_rows.retry(self.journal, []))
-        self.assertEqual(1, len(self.journal.claim(10)))
-        self.assertEqual(1, journal_rows.retry(self.journal, [4711]))
-        self.assertIn('no row 4711', self.text(self.err))
+    def test_retry_of_all_rows(self):
+        """Without an ID, every row begins again."""
+        self.hand_over('h1')
+        self.hand_over('h2')
+        self.assertEqual(0, journal_rows.retry(self.rows, []))
+        self.assertEqual({'h1': 0, 'h2': 0}, self.attempts())
+        self.assertIn('due now: 2', self.text(self.out))
 
-    def test_forget_takes_out_what_nobody_works_on(self):
-        """A row of an operation that runs stays: it is not over."""
-        number = self.failed_row()
-        running = self.record('h2')
-        self.assertEqual(0, journal_rows.forget(self.journal, [number]))
-        self.assertEqual(2, journal_rows.forget(self.journal, [running.id]))
-        self.assertIn('still runs', self.text(self.err))
-        self.assertEqual([running], self.journal.rows())
-        self.assertEqual(1, journal_rows.forget(self.journal, [number]))
+    def test_retry_of_named_rows(self):
+        """An ID that is not in the journal is named."""
+        row = self.hand_over('h1')
+        self.hand_over('h2')
+        self.assertEqual(1, journal_rows.retry(self.rows, [row.id, UNKNOWN]))
+        self.assertEqual({'h1': 0, 'h2': 1}, self.attempts())
+        self.assertIn('no row ' + UNKNOWN, self.text(self.err))
+
+    def test_forget(self):
+        """A row of an operation that may still run is kept."""
+        failed, running = self.hand_over('h1'), self.record('h2')
+        self.assertEqual(2, journal_rows.forget(
+            self.rows, [running.id, failed.id]))
+        self.assertEqual([running], self.rows.all())
+        self.assertIn('Row %s was left' % running.id, self.text(self.err))
+        self.assertEqual(1, journal_rows.forget(self.rows, [failed.id]))
+        self.assertIn('no row ' + failed.id, self.text(self.err))

@@ -16,6 +16,7 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import metrics
+from nova_aggregate_mirror import rows
 
 LIMITS = {'drain': 60, 'sync': 600}
 
@@ -58,11 +59,13 @@ class TestMetrics(testtools.TestCase):
                 for sample in family.samples}
 
     def test_journal(self):
-        """How much is pending, and for how long."""
-        self.metrics.journal(3, 17.5)
+        """How much is pending and for how long, and how much only waits."""
+        self.metrics.journal(rows.Backlog(3, 2, 17.5))
         figures = self.figures()
         self.assertEqual(3, figures['journal_pending_rows',])
+        self.assertEqual(2, figures['journal_waiting_rows',])
         self.assertEqual(17.5, figures['journal_oldest_pending_seconds',])
+        self.assertNotIn(('last_success_timestamp_seconds', 'drain'), figures)
 
     def test_batches_and_syncs(self):
         """Durations by result, changes by loop, and the last success."""
@@ -98,9 +101,9 @@ class TestMetrics(testtools.TestCase):
         self.metrics.synced('success', 2.0, removed=4, drift=4)
         self.assertEqual(0, self.figures()['brake_tripped',])
 
-    def test_empty_journal_is_a_success(self):
+    def test_journal_without_pending_rows_is_a_success(self):
         """Without work nothing is drained, and no alert is to fire."""
-        self.metrics.journal(0, 0)
+        self.metrics.journal(rows.Backlog(0, 2, 0.0))
         self.assertEqual(1234.5, self.figures()[
             'last_success_timestamp_seconds', 'drain'])
 
@@ -125,13 +128,24 @@ class TestMetrics(testtools.TestCase):
         self.metrics.leading(False)
         self.assertEqual(0, self.figures()['leader',])
 
+    def test_figures_of_a_former_leader(self):
+        """The new leader shows the backlog and the drift, and only it."""
+        self.metrics.journal(rows.Backlog(3, 2, 17.5))
+        self.metrics.synced('success', 2.0, drift=4, refused=True)
+        self.metrics.leading(False)
+        figures = self.figures()
+        self.assertEqual([0] * 5, [figures[name,] for name in (
+            'journal_pending_rows', 'journal_waiting_rows',
+            'journal_oldest_pending_seconds', 'drift_associations',
+            'brake_tripped')])
+
     def test_release(self):
         """Which release runs where is seen from outside."""
         self.assertEqual(1, self.figures()[
             'build_info', importlib.metadata.version('nova-aggregate-mirror')])
 
     def test_every_figure_is_explained(self):
-        """Whoever finds a name in Prometheus learns what it means."""
+        """Prometheus shows a help text for each."""
         families = list(parser.text_string_to_metric_families(
             self.ask('/metrics')[1]))
         self.assertEqual([], [
@@ -164,7 +178,7 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(200, self.ask('/healthz')[0])
 
     def test_other_paths(self):
-        """Who asks for something else is told what there is."""
+        """The error names the paths that exist."""
         status, headers, body = self.exchange('/', 'GET')
         self.assertEqual((404, 'application/json'),
                          (status, headers['Content-Type']))
@@ -211,7 +225,7 @@ class TestMetrics(testtools.TestCase):
             self.assertEqual(200, self.ask('/metrics', server=server)[0])
 
     def test_crowd_of_clients_is_let_in(self):
-        """A connection that is turned away is tried again a second later."""
+        """A connection that is refused is tried again a second later."""
         clients = []
         for _ in range(100):
             client = socket.socket()

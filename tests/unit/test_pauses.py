@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When placement is left alone, and for how long."""
+"""Per-process back-off after placement failures."""
 
 import testtools
 
@@ -22,15 +22,17 @@ class TestPauses(testtools.TestCase):
         self.pauses.begin(error, began, backoff)
 
     def assert_lasts(self, seconds, recorded=True):
-        """The reason is told for so long, and not for longer."""
+        """Nothing is tried for so long, for a reason, and then it is."""
         end = self.clock + seconds
         self.clock = end - 0.01
-        self.assertIn('reason', self.pauses.reason(recorded))
+        error = self.assertRaises(exceptions.NotTried, self.pauses.check,
+                                  recorded)
+        self.assertEqual('not tried, because reason', str(error))
         self.clock = end
-        self.assertEqual('', self.pauses.reason(recorded))
+        self.pauses.check(recorded)
 
     def test_timeout(self):
-        """Whoever asks again may wait as long again."""
+        """The next call may wait as long again."""
         self.fail_with(exceptions.DeadlineExceeded('reason'), after=5)
         self.assert_lasts(BACKOFF)
 
@@ -53,18 +55,19 @@ class TestPauses(testtools.TestCase):
         for kind in exceptions.PlacementUnreachable, \
                 exceptions.DeadlineExceeded:
             self.fail_with(kind('reason'), backoff=0.0)
-            self.assertEqual('', self.pauses.reason(True))
+            self.pauses.check(recorded=True)
 
     def test_what_only_this_call_met(self):
         """The next one may succeed, and costs no token."""
-        for error in ('', 'reason', exceptions.PlacementFailed('reason'),
+        for error in (exceptions.NotTried('reason'),
+                      exceptions.PlacementFailed('reason'),
                       exceptions.GenerationConflict('reason'),
                       exceptions.CellUnavailable('reason')):
             self.fail_with(error, after=5)
-            self.assertEqual('', self.pauses.reason(True))
+            self.pauses.check(recorded=True)
 
     def test_refusal_does_not_shorten_a_timeout(self):
-        """Calls that began before it may fail later, and otherwise."""
+        """A call that began earlier may fail later, and in another way."""
         self.fail_with(exceptions.DeadlineExceeded('reason'))
         self.fail_with(exceptions.PlacementUnreachable('reason'))
         self.assert_lasts(BACKOFF)
@@ -72,6 +75,6 @@ class TestPauses(testtools.TestCase):
     def test_what_is_not_in_the_journal(self):
         """It is tried, unless it would have to wait."""
         self.fail_with(exceptions.PlacementUnreachable('reason'))
-        self.assertEqual('', self.pauses.reason(recorded=False))
+        self.pauses.check(recorded=False)
         self.fail_with(exceptions.DeadlineExceeded('reason'))
         self.assert_lasts(BACKOFF, recorded=False)

@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The full sync, and which journal rows it may close."""
+"""The full sync: what it adds, removes, keeps, closes and records."""
 
+import contextlib
+
+import fixtures
+
+from nova_aggregate_mirror import comparison
+from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import progress
 from nova_aggregate_mirror import reconciler
 from tests.unit import ends
 
 
+Host = mirror_outcome.Host
+Provider = mirror_outcome.Provider
+FAILED = exceptions.PlacementFailed('500')
+
+
 class Once(dict):
-    """Errors that come once each."""
+    """Errors that occur once each."""
 
     def __getitem__(self, key):
         return self.pop(key)
 
 
-class TestSync(ends.TestCase):
+class SyncTest(ends.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -24,8 +37,30 @@ class TestSync(ends.TestCase):
             self.placement.create(node)
 
     def sync(self, **kwargs):
-        return self.reconciler.sync(self.journal.rows(),
+        return self.reconciler.sync(self.journal.rows.all(),
                                     reconciler.Request(**kwargs))
+
+    def lock_journal(self):
+        """Let another process hold the journal's database from now on."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.db.engine.BUSY_TIMEOUT', 0.0))
+        lock = contextlib.ExitStack()
+        lock.enter_context(engine.Database(self.conf).transaction())
+        self.addCleanup(lock.close)
+
+    def after_comparison(self, action):
+        """Do something as soon as nova was read in full."""
+        read_all = self.nova.read_all
+
+        def read():
+            answer = read_all()
+            action()
+            return answer
+
+        self.nova.read_all = read
+
+
+class TestSync(SyncTest):
 
     def test_missing_associations_are_added(self):
         """Whatever the reason, a sync finds what placement lacks."""
@@ -42,7 +77,7 @@ class TestSync(ends.TestCase):
         self.assertEqual([], result.outcome.changes)
 
     def test_stale_association_is_reported_and_left(self):
-        """This sync removes only what the journal knows."""
+        """Without prune, only hosts in the journal lose associations."""
         self.placement.create('n3', 'a', 'foreign')
         result = self.sync()
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n3'])
@@ -57,27 +92,18 @@ class TestSync(ends.TestCase):
     def test_journalled_host_is_converged_both_ways(self):
         """What the journal knows is added and removed."""
         self.placement.create('n3', 'a')
-        row = self.record('h3', ['n3'])
-        self.journal.hand_over(row.id, 'refused')
+        self.hand_over('h3', ['n3'])
         self.sync()
         self.assertEqual(set(), self.placement.aggregates['n3'])
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual([], self.journal.rows.all())
 
     def test_row_of_a_running_operation_is_converged_and_kept(self):
-        """Rule 2: only its own process may close it."""
+        """Rule 2: a sync closes only what was handed over."""
         self.placement.create('n3', 'a')
         row = self.record('h3', ['n3'])
         self.sync()
         self.assertEqual(set(), self.placement.aggregates['n3'])
-        self.assertEqual([row], self.journal.rows())
-
-    def test_deleted_aggregate_of_the_journal_is_removed(self):
-        """A deletion that placement missed is made up for."""
-        self.placement.create('n3', 'gone')
-        row = self.record(aggregate='gone')
-        self.journal.hand_over(row.id, 'refused')
-        self.sync()
-        self.assertEqual(set(), self.placement.aggregates['n3'])
+        self.assertEqual([row], self.journal.rows.all())
 
     def test_placement_is_read_before_nova(self):
         """Rule 7: what nova commits in between is missing at the worst."""
@@ -86,16 +112,12 @@ class TestSync(ends.TestCase):
                         self.log.index(('TRUTH', '')))
 
     def test_comparison_is_only_a_hint(self):
-        """Rule 7: what differed and was mended meanwhile is not written."""
-        read_all = self.nova.read_all
-
-        def slow():
-            answer = read_all()
+        """Rule 7: what differed and was repaired meanwhile is not written."""
+        def meanwhile():
             self.placement.write('n1', {'a'})
             self.nova.hosts_of['b'].discard('h2')
-            return answer
 
-        self.nova.read_all = slow
+        self.after_comparison(meanwhile)
         self.sync()
         self.assertNotIn(('PUT', 'n1'), self.log)
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
@@ -130,12 +152,11 @@ class TestSync(ends.TestCase):
 
     def test_wrong_placement_leaves_the_journal(self):
         """Nothing of it would be found there, and so nothing be closed."""
-        for row in (self.record('h1', ['n1']), self.record(aggregate='gone')):
-            self.journal.hand_over(row.id, 'refused')
+        self.hand_over('h1', ['n1'])
         self.placement.aggregates.clear()
         self.placement.create('of-another-region')
         self.assertRaises(exceptions.WrongPlacement, self.sync)
-        self.assertEqual(2, len(self.journal.rows()))
+        self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_preview_of_what_the_journal_holds(self):
         """The brake looks at what is left after it, as in a run."""
@@ -144,21 +165,20 @@ class TestSync(ends.TestCase):
             self.nova.nodes['of-' + host] = host
             self.placement.create('of-' + host, 'a')
         for host in hosts[:12]:
-            row = self.record(host, ['of-' + host])
-            self.journal.hand_over(row.id, 'refused')
-        rows = self.journal.rows()
+            self.hand_over(host, ['of-' + host])
+        rows = self.journal.rows.all()
         before = dict(self.placement.generations)
         plan = self.sync(max_removed_share=0.3, write=False)
         self.assertEqual(before, self.placement.generations)
-        self.assertEqual(rows, self.journal.rows())
+        self.assertEqual(rows, self.journal.rows.all())
         done = self.sync(max_removed_share=0.3)
-        self.assertEqual(('', sorted(plan.outcome.changes)),
+        self.assertEqual((None, sorted(plan.outcome.changes)),
                          (plan.refused, sorted(done.outcome.changes)))
 
     def test_a_write_that_fails_once_is_made_again(self):
         """As when placement's database had a deadlock."""
         self.placement.broken = Once(
-            {('PUT', 'n1'): exceptions.PlacementFailed('500')})
+            {('PUT', 'n1'): FAILED})
         result = self.sync()
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
@@ -171,12 +191,12 @@ class TestSync(ends.TestCase):
         self.sync()
         self.nova.hosts_of['b'].add('h1')
         self.placement.broken = Once(
-            {('PUT', 'n1'): exceptions.PlacementFailed('500')})
+            {('PUT', 'n1'): FAILED})
         self.assertEqual({}, self.sync().outcome.failed)
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
 
     def test_progress_counts_what_is_made_again_apart(self):
-        """No bar goes past its end."""
+        """No progress bar exceeds its total."""
         counts = []
 
         class Counter(progress.Silent):
@@ -187,82 +207,318 @@ class TestSync(ends.TestCase):
                 counts[-1][1] += 1
 
         self.placement.broken = Once(
-            {('PUT', 'n1'): exceptions.PlacementFailed('500')})
+            {('PUT', 'n1'): FAILED})
         reconciler.Reconciler(
-            self.journal, self.nova, self.placement,
+            self.journal.ledger, self.nova, self.placement,
             progress=Counter()).sync()
         self.assertEqual([[2, 2], [1, 1]], counts)
 
-    def test_a_write_that_fails_again_is_told(self):
+    def test_a_write_that_fails_again_is_reported(self):
         """It is tried twice, and the others are done."""
-        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.placement.broken['PUT', 'n1'] = FAILED
         result = self.sync()
-        self.assertEqual({'n1'}, set(result.outcome.failed))
+        self.assertEqual({Provider('n1')}, set(result.outcome.failed))
         self.assertEqual(2, self.log.count(('PUT', 'n1')))
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n2'])
 
     def test_where_every_write_fails_none_is_made_again(self):
         """A placement that is broken is not asked twice as much."""
         for node in ('n1', 'n2'):
-            self.placement.broken['PUT', node] = exceptions.PlacementFailed(
-                '500')
-        self.assertEqual({'n1', 'n2'}, set(self.sync().outcome.failed))
+            self.placement.broken['PUT', node] = FAILED
+        self.assertEqual({Provider('n1'), Provider('n2')},
+                         set(self.sync().outcome.failed))
         self.assertEqual(1, self.log.count(('PUT', 'n1')))
 
-    def test_what_was_written_is_told_whatever_follows(self):
-        """Also when placement or the journal goes away after it."""
-        row = self.record('h1', ['n1'])
-        self.journal.hand_over(row.id, 'refused')
-        self.placement.broken['LIST', ''] = exceptions.PlacementFailed('503')
+    def test_what_was_written_is_reported_whatever_follows(self):
+        """Also when placement fails after the journal was drained."""
+        self.hand_over('h1', ['n1'])
+        self.placement.broken['LIST', ''] = FAILED
         result = self.sync()
         self.assertEqual(['n1: +a'], [str(one) for one
                                       in result.outcome.changes])
-        self.assertIs(self.placement.broken['LIST', ''], result.not_compared)
-        self.placement.broken.clear()
-        away = exceptions.JournalUnavailable('disk is full')
+        self.assertIs(FAILED, result.not_compared)
 
-        def full(*_args):
-            raise away
-
-        self.journal.emptied = full
-        result = self.sync()
-        self.assertEqual(['n2: +a +b'], [str(one) for one
-                                         in result.outcome.changes])
-        self.assertIs(away, result.outcome.failed['journal'])
+    def test_journal_that_becomes_unavailable(self):
+        """It is a failure; what nova has now is mirrored nevertheless."""
+        self.after_comparison(self.lock_journal)
+        outcome = self.sync().outcome
+        self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
+                         self.placement.aggregates)
+        self.assertIsInstance(outcome.failed[mirror_outcome.Journal()],
+                              exceptions.JournalUnavailable)
 
     def test_ledger_that_cannot_be_read_is_a_failure(self):
-        """What it knows is stale, or foreign: nobody can say."""
+        """It is not known whether what was left is stale or foreign."""
         self.placement.create('n3', 'old')
-        self.journal.remember({'old'})
-
-        def away(_uuids):
-            raise exceptions.JournalUnavailable('away')
-
-        self.journal.known = away
+        self.journal.ledger.remember({'old'})
+        self.after_comparison(self.lock_journal)
         result = self.sync(max_removed_share=0.9)
-        self.assertIn('h3', result.outcome.failed)
+        self.assertIn(Host('h3'), result.outcome.failed)
         self.assertEqual({}, result.outcome.kept)
 
     def test_row_of_a_node_that_moved_is_about_two_hosts(self):
         """A request for one of them does not touch the other one's."""
-        row = self.record('h1', ['n2'])
-        self.journal.hand_over(row.id, 'refused')
+        row = self.hand_over('h1', ['n2'])
         self.sync(hosts=frozenset({'h1'}))
         self.assertNotIn(('PUT', 'n2'), self.log)
-        self.assertEqual([row.id], [one.id for one in self.journal.rows()])
+        self.assertEqual([row.id], [one.id for one in self.journal.rows.all()])
         self.sync(hosts=frozenset({'h1', 'h2'}))
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual([], self.journal.rows.all())
 
-    def test_placement_that_goes_away_is_asked_no_more(self):
+    def test_placement_that_becomes_unavailable_is_asked_no_more(self):
         """The rest fails for the same reason, host by host."""
         for number in range(450):
             self.nova.nodes['m%03d' % number] = 'many%03d' % number
             self.placement.create('m%03d' % number)
             self.nova.hosts_of['a'].add('many%03d' % number)
-        away = exceptions.PlacementUnreachable('refused')
+        refused = exceptions.PlacementUnreachable('refused')
         for node in self.nova.nodes:
-            self.placement.broken['GET', node] = away
+            self.placement.broken['GET', node] = refused
         result = self.sync()
         self.assertEqual(1, len([one for one in self.log
                                  if one[0] == 'GET']))
         self.assertGreaterEqual(len(result.outcome.failed), 452)
+
+
+class TestLedger(SyncTest):
+    """Rules 8, 12 and 13: when a sync writes the ledger."""
+
+    def setUp(self):
+        super().setUp()
+        self.ledger = self.journal.ledger
+
+    def test_sync_that_finds_nothing_to_do_feeds_the_ledger(self):
+        """Rule 12: nova's own mirroring may have done all of it."""
+        self.placement.create('n1', 'a')
+        self.placement.create('n2', 'a', 'b')
+        self.log.clear()
+        self.assertEqual([], self.sync().outcome.changes)
+        self.assertEqual(dict.fromkeys('ab', mirror_ledger.Entry()),
+                         self.ledger.entries())
+
+    def test_aggregate_without_hosts_enters_the_ledger(self):
+        """It may have had hosts, and be deleted next."""
+        self.nova.hosts_of['empty'] = set()
+        self.sync()
+        self.assertIn('empty', self.ledger.entries())
+
+    def test_wrong_placement_feeds_nothing(self):
+        """Rule 13: the configuration may name another cloud's services."""
+        self.placement.aggregates.clear()
+        self.placement.create('of-another-region')
+        self.assertIsInstance(self.sync().not_compared,
+                              exceptions.WrongPlacement)
+        self.assertEqual({}, self.ledger.entries())
+
+    def absent(self):
+        """Whether a sync of everything noted that an aggregate is gone."""
+        self.now += 1
+        return self.ledger.entries()['gone'].absent > 0
+
+    def test_only_a_sync_of_everything_notes_an_absence(self):
+        """Rule 13: a dry run and a sync of some hosts do not."""
+        self.ledger.remember(['gone'])
+        self.sync(write=False, max_removed_share=0.3)
+        self.assertEqual({'gone'}, set(self.ledger.entries()))
+        for kwargs in ({'hosts': frozenset({'h1'})},
+                       {'aggregates': frozenset({'a'})}):
+            self.sync(max_removed_share=0.3, **kwargs)
+            self.assertFalse(self.absent(), kwargs)
+        self.sync()
+        self.assertTrue(self.absent())
+
+    def test_only_a_sync_of_everything_ends_an_absence(self):
+        """Nor does it forget, or clear a mark."""
+        self.ledger.remember(['gone'])
+        self.ledger.mark('b')
+        self.sync()
+        self.nova.hosts_of['gone'] = set()
+        for kwargs in ({'write': False}, {'hosts': frozenset({'h1'})}):
+            self.clock += self.conf.aggregate_mirror.max_call_age
+            self.sync(**kwargs)
+            self.assertTrue(self.absent(), kwargs)
+            self.assertTrue(self.ledger.entries()['b'].deleted)
+        self.sync()
+        self.assertFalse(self.absent())
+
+    def test_deleted_aggregate_is_forgotten_after_placement_is_empty(self):
+        """Not while a provider has it, however long it is gone."""
+        self.ledger.remember(['gone'])
+        self.placement.create('storage', 'gone')
+        for _sync in range(3):
+            self.sync()
+            self.assertIn('gone', self.ledger.entries())
+            self.now += self.conf.aggregate_mirror.forget_after + 1
+        self.placement.write('storage', ())
+        self.sync()
+        self.assertNotIn('gone', self.ledger.entries())
+
+
+class TestMarked(SyncTest):
+    """Rule 9: an aggregate that a user deleted through nova-api."""
+
+    def setUp(self):
+        super().setUp()
+        self.placement.create('n3', 'gone', 'foreign')
+        self.placement.create('storage', 'gone', 'foreign')
+        self.journal.ledger.mark('gone')
+
+    def everywhere(self, *aggregates):
+        return {'n3': set(aggregates), 'storage': set(aggregates)}
+
+    def found(self):
+        return {provider: self.placement.aggregates[provider]
+                for provider in ('n3', 'storage')}
+
+    def test_it_is_removed_from_every_provider(self):
+        """Also from those that are no compute nodes, and without prune."""
+        result = self.sync()
+        self.assertEqual(self.everywhere('foreign'), self.found())
+        self.assertEqual((0, {}), (len(result.stale), result.foreign))
+
+    def test_brake_does_not_hold_it(self):
+        """Nor does it count as a removal that the brake would refuse."""
+        self.sync()
+        for number in range(30):
+            self.placement.create('s%d' % number, 'gone')
+            self.nova.nodes['s%d' % number] = 'h%d' % (100 + number)
+        result = self.sync(max_removed_share=0.0)
+        self.assertIsNone(result.refused)
+        self.assertEqual(30, len(result.outcome.changes))
+
+    def test_brake_that_refuses_other_removals(self):
+        """An empty nova keeps its associations, and this one still goes."""
+        self.sync()
+        self.placement.write('storage', {'gone', 'foreign'})
+        self.nova.hosts_of = {}
+        result = self.sync(max_removed_share=0.3)
+        self.assertIn('no host is in any aggregate', str(result.refused))
+        self.assertEqual(({'a'}, {'foreign'}), (
+            self.placement.aggregates['n1'],
+            self.placement.aggregates['storage']))
+
+    def test_dry_run(self):
+        """It shows each provider, and removes nothing."""
+        result = self.sync(write=False)
+        self.assertEqual(
+            ['n3: -gone', 'storage: -gone'],
+            [str(one) for one in result.outcome.changes if one.remove])
+        self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
+
+    def test_sync_of_some_hosts(self):
+        """Rule 13: it touches neither other hosts nor foreign providers."""
+        result = self.sync(hosts=frozenset({'h1'}), max_removed_share=0.3)
+        self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
+        self.assertEqual({}, result.foreign)
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual(set(), self.placement.aggregates['n2'])
+
+    def test_provider_that_fails(self):
+        """It is reported, and the next sync removes what is left."""
+        self.placement.broken['PUT', 'storage'] = FAILED
+        failed = self.sync().outcome.failed
+        self.assertEqual({Provider('storage'): FAILED}, failed)
+        self.placement.broken.clear()
+        self.sync()
+        self.assertEqual(self.everywhere('foreign'), self.found())
+
+    def test_deletion_that_nova_refused(self):
+        """The aggregate is mirrored as any other, and its old mark cleared."""
+        self.nova.hosts_of['gone'] = {'h3'}
+        self.placement.create('n1', 'gone')
+        self.sync(max_removed_share=0.3)
+        self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.clock += self.conf.aggregate_mirror.max_call_age
+        self.sync(max_removed_share=0.3)
+        self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
+        self.assertFalse(self.journal.ledger.entries()['gone'].deleted)
+
+    def test_deletion_that_nova_is_still_working_on(self):
+        """A mark that a running call may have made is kept."""
+        self.nova.hosts_of['gone'] = {'h3'}
+        self.sync()
+        self.now += 60
+        self.clock += self.conf.aggregate_mirror.max_call_age
+        self.open_journal().ledger.mark('gone')
+        self.sync()
+        del self.nova.hosts_of['gone']
+        self.sync()
+        self.assertEqual(self.everywhere('foreign'), self.found())
+
+
+class TestUnmarked(SyncTest):
+    """Rule 9: an aggregate that vanished from nova in some other way."""
+
+    def setUp(self):
+        super().setUp()
+        self.placement.create('n3', 'gone', 'foreign')
+        self.placement.create('storage', 'gone', 'foreign')
+        self.journal.ledger.remember(['gone'])
+
+    def later(self, hours, **kwargs):
+        self.now += 3600 * hours
+        return self.sync(**{'max_removed_share': 0.3, **kwargs})
+
+    def assert_storage_has(self, *aggregates):
+        self.assertEqual(set(aggregates),
+                         self.placement.aggregates['storage'])
+
+    def test_without_prune_it_is_left(self):
+        """It is reported as stale, however long it is gone."""
+        self.sync()
+        result = self.later(comparison.FOREIGN_AFTER, max_removed_share=None)
+        self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
+        self.assert_storage_has('gone', 'foreign')
+        self.assertEqual(['n3: -gone'], [str(one) for one in result.stale])
+
+    def test_with_prune_it_is_removed_from_compute_nodes_only(self):
+        """Other providers keep it, and are reported."""
+        result = self.later(0)
+        self.assertEqual({'foreign'}, self.placement.aggregates['n3'])
+        self.assert_storage_has('gone', 'foreign')
+        self.assertEqual({'storage': frozenset({'gone'})}, result.foreign)
+
+    def test_brake_holds_it(self):
+        """Also for other providers, however long it is gone."""
+        for number in range(11):
+            self.placement.create('s%d' % number, 'gone')
+            self.nova.nodes['s%d' % number] = 'h%d' % (100 + number)
+        for hours in (0, 48):
+            result = self.later(hours)
+            self.assertIsInstance(result.refused, exceptions.RemovalsRefused)
+            self.assertEqual({'gone'}, self.placement.aggregates['s7'])
+            self.assert_storage_has('gone', 'foreign')
+
+    def test_other_providers_after_a_day_of_absence(self):
+        """By then, a database restored by mistake would have been noticed."""
+        self.later(0)
+        self.later(23.9)
+        self.assert_storage_has('gone', 'foreign')
+        result = self.later(0.1, write=False)
+        self.assertEqual(['storage: -gone'],
+                         [str(one) for one in result.outcome.changes])
+        self.assert_storage_has('gone', 'foreign')
+        self.later(0)
+        self.assert_storage_has('foreign')
+
+    def test_absence_that_was_interrupted(self):
+        """A day begins again when one sync finds the aggregate in nova."""
+        self.later(0)
+        self.nova.hosts_of['gone'] = set()
+        self.later(23)
+        del self.nova.hosts_of['gone']
+        self.later(0)
+        self.later(23)
+        self.assert_storage_has('gone', 'foreign')
+        self.later(1)
+        self.assert_storage_has('foreign')
+
+    def test_sync_of_some_hosts(self):
+        """Rule 13: it touches neither other hosts nor foreign providers."""
+        self.sync()
+        self.placement.create('n1', 'gone')
+        self.later(48, hosts=frozenset({'h1'}))
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
+        self.assert_storage_has('gone', 'foreign')

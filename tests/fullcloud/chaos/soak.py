@@ -143,11 +143,12 @@ class Soak:
             time.sleep(POLL)
 
     def _open_rows(self) -> list[str]:
+        """Read the rows that placement may not show yet."""
         where, _slash, prefix = self._cloud.config.database.rpartition('/')
-        return ['row {}: {}, owner "{}", {} attempts: {}'.format(*row)
+        return ['row {}: {}, running {}, {} attempts: {}'.format(*row)
                 for row in databases.execute(
-                    where, 'SELECT id, COALESCE(host, aggregate_uuid), owner, '
-                    f'attempts, last_error FROM {prefix}journal.dirty')]
+                    where, 'SELECT id, host, running, attempts, last_error '
+                    f'FROM {prefix}journal.dirty WHERE mirrored_at IS NULL')]
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(self._cloud, {}).compare(self._cloud.nodes())

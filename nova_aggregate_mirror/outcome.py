@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a converge did and could not do."""
+
+import dataclasses
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plan
+from nova_aggregate_mirror import rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Provider:
+    """A resource provider that could not be made right."""
+
+    uuid: str
+
+    def __str__(self) -> str:
+        return 'provider %s' % self.uuid
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A host that could not be looked at."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return 'host %s' % self.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A deleted aggregate that could not be removed everywhere."""
+
+    uuid: str
+
+    def __str__(self) -> str:
+        return 'deleted aggregate %s' % self.uuid
+
+
+@dataclasses.dataclass(frozen=True)
+class Journal:
+    """The journal, in which something could not be noted."""
+
+    def __str__(self) -> str:
+        return 'journal'
+
+
+Subject = Provider | Host | Aggregate | Journal
+"""What an error is about."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a converge did and could not do; grows while it runs."""
+
+    changes: list[plan.Change] = dataclasses.field(default_factory=list)
+    """What was written, or what would be."""
+    kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    """Of the providers with a change, their aggregates that are not ours."""
+    done: set[str] = dataclasses.field(default_factory=set)
+    """Providers that are known to be right."""
+    missing: set[str] = dataclasses.field(default_factory=set)
+    """Providers that do not exist."""
+    pending: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Of those, the ones that nova-compute will yet create, to their host."""
+    failed: dict[Subject, exceptions.MirrorError] = dataclasses.field(
+        default_factory=dict)
+    """What could not be made right, to the reason."""
+    unwritten: set[Subject] = dataclasses.field(default_factory=set)
+    """Of those, the providers that could be read and not written."""
+    unfinished: dict[rows.Dirty, exceptions.MirrorError] = dataclasses.field(
+        default_factory=dict)
+    """What was asked for and is not known to be right, to the first reason."""
+
+    def add(self, other: 'Outcome') -> None:
+        self.changes += other.changes
+        self.kept |= other.kept
+        self.done |= other.done
+        self.missing |= other.missing
+        self.pending |= other.pending
+        self.failed |= other.failed
+        self.unwritten |= other.unwritten
+        self.unfinished |= other.unfinished
+
+    def mend(self, later: 'Outcome') -> None:
+        """Add a later attempt, which may be right where this one failed."""
+        done = set(map(Provider, later.done))
+        over = {self.failed.pop(provider) for provider in done
+                if provider in self.failed}
+        # One error may be the reason for many providers.
+        over -= set(self.failed.values())
+        self.unwritten -= done
+        self.unfinished = {dirty: exc for dirty, exc
+                           in self.unfinished.items() if exc not in over}
+        self.add(later)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Journal rows: one for each operation that placement may not show yet."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import time
+from typing import Any
+
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.db import queries
+from nova_aggregate_mirror.db import transactions
+from nova_aggregate_mirror import ledger as mirror_ledger
+
+# Characters of an error; more help nobody, and a column is as long as it is.
+ERROR_LENGTH = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Dirty:
+    """What one operation may leave different between nova and placement."""
+
+    host: str
+    nodes: frozenset[str] = frozenset()
+    """UUIDs of the host's compute nodes when the operation began."""
+    request_id: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A journal row: what is dirty, and what became of it so far."""
+
+    id: str
+    """A UUID of the process that writes the row."""
+    dirty: Dirty
+    running: bool
+    """Whether the operation may still run; not, once it is handed over."""
+    created_at: float
+    """Seconds since the epoch, for display."""
+    attempts: int = 0
+    """How often it failed."""
+    last_error: str = ''
+    mirrored_at: float | None = None
+    """When the host was last found or made right; None after a failure."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Brief:
+    """As much of a row as it takes to tell when it is due."""
+
+    id: str
+    running: bool
+    attempts: int
+    pending: bool
+    """Whether placement may not show it yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Backlog:
+    """How much is left in the journal."""
+
+    pending: int
+    """Operations that placement may not show yet."""
+    waiting: int
+    """Operations that are mirrored, and may still run."""
+    oldest: float
+    """The age in seconds of the oldest pending one; 0 without any."""
+
+
+class Rows:
+    """The journal rows, for nova-api, the agent and the commands.
+
+    Every method raises ``JournalUnavailable`` when the database cannot be
+    used; nothing was written then, unless only the answer to the COMMIT was
+    lost.
+
+    :param ledger: is fed in the transaction that writes a row
+    :param now: seconds since the epoch
+    """
+
+    def __init__(self, database: transactions.Transactions,
+                 ledger: mirror_ledger.Ledger,
+                 now: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._now = now
+
+    def make(self, dirty: Dirty) -> Row:
+        """Make the row of an operation that begins; nothing is written."""
+        return Row(id=uuidutils.generate_uuid(), dirty=dirty, running=True,
+                   created_at=self._now())
+
+    def record(self, row: Row, aggregates: Iterable[str] = ()) -> None:
+        """Write a row; durable on return.
+
+        :param aggregates: UUIDs of nova aggregates that enter the ledger in
+            the same transaction
+        """
+        with self._ledger.entering(aggregates) as enter:
+            def work(connection: Any) -> None:
+                enter(connection)
+                _insert(connection, row)
+
+            self._database.run(work)
+
+    def close(self, ids: Iterable[str]) -> int:
+        """Close rows: placement shows what they were about.
+
+        :returns: how many were there
+        """
+        ids = sorted(ids)
+        return self._database.run(
+            lambda connection: queries.delete(connection, ids))
+
+    def hand_over(self, row: Row, error: str) -> None:
+        """Leave a row to the agent: its operation has ended.
+
+        A row that is not there is written, because it is not known whether
+        ``record`` wrote it.
+        """
+        error = storable(error)
+
+        def work(connection: Any) -> None:
+            if not queries.hand_over(connection, row.id, error):
+                _insert(connection, dataclasses.replace(
+                    row, running=False, attempts=1, last_error=error))
+
+        self._database.run(work)
+
+    def failed(self, errors: Mapping[str, str]) -> None:
+        """Note why rows could not be mirrored: they are pending."""
+        errors = {row: storable(error) for row, error in errors.items()}
+        self._database.run(
+            lambda connection: queries.failed(connection, errors))
+
+    def mirrored(self, ids: Iterable[str]) -> None:
+        """Note that rows are mirrored, and stay because they may run."""
+        ids, now = sorted(ids), self._now()
+        self._database.run(
+            lambda connection: queries.mirrored(connection, ids, now))
+
+    def retry(self, ids: Iterable[str]) -> int:
+        """Let the agent try rows at once; returns how many there were."""
+        ids = sorted(ids)
+        return self._database.run(
+            lambda connection: queries.retry(connection, ids))
+
+    def all(self) -> list[Row]:
+        """Read every row, oldest first."""
+        return [_row(found) for found in self._database.run(queries.rows)]
+
+    def some(self, ids: Iterable[str]) -> list[Row]:
+        """Read those of these rows that are still there."""
+        ids = sorted(ids)
+        return [_row(found) for found in self._database.run(
+            lambda connection: queries.these(connection, ids))]
+
+    def briefs(self) -> list[Brief]:
+        """Read what tells when each row is due, oldest row first."""
+        return [Brief(found.id, found.running, found.attempts,
+                      found.mirrored_at is None)
+                for found in self._database.run(queries.briefs)]
+
+    def backlog(self) -> Backlog:
+        """Read how much is left.
+
+        The age is by the clocks of the hosts that wrote the rows.
+        """
+        count, mirrored, began = self._database.run(queries.backlog)
+        return Backlog(
+            count - mirrored, mirrored,
+            0.0 if began is None else max(0.0, self._now() - began))
+
+
+def storable(text: str, length: int = ERROR_LENGTH) -> str:
+    """Make a text fit for every database, whatever its character set.
+
+    :param length: characters that are kept
+    """
+    plain = text[:length].replace('\0', r'\x00')
+    return plain.encode('ascii', 'backslashreplace').decode()[:length]
+
+
+def _insert(connection: Any, row: Row) -> None:
+    queries.insert(
+        connection, id=row.id, host=row.dirty.host,
+        nodes=','.join(sorted(row.dirty.nodes)),
+        request_id=row.dirty.request_id, running=row.running,
+        created_at=row.created_at, attempts=row.attempts,
+        last_error=row.last_error, mirrored_at=row.mirrored_at)
+
+
+def _row(found: Any) -> Row:
+    return Row(
+        id=found.id, running=found.running, created_at=found.created_at,
+        attempts=found.attempts, last_error=found.last_error,
+        mirrored_at=found.mirrored_at,
+        dirty=Dirty(host=found.host, nodes=frozenset(
+            filter(None, found.nodes.split(','))),
+            request_id=found.request_id))

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A journal and the nova that it belongs to."""
+
+from nova_aggregate_mirror import binding
+from nova_aggregate_mirror.db import queries
+from nova_aggregate_mirror import exceptions
+from tests.unit import ends
+
+
+class TestBinding(ends.TestCase):
+
+    def binding(self, *cells):
+        """The binding of an agent whose nova has these cells."""
+        nova = ends.Nova([])
+        nova.mapped = {cell: 'name of %s (%s)' % (cell, cell)
+                       for cell in cells}
+        return binding.Binding(self.open_journal().database, nova)
+
+    def stored(self):
+        return self.journal.database.run(queries.cells)
+
+    def test_first_agent_stores_its_cells(self):
+        """From then on the journal belongs to its nova."""
+        self.binding('a1', 'a2').bind()
+        self.assertEqual({'a1', 'a2'}, self.stored())
+
+    def test_check_stores_nothing(self):
+        """nova-api and the status check only compare."""
+        self.binding('a1').check()
+        self.assertEqual(set(), self.stored())
+        self.binding('a1').bind()
+        self.binding('a1').check()
+
+    def test_second_nova_is_refused(self):
+        """One line has the cells of both, and the option to change."""
+        self.binding('a1', 'a2').bind()
+        second = self.binding('b2', 'b1')
+        for method in (second.bind, second.check, second.bind):
+            error = self.assertRaises(exceptions.WrongNova, method)
+            self.assertEqual(
+                'the journal belongs to another nova, with the cells a1, a2; '
+                'this nova has the cells name of b1 (b1), name of b2 (b2). '
+                'Give each nova a database of its own in '
+                '[aggregate_mirror_database] connection', str(error))
+        self.assertEqual({'a1', 'a2'}, self.stored())
+
+    def test_one_common_cell_makes_it_the_same_nova(self):
+        """Cells are added and deleted; the journal follows them."""
+        for cells in (('a1',), ('a1', 'a2'), ('a2', 'a3')):
+            self.binding(*cells).bind()
+            self.assertEqual(set(cells), self.stored())
+        self.assertRaises(exceptions.WrongNova, self.binding('a1').bind)
+
+    def test_nova_without_cells(self):
+        """It takes no journal for itself, and uses that of no other nova."""
+        new = self.binding()
+        new.bind()
+        self.assertEqual(set(), self.stored())
+        self.binding('a1').bind()
+        error = self.assertRaises(exceptions.WrongNova, new.bind)
+        self.assertIn('this nova has the cells none', str(error))
+        self.assertEqual({'a1'}, self.stored())
+
+    def test_bound_agent_asks_no_more(self):
+        """The lease step of every second does not read nova's mappings."""
+        nova = self.nova
+        bound = binding.Binding(self.journal.database, nova)
+        bound.bind()
+        nova.broken = exceptions.NovaUnavailable('refused')
+        bound.bind()
+        bound.check()
+
+    def test_nova_that_cannot_be_read(self):
+        """It is not known which one it is, and the next call tries again."""
+        bound = binding.Binding(self.journal.database, self.nova)
+        self.nova.broken = exceptions.NovaUnavailable('refused')
+        self.assertRaises(exceptions.NovaUnavailable, bound.bind)
+        self.assertRaises(exceptions.NovaUnavailable, bound.check)
+        self.nova.broken = None
+        bound.bind()
+        self.assertEqual({ends.CELL}, self.stored())

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger, on a real SQLite file."""
+
+from nova_aggregate_mirror import ledger
+from tests.unit import ends
+
+HOUR = 3600.0
+
+
+class LedgerTest(ends.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.ledger = self.journal.ledger
+
+    def entries(self):
+        """The entries as another process reads them."""
+        return self.open_journal().ledger.entries()
+
+
+class TestLedger(LedgerTest):
+
+    def test_remembered_uuids_are_known(self):
+        """More than one statement takes, and some of them twice."""
+        uuids = ['uuid-%d' % number for number in range(1200)]
+        self.ledger.remember(uuids)
+        self.open_journal().ledger.remember(uuids[:3])
+        self.assertEqual(dict.fromkeys(uuids, ledger.Entry()), self.entries())
+        self.assertEqual(frozenset({'uuid-7'}),
+                         self.ledger.known(['uuid-7', 'foreign']))
+        self.assertEqual(frozenset(), self.ledger.known([]))
+
+    def test_entering_commits_with_the_caller(self):
+        """A transaction that fails enters nothing, now or later."""
+        class Failed(Exception):
+            """Why the caller gave up."""
+
+        def work(connection):
+            enter(connection)
+            raise Failed
+
+        with self.assertRaises(Failed), self.ledger.entering(['a']) as enter:
+            self.journal.database.run(work)
+        self.assertEqual({}, self.entries())
+        self.ledger.remember(['a'])
+        self.assertEqual({'a'}, set(self.entries()))
+
+    def test_forgotten_uuid_can_be_entered_again(self):
+        """A process does not rely on an entry that it has deleted."""
+        self.ledger.remember(['a'])
+        for _sync in range(2):
+            self.ledger.observe([], ['a'])
+            self.now += self.conf.aggregate_mirror.forget_after + 1
+        self.assertEqual({}, self.entries())
+        self.ledger.remember(['a'])
+        self.assertEqual({'a'}, set(self.entries()))
+
+    def test_without_a_journal_nothing_is_known(self):
+        """A deployment without a journal has only what nova has now."""
+        none = ledger.NoLedger()
+        none.remember(['a'])
+        none.observe(['a'], [])
+        self.assertEqual(({}, frozenset()),
+                         (none.entries(), none.known(['a'])))
+
+
+class TestAbsence(LedgerTest):
+
+    def test_absence_lasts_from_the_first_sync_that_saw_it(self):
+        """An aggregate that nova has is not absent."""
+        self.ledger.remember(['a', 'b'])
+        self.now += HOUR
+        self.assertEqual(0.0, self.entries()['a'].absent)
+        self.ledger.observe(['b'], [])
+        for _hour in range(3):
+            self.now += HOUR
+            self.ledger.observe(['b'], [])
+        self.assertEqual(
+            {'a': ledger.Entry(absent=3 * HOUR), 'b': ledger.Entry()},
+            self.entries())
+
+    def test_absence_that_was_interrupted(self):
+        """One sync that finds the aggregate starts the time again."""
+        self.ledger.remember(['a'])
+        self.ledger.observe([], [])
+        self.now += 23 * HOUR
+        self.ledger.observe(['a'], [])
+        self.assertEqual(0.0, self.entries()['a'].absent)
+        self.ledger.observe([], [])
+        self.now += 2 * HOUR
+        self.assertEqual(2 * HOUR, self.entries()['a'].absent)
+
+    def test_clock_that_was_set_back(self):
+        """Absence is counted again from the next sync."""
+        self.ledger.remember(['a'])
+        self.ledger.observe([], [])
+        self.now -= 10 * HOUR
+        self.assertEqual(0.0, self.entries()['a'].absent)
+        self.ledger.observe([], [])
+        self.now += HOUR
+        self.assertEqual(HOUR, self.entries()['a'].absent)
+
+    def test_forgetting(self):
+        """A UUID leaves when it was absent for long and has no provider."""
+        options = self.conf.aggregate_mirror
+        self.ledger.remember(['a', 'used', 'kept'])
+        self.ledger.observe(['kept'], ['a', 'kept'])
+        self.now += options.forget_after
+        self.ledger.observe(['kept'], ['a', 'kept'])
+        self.assertEqual({'a', 'used', 'kept'}, set(self.entries()))
+        self.now += 1
+        self.ledger.observe(['kept'], ['a', 'kept'])
+        self.assertEqual({'used', 'kept'}, set(self.entries()))
+
+
+class TestMarks(LedgerTest):
+
+    def setUp(self):
+        super().setUp()
+        self.longest = self.conf.aggregate_mirror.max_call_age
+
+    def marked(self):
+        return [uuid for uuid, entry in self.entries().items()
+                if entry.deleted]
+
+    def test_mark_enters_the_ledger(self):
+        """Rule 8: a deletion is recorded even of an unknown aggregate."""
+        self.ledger.remember(['a'])
+        self.ledger.mark('a')
+        self.ledger.mark('b')
+        self.assertEqual(dict.fromkeys('ab', ledger.Entry(deleted=True)),
+                         self.entries())
+
+    def test_mark_of_an_aggregate_that_is_gone_stays(self):
+        """It is what allows the removal from every provider."""
+        self.ledger.mark('a')
+        for _sync in range(2):
+            self.ledger.observe([], [])
+            self.clock += self.longest
+        self.assertEqual(['a'], self.marked())
+
+    def test_mark_of_an_aggregate_that_nova_still_has(self):
+        """Rule 9: it is cleared when no call can have made it."""
+        self.ledger.mark('a')
+        self.ledger.observe(['a'], [])
+        self.clock += self.longest - 1
+        self.ledger.observe(['a'], [])
+        self.assertEqual(['a'], self.marked())
+        self.clock += 1
+        self.ledger.observe(['a'], [])
+        self.assertEqual([], self.marked())
+        self.assertEqual({'a'}, set(self.entries()))
+
+    def test_newer_mark_is_kept(self):
+        """A second deletion has all of its time, whatever the first had."""
+        self.ledger.mark('a')
+        self.ledger.observe(['a'], [])
+        self.now += 1
+        self.clock += self.longest
+        self.open_journal().ledger.mark('a')
+        self.ledger.observe(['a'], [])
+        self.assertEqual(['a'], self.marked())
+        self.clock += self.longest
+        self.ledger.observe(['a'], [])
+        self.assertEqual([], self.marked())
+
+    def test_age_of_a_mark_is_by_the_monotonic_clock(self):
+        """The clocks of two hosts are not compared."""
+        self.ledger.mark('a')
+        self.ledger.observe(['a'], [])
+        self.now += 100 * self.longest
+        self.ledger.observe(['a'], [])
+        self.assertEqual(['a'], self.marked())

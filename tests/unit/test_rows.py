@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Journal rows, on a real SQLite file."""
+
+import concurrent.futures
+import dataclasses
+import os
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import rows
+from tests import processes
+from tests.unit import ends
+
+DIRTY = rows.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
+
+
+class RowsTest(ends.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.rows = self.journal.rows
+
+    def recorded(self, dirty=DIRTY, aggregates=()):
+        row = self.rows.make(dirty)
+        self.rows.record(row, aggregates)
+        return row
+
+    def stored(self):
+        """The rows as another process reads them."""
+        return self.open_journal().rows.all()
+
+
+class TestRecord(RowsTest):
+
+    def test_recorded_row_is_read_by_every_process(self):
+        """A row is durable on return, complete, and listed oldest first."""
+        first = self.recorded()
+        self.now += 1
+        second = self.recorded(rows.Dirty('h0'))
+        self.assertEqual([first, second], self.stored())
+        self.assertEqual(
+            (DIRTY, True, 1000.0, 0, '', None),
+            (first.dirty, first.running, first.created_at, first.attempts,
+             first.last_error, first.mirrored_at))
+
+    def test_make_writes_nothing(self):
+        """The ID of a row is known before the database is asked."""
+        self.rows.make(DIRTY)
+        self.assertEqual([], self.stored())
+
+    def test_aggregates_enter_the_ledger_in_the_same_transaction(self):
+        """Rule 8: no row without the ledger, no ledger without the row."""
+        self.recorded(aggregates=['a'])
+        row = self.rows.make(rows.Dirty('h2', request_id=None))
+        with self.assertRaisesRegex(exceptions.JournalUnavailable, 'NULL'):
+            self.rows.record(row, ['b'])
+        other = self.open_journal()
+        self.assertEqual({'a'}, set(other.ledger.entries()))
+        # Nor does this process take it for entered.
+        self.recorded(aggregates=['b'])
+        self.assertEqual({'a', 'b'}, set(other.ledger.entries()))
+
+    def test_every_operation_has_its_own_row(self):
+        """Rule 1: two operations on one host are two rows."""
+        self.assertNotEqual(self.recorded().id, self.recorded().id)
+        self.assertEqual(2, len(self.stored()))
+
+    def test_many_nodes(self):
+        """An ironic host may have thousands of compute nodes."""
+        nodes = frozenset('%036d' % number for number in range(3000))
+        self.recorded(rows.Dirty('ironic', nodes))
+        self.assertEqual(nodes, self.stored()[0].dirty.nodes)
+
+    def test_processes_write_at_once(self):
+        """No row is lost, and no process gets "database is locked"."""
+        def work(_number):
+            other = self.open_journal().rows
+            for _turn in range(25):
+                other.record(other.make(DIRTY), ['a', 'b'])
+
+        processes.at_once(4, work)
+        self.assertEqual(100, len(self.stored()))
+
+    def test_threads_share_a_journal(self):
+        """nova-api has native threads from release 33."""
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            written = list(pool.map(
+                lambda _: self.recorded(aggregates=['a']), range(40)))
+        self.assertEqual({row.id for row in written},
+                         {row.id for row in self.stored()})
+
+    def test_forked_process_uses_the_journal(self):
+        """A worker may be forked after the journal was used."""
+        self.recorded()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                self.recorded()
+                status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(0, os.waitstatus_to_exitcode(
+            os.waitpid(child, 0)[1]))
+        self.assertEqual(2, len(self.stored()))
+
+
+class TestClose(RowsTest):
+
+    def test_closed_row_is_deleted(self):
+        """The number of rows that were there is returned."""
+        row, kept = self.recorded(), self.recorded()
+        self.assertEqual(1, self.rows.close([row.id]))
+        self.assertEqual(0, self.rows.close([row.id, 'unknown']))
+        self.assertEqual(0, self.rows.close([]))
+        self.assertEqual([kept], self.stored())
+
+    def test_more_rows_than_one_statement_takes(self):
+        """A journal may be long after an outage."""
+        ids = [self.recorded().id for _number in range(501)]
+        self.assertEqual(501, len(self.rows.some(ids)))
+        self.assertEqual(501, self.rows.close(ids))
+
+
+class TestHandOver(RowsTest):
+
+    def test_row_that_was_handed_over(self):
+        """It is pending, with its reason and the number of attempts."""
+        row = self.recorded()
+        self.rows.mirrored([row.id])
+        self.rows.hand_over(row, 'refused')
+        expected = dataclasses.replace(
+            row, running=False, attempts=1, last_error='refused')
+        self.assertEqual([expected], self.stored())
+
+    def test_row_that_is_not_there_is_inserted(self):
+        """Rule 1: what a lost COMMIT did not write is in the journal."""
+        row = self.rows.make(DIRTY)
+        self.rows.hand_over(row, 'refused')
+        expected = dataclasses.replace(
+            row, running=False, attempts=1, last_error='refused')
+        self.assertEqual([expected], self.stored())
+
+    def test_other_rows_stay_as_they_are(self):
+        """A hand-over is about one operation."""
+        other = self.recorded()
+        self.rows.hand_over(self.recorded(), 'refused')
+        self.assertIn(other, self.stored())
+
+
+class TestProgress(RowsTest):
+
+    def test_mirrored_row_is_not_pending(self):
+        """An operation that may still run, and is mirrored, only waits."""
+        row = self.recorded()
+        self.rows.failed({row.id: 'refused'})
+        self.now += 5
+        self.rows.mirrored([row.id])
+        self.assertEqual([dataclasses.replace(
+            row, attempts=1, mirrored_at=1005.0)], self.stored())
+        self.assertEqual([rows.Brief(row.id, True, 1, False)],
+                         self.rows.briefs())
+
+    def test_failure_makes_a_row_pending_again(self):
+        """Rule 2: a failure clears the time of the last success."""
+        row = self.recorded()
+        self.rows.mirrored([row.id])
+        self.rows.failed({row.id: 'refused'})
+        self.assertEqual([dataclasses.replace(
+            row, attempts=1, last_error='refused')], self.stored())
+        self.assertEqual([rows.Brief(row.id, True, 1, True)],
+                         self.rows.briefs())
+
+    def test_retry(self):
+        """Attempts begin at zero; the reason of the last one stays."""
+        row = self.hand_over('h1')
+        self.assertEqual(1, self.rows.retry([row.id, 'unknown']))
+        self.assertEqual([(0, 'refused')], [
+            (one.attempts, one.last_error) for one in self.stored()])
+
+    def test_error_fits_every_database(self):
+        """It is stored in ASCII, without NUL, and of limited length."""
+        row = self.recorded()
+        self.rows.failed({row.id: 'K\u00f6ln\udc80\0'})
+        self.assertEqual('K\\xf6ln\\udc80\\x00', self.stored()[0].last_error)
+        self.rows.hand_over(row, '\u00f6' * 100000)
+        self.assertEqual(rows.ERROR_LENGTH,
+                         len(self.stored()[0].last_error))
+
+
+class TestBacklog(RowsTest):
+
+    def test_empty_journal(self):
+        """Nothing is pending, and nothing has an age."""
+        self.assertEqual(rows.Backlog(0, 0, 0.0), self.rows.backlog())
+
+    def test_pending_and_waiting(self):
+        """The age is that of the oldest pending row."""
+        self.rows.mirrored([self.recorded().id])
+        self.now += 10
+        self.recorded()
+        self.now += 5
+        self.recorded()
+        self.now += 20
+        self.assertEqual(rows.Backlog(2, 1, 25.0), self.rows.backlog())
+
+    def test_row_of_a_host_whose_clock_is_ahead(self):
+        """No age is negative."""
+        self.recorded()
+        self.now -= 60
+        self.assertEqual(0.0, self.rows.backlog().oldest)

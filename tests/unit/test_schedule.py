@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which journal rows are due, and which may be closed."""
+
+import testtools
+
+from nova_aggregate_mirror import rows
+from nova_aggregate_mirror import schedule
+
+OVERDUE = 10.0
+LONGEST = 600.0
+ALL = 100
+
+
+def brief(row, running=False, attempts=0, pending=True):
+    return rows.Brief(row, running, attempts, pending)
+
+
+class TestSchedule(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.clock = 5000.0
+        self.schedule = schedule.Schedule(OVERDUE, LONGEST,
+                                          lambda: self.clock)
+
+    def due(self):
+        return self.schedule.due(ALL)
+
+    def test_row_that_was_handed_over_is_due_at_once(self):
+        """Its operation has ended, so that it may be closed."""
+        self.schedule.see([brief('a')])
+        self.assertEqual(['a'], self.due())
+        self.assertTrue(self.schedule.may_close('a'))
+
+    def test_running_row_is_due_when_it_is_overdue(self):
+        """Rule 2: its own call has its time; then the row is converged."""
+        self.schedule.see([brief('a', running=True)])
+        self.clock += OVERDUE - 0.1
+        self.assertEqual([], self.due())
+        self.clock += 0.1
+        self.assertEqual(['a'], self.due())
+        self.assertFalse(self.schedule.may_close('a'))
+
+    def test_running_row_that_is_mirrored_is_due_again(self):
+        """It is converged at the same intervals until it is closed."""
+        self.schedule.see([brief('a', running=True)])
+        self.clock += OVERDUE
+        self.schedule.again('a')
+        self.schedule.see([brief('a', running=True, pending=False)])
+        self.clock += OVERDUE - 0.1
+        self.assertEqual([], self.due())
+        self.clock += 0.1
+        self.assertEqual(['a'], self.due())
+
+    def test_running_row_that_no_call_can_have(self):
+        """It may be closed when this agent has seen it for long enough."""
+        self.schedule.see([brief('a', running=True)])
+        self.clock += LONGEST - 0.1
+        self.assertFalse(self.schedule.may_close('a'))
+        self.clock += 0.1
+        self.schedule.see([brief('a', running=True), brief('b', True)])
+        self.assertTrue(self.schedule.may_close('a'))
+        self.assertFalse(self.schedule.may_close('b'))
+
+    def test_row_that_is_handed_over_meanwhile_is_due_at_once(self):
+        """Whatever it would have waited for."""
+        self.schedule.see([brief('a', running=True)])
+        self.schedule.see([brief('a', attempts=1)])
+        self.assertEqual(['a'], self.due())
+
+    def test_row_that_failed_waits(self):
+        """Until the time that was given for it."""
+        self.schedule.see([brief('a', attempts=1)])
+        self.schedule.again('a', 4.0)
+        self.schedule.see([brief('a', attempts=2)])
+        self.clock += 3.9
+        self.assertEqual([], self.due())
+        self.clock += 0.1
+        self.assertEqual(['a'], self.due())
+
+    def test_row_that_an_operator_retries_is_due_at_once(self):
+        """Attempts that begin at zero again are the sign."""
+        self.schedule.see([brief('a', attempts=5)])
+        self.schedule.again('a', 30.0)
+        self.schedule.see([brief('a')])
+        self.assertEqual(['a'], self.due())
+
+    def test_order(self):
+        """The row that has been due for the longest comes first."""
+        self.schedule.see([brief('a', running=True), brief('b')])
+        self.clock += OVERDUE + 5
+        self.schedule.see([brief('a', running=True), brief('b'), brief('d'),
+                           brief('c')])
+        self.assertEqual(['b', 'a', 'd', 'c'], self.due())
+        self.assertEqual(['b', 'a'], self.schedule.due(2))
+
+    def test_row_that_was_closed_is_not_due(self):
+        """What is not in the journal any more is forgotten."""
+        self.schedule.see([brief('a'), brief('b')])
+        self.schedule.see([brief('b')])
+        self.assertEqual(['b'], self.due())
+
+    def test_backlog(self):
+        """The age is for how long this agent has seen a pending row."""
+        self.assertEqual(rows.Backlog(0, 0, 0.0), self.schedule.backlog())
+        waiting = brief('a', running=True, pending=False)
+        self.schedule.see([waiting])
+        self.clock += 7
+        self.schedule.see([waiting, brief('b'), brief('c', running=True)])
+        self.clock += 3
+        self.assertEqual(rows.Backlog(2, 1, 3.0), self.schedule.backlog())

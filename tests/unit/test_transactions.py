@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transactions of one process: opened when needed, repeated on conflict."""
+
+import concurrent.futures
+import contextlib
+import pathlib
+import threading
+
+import fixtures
+from oslo_db import exception as db_exc
+import testtools
+
+from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror.db import queries
+from nova_aggregate_mirror.db import transactions
+from nova_aggregate_mirror import exceptions
+from tests.unit import ends
+from tests.unit import servers
+
+CALLERS = 3
+DEADLOCK = db_exc.DBDeadlock()
+# MariaDB's from 11.6.2 on, as an oslo.db without a name for it translates it.
+CHANGED = db_exc.DBError(Exception(
+    '(1020, "Record has changed since last read in table \'ledger\'")'))
+
+
+class TestTransactions(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+        self.conf = ends.make_conf(self)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.db.transactions.PAUSE', 0.0))
+        self.transactions = transactions.Transactions(self.conf)
+        self.path = pathlib.Path(
+            self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
+
+    def stored(self):
+        return set(transactions.Transactions(self.conf).run(
+            lambda connection: queries.known(connection, {'a', 'b'})))
+
+    def fails(self, *errors):
+        """Work that writes, and then fails with each of these in turn."""
+        left = list(errors)
+
+        def work(connection):
+            queries.remember(connection, frozenset({'a'}), 0.0)
+            if left:
+                raise left.pop(0)
+            return 'done'
+
+        return work
+
+    def test_nothing_is_opened_before_it_is_needed(self):
+        """No connection to a database at import or at start."""
+        self.assertFalse(self.path.exists())
+        self.transactions.run(self.fails())
+        self.assertTrue(self.path.exists())
+
+    def test_conflict_is_repeated(self):
+        """Whatever the server calls it; the result is that of the last try."""
+        self.assertEqual('done', self.transactions.run(
+            self.fails(DEADLOCK, CHANGED, DEADLOCK)))
+        self.assertEqual({'a'}, self.stored())
+
+    def test_endless_conflict(self):
+        """After some tries it is an error, and nothing is written."""
+        self.assertRaises(
+            exceptions.JournalUnavailable, self.transactions.run,
+            self.fails(*[DEADLOCK] * transactions.CONFLICTS))
+        self.assertEqual(set(), self.stored())
+
+    def test_other_error_is_not_repeated(self):
+        """Nothing is written, and the error says what happened."""
+        work = self.fails(db_exc.DBError(Exception('disk is full')))
+        with self.assertRaisesRegex(exceptions.JournalUnavailable,
+                                    'disk is full'):
+            self.transactions.run(work)
+        self.assertEqual(set(), self.stored())
+        self.assertEqual('done', self.transactions.run(work))
+
+    def test_database_that_is_repaired_is_used(self):
+        """One failure to open it is not remembered."""
+        self.path.parent.mkdir()
+        self.path.write_text('this is not a database, and it is long enough')
+        self.assertRaises(exceptions.JournalUnavailable,
+                          self.transactions.run, self.fails())
+        self.path.unlink()
+        self.assertEqual('done', self.transactions.run(self.fails()))
+
+    def test_database_that_is_open_already(self):
+        """A command that has looked at it does not open it again."""
+        database = engine.Database(self.conf, engine.MEMORY)
+        database.prepare()
+        given = transactions.Transactions(self.conf, database)
+        self.assertEqual('done', given.run(self.fails()))
+        self.assertFalse(self.path.exists())
+
+    def test_server_that_hangs_is_met_by_all_callers_at_once(self):
+        """Requests of one process wait in parallel, not in turn."""
+        met = threading.Barrier(CALLERS)
+
+        def meet(_server, _client):
+            with contextlib.suppress(threading.BrokenBarrierError):
+                met.wait(servers.PATIENCE / 2)
+
+        server = self.useFixture(servers.Server(meet))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.db.engine.PATIENCE', servers.PATIENCE))
+        self.conf.set_override(
+            'connection', 'mysql+pymysql://user@%s/journal'
+            % server.url.split('/')[2], 'aggregate_mirror_database')
+        with concurrent.futures.ThreadPoolExecutor(CALLERS) as pool:
+            asked = [pool.submit(self.transactions.run, self.fails())
+                     for _ in range(CALLERS)]
+        self.assertFalse(met.broken)
+        for each in asked:
+            self.assertIsInstance(each.exception(),
+                                  exceptions.JournalUnavailable)
