@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Brings the package and its journal to the new release. Nova is upgraded by
-# then and runs with the old package: the two are upgraded in any order.
+# Upgrades the package and its journal. Nova is upgraded by then and runs with
+# the old package: the two are upgraded in any order.
 
 set -o errexit
 
