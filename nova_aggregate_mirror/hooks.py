@@ -16,12 +16,10 @@ from typing import Any
 from typing import Protocol
 
 from nova.compute import api as compute_api
-from nova import exception as nova_exception
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import conf as mirror_conf
-from nova_aggregate_mirror import nodeless
 from nova_aggregate_mirror import nova_interface
 from nova_aggregate_mirror import plugins
 
@@ -144,12 +142,6 @@ def _wrap(method: Callable, hooks: Sequence[Hook]) -> Callable:
                                for hook, succeeded, _ in ran if succeeded))
         try:
             return method(*bound.args, **bound.kwargs)
-        except nova_exception.ComputeHostNotFound:
-            finished = nodeless.finish(api, context, operation.method,
-                                       operation.aggregate_id, operation.host)
-            if finished is None:
-                raise
-            return finished
         finally:
             _muted.reset(token)
             for hook, succeeded, kept in reversed(ran):

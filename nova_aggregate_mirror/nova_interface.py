@@ -5,14 +5,10 @@ import inspect
 from typing import Any
 
 from nova.compute import api as compute_api
-from nova.compute import utils as compute_utils
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
-from nova.objects import aggregate
 from nova.objects import cell_mapping
-from nova.objects import compute_node
-from nova.scheduler.client import query
 
 from nova_aggregate_mirror import exceptions
 
@@ -21,8 +17,6 @@ PARAMETERS = {
     'remove_host_from_aggregate': ['self', 'context', 'aggregate_id',
                                    'host_name'],
     'delete_aggregate': ['self', 'context', 'aggregate_id'],
-    '_update_az_cache_for_host': ['self', 'context', 'host_name',
-                                  'aggregate_meta'],
 }
 
 # Nova's own mirroring is muted where it passes: if it goes another way, both
@@ -48,21 +42,8 @@ def check() -> None:
     api = compute_api.AggregateAPI
     differences = [
         *_calls('AggregateAPI', api, PARAMETERS),
-        *_calls('nova.compute.api', compute_api, {
-            '_get_service_in_cell_by_host': ['context', 'host_name']}),
-        *_calls('nova.compute.utils', compute_utils, {
-            'notify_about_aggregate_update': [
-                'context', 'event_suffix', 'aggregate_payload'],
-            'notify_about_aggregate_action': [
-                'context', 'aggregate', 'action', 'phase']}),
-        *_calls('SchedulerQueryClient', query.SchedulerQueryClient, {
-            'update_aggregates': ['self', 'context', 'aggregates']}),
         *_calls('nova.db.main.api', main_db, {
             'create_context_manager': ['connection']}),
-        *_calls('Aggregate', aggregate.Aggregate, {
-            'get_by_id': ['context', 'aggregate_id']}),
-        *_calls('ComputeNodeList', compute_node.ComputeNodeList, {
-            'get_all_by_host': ['context', 'host', 'use_slave']}),
         *_calls('CellMapping', cell_mapping.CellMapping, {
             'format_db_url': ['url']}),
     ]

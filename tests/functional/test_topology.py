@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts, nodes and providers that do not come one to one to one."""
 
+import dataclasses
 import uuid
 
 import fixtures as base_fixtures
 from nova import objects
 import testtools
 
+from nova_aggregate_mirror import journal
 from tests import fixtures
 
 
@@ -61,45 +63,52 @@ class SeveralNodesTest(TopologyTest):
 class NoNodeTest(TopologyTest):
     """A compute service that has no compute node."""
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.host = self.cloud.create_host('nodeless', nodes=0)
+    def _outcomes(self, name: str) -> list[fixtures.Outcome | int]:
+        """Do what nova cannot finish, with a host and an aggregate of a name.
 
-    def test_stock_host_gets_in_and_never_out(self) -> None:
-        """Nova answers 404 and adds it; then nothing can be undone."""
-        self.stock()
+        :returns: of each call the outcome, or the status if that is all
+        """
+        host = self.cloud.create_host(name, nodes=0)
+        aggregate = self.cloud.create_aggregate(name, 'east')
+        return [self.cloud.add_host(aggregate, host),
+                self.cloud.add_host(aggregate, host),
+                self.cloud.remove_host(aggregate, host),
+                self.cloud.delete_service(host),
+                self.cloud.delete_aggregate(aggregate)]
+
+    def test_answers_and_state_are_those_of_stock_nova(self) -> None:
+        """Nova answers 404 and adds the host, and cannot remove it again."""
         stuck = fixtures.Outcome(status=404, member=True, mirrored=True,
                                  ended=False, zone='nova')
-        self.assertEqual(stuck, self.cloud.add_host(self.aggregate, self.host))
-        self.assertEqual(stuck,
-                         self.cloud.remove_host(self.aggregate, self.host))
-        self.assertEqual(500, self.cloud.delete_service(self.host))
-        self.assertEqual(400, self.cloud.delete_aggregate(self.aggregate))
-
-    def test_mirrored_host_gets_in_and_out(self) -> None:
-        """Such a host is a host like others."""
+        again = dataclasses.replace(stuck, status=409)
+        expected = [stuck, again, stuck, 500, 400]
+        self.stock()
+        self.assertEqual(expected, self._outcomes('stock'))
         self.mirrored()
-        self.assertEqual(
-            fixtures.Outcome(status=200, member=True, mirrored=True,
-                             ended=True, zone='east'),
-            self.cloud.add_host(self.aggregate, self.host))
+        self.assertEqual(expected, self._outcomes('mirrored'))
+        self.assertEqual([], journal.Journal(fixtures.CONF).rows())
+
+    def test_mirrored_compute_node_appears_later(self) -> None:
+        """A full sync mirrors it, and nova finishes what it could not."""
+        self.mirrored()
+        host = self.cloud.create_host('late', nodes=0)
+        self.cloud.add_host(self.aggregate, host)
+        host = dataclasses.replace(host, nodes=(
+            self.cloud.nova.create_node(host.name, 0, 'cell1'),))
+        self.cloud.create_providers(host)
+        self.assertEqual(1, len(self.cloud.drift()))
+        self.cloud.sync()
+        self.assertEqual([], self.cloud.drift())
         self.assertEqual(
             fixtures.Outcome(status=200, member=False, mirrored=True,
                              ended=True, zone='nova'),
-            self.cloud.remove_host(self.aggregate, self.host))
+            self.cloud.remove_host(self.aggregate, host))
+        self.cloud.add_host(self.aggregate, host)
+        self.assertEqual(204, self.cloud.delete_service(host))
         self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
 
-    def test_mirrored_service_can_be_deleted(self) -> None:
-        """Deleting the service takes the host out of its aggregates."""
-        self.mirrored()
-        self.cloud.add_host(self.aggregate, self.host)
-        self.assertEqual(204, self.cloud.delete_service(self.host))
-        self.assertEqual(frozenset(),
-                         self.cloud.nova.aggregates_of(self.host.name))
-        self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
-
-    def test_mirrored_unknown_host_is_still_404(self) -> None:
-        """What does not exist at all is not added."""
+    def test_mirrored_unknown_host_is_404(self) -> None:
+        """A host that does not exist is not added."""
         self.mirrored()
         unknown = fixtures.Host('unknown', 'none', ())
         expected = fixtures.Outcome(status=404, member=False, mirrored=True,

@@ -14,7 +14,7 @@ import nova_aggregate_mirror
 PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 
 ALLOWED = {
-    'nova': {'hooks.py', 'nodeless.py', 'nova_interface.py', 'nova_plugin.py',
+    'nova': {'hooks.py', 'nova_interface.py', 'nova_plugin.py',
              'source/cells.py', 'source/database.py', 'scheduler/',
              'cmd/agent.py', 'cmd/configuration.py', 'cmd/manage.py',
              'cmd/status.py'},

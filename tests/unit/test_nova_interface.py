@@ -50,24 +50,17 @@ class TestCheck(testtools.TestCase):
         self.assertEqual(['CellMapping.format_db_url takes (url, more) '
                           'instead of (url)'], self.differences())
 
-    def test_method_gone(self):
-        """A method that we call, and nova does not have any more."""
-        self.remove(API + '_update_az_cache_for_host')
-        self.assertEqual(['AggregateAPI has no _update_az_cache_for_host'],
+    def test_wrapped_method_gone(self):
+        """A method that the hooks wrap must exist."""
+        self.remove(API + 'delete_aggregate')
+        self.assertEqual(['AggregateAPI has no delete_aggregate'],
                          self.differences())
 
-    def test_wrapped_method_gone(self):
-        """One that we would wrap is missed too."""
-        self.remove(API + 'remove_host_from_aggregate')
-        self.assertIn('AggregateAPI has no remove_host_from_aggregate',
-                      self.differences())
-
-    def test_function_gone(self):
-        """A function of a module is missed like a method."""
-        self.remove('nova.compute.api._get_service_in_cell_by_host')
-        self.assertEqual(
-            ['nova.compute.api has no _get_service_in_cell_by_host'],
-            self.differences())
+    def test_static_method_gone(self):
+        """A function outside of AggregateAPI must exist, too."""
+        self.remove('nova.objects.cell_mapping.CellMapping.format_db_url')
+        self.assertEqual(['CellMapping has no format_db_url'],
+                         self.differences())
 
     def test_property_gone(self):
         """Without the property there is nothing to mute."""
@@ -99,8 +92,8 @@ class TestCheck(testtools.TestCase):
 
     def test_everything_is_said_at_once(self):
         """Whoever adapts the package sees all that is to be done."""
-        self.remove(API + '_update_az_cache_for_host')
+        self.remove(API + 'delete_aggregate')
         self.patch(API + 'placement_client', None)
-        self.assertEqual(['AggregateAPI has no _update_az_cache_for_host',
+        self.assertEqual(['AggregateAPI has no delete_aggregate',
                           'AggregateAPI.placement_client is no property'],
                          self.differences())
