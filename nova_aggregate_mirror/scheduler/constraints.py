@@ -125,12 +125,6 @@ def tenant_isolation(project: str | None, metadata: Metadata,
         _having(metadata, lambda one: bool(_tenants(one, suffixes))))]
 
 
-def tenant_confinement(project: str | None, metadata: Metadata) -> list[Rule]:
-    """``limit_tenants_to_placement_aggregate``: to a tenant's own, if any."""
-    own = _having(metadata, lambda one: project in _tenants(one, True))
-    return [Rule('tenant %s' % project, own, required=True)] if own else []
-
-
 def image_properties(image: Mapping[str, str],
                      metadata: Metadata) -> list[Rule]:
     """AggregateImagePropertiesIsolation: each property among the values."""

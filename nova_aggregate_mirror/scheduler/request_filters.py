@@ -77,7 +77,6 @@ class TenantIsolation:
     on_rebuild = False
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._conf = conf.scheduler
         self._suffixes = _isolates_by_suffix()
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
@@ -88,11 +87,8 @@ class TenantIsolation:
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        rules = constraints.tenant_isolation(
+        return constraints.tenant_isolation(
             request.project, found, self._suffixes)
-        if self._conf.limit_tenants_to_placement_aggregate:
-            rules += constraints.tenant_confinement(request.project, found)
-        return rules
 
 
 class ImageProperties:

@@ -27,7 +27,8 @@ UNBOUNDED = 65536
 ISOLATION = 'aggregate_image_properties_isolation_'
 
 
-class EquivalenceTest(testtools.TestCase):
+class TestEquivalence(testtools.TestCase):
+    """With a converged mirror nobody can tell which filters run first."""
 
     def setUp(self):
         super().setUp()
@@ -80,10 +81,6 @@ class EquivalenceTest(testtools.TestCase):
         return frozenset(host.host for host in self.guard.filter_all(
             [state for state in self.world.host_states()
              if state.host in offered], spec))
-
-
-class TestEquivalence(EquivalenceTest):
-    """With a converged mirror nobody can tell which filters run first."""
 
     def compare(self, *names):
         self.load(*names)
@@ -165,30 +162,3 @@ class TestEquivalence(EquivalenceTest):
         self.worlds(play)
         self.assertGreater(fewer[0], fewer[100])
         self.assertGreater(fewer[100], fewer[200])
-
-
-class TestConfinement(EquivalenceTest):
-    """``limit_tenants_to_placement_aggregate`` keeps tenants in their own."""
-
-    def test_tenant_stays_in_its_own_aggregates(self):
-        """If it has any, and whatever the list in the value looks like."""
-        self.process.config(limit_tenants_to_placement_aggregate=True,
-                            group='scheduler')
-        self.load('tenant_isolation')
-        self.worlds(self.confine_once)
-
-    def confine_once(self):
-        spec, offered = self.narrowed()
-        stock, _broken = oracle.passing(self.names, self.world, spec)
-        own = {uuid for uuid, metadata in self.world.metadata.items()
-               for key, value in metadata.items()
-               if key.startswith('filter_tenant_id')
-               and spec.project_id in map(str.strip, value.split(','))}
-        inside = frozenset(host for host, within in self.world.members.items()
-                           if within & own)
-        self.assertEqual(stock & inside if own else stock,
-                         self.guarded(spec, offered))
-        if own:
-            # Nova 29 may isolate a host from one whose own it is.
-            self.assertLessEqual(stock & inside, offered)
-            self.assertLessEqual(offered, inside)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts for one tenant, with nova's request filter and ours together."""
+
+from tests.scheduling import cloud
+
+FREE, OWN = 'free', 'own'
+
+
+class TestTenants(cloud.CloudTest):
+    """No host filter checks tenants here: the query to placement does it."""
+
+    hosts = (FREE, OWN)
+    request_filters = ('tenant_isolation',)
+
+    def setUp(self):
+        super().setUp()
+        self.flags(limit_tenants_to_placement_aggregate=True,
+                   group='scheduler')
+        self.aggregate('own', [OWN], filter_tenant_id='listed')
+        self.wanted = self.flavor()
+
+    def boot_as(self, project):
+        """Boot a server of a tenant; its host, or None without a valid one."""
+        self.admin_api.project_id = project
+        return self.boot(flavor_id=self.wanted)['OS-EXT-SRV-ATTR:host']
+
+    def enable(self, host, status):
+        service, = self.admin_api.get_services(binary='nova-compute',
+                                               host=host)
+        self.admin_api.put_service(service['id'], {'status': status})
+
+    def test_tenant_has_its_hosts_and_no_others(self):
+        """Also when the only hosts with room are those of the others."""
+        self.assertEqual((OWN, FREE),
+                         (self.boot_as('listed'), self.boot_as('other')))
+        self.enable(FREE, 'disabled')
+        self.assertEqual((OWN, None),
+                         (self.boot_as('listed'), self.boot_as('other')))
+        self.enable(FREE, 'enabled')
+        self.enable(OWN, 'disabled')
+        self.assertEqual((None, FREE),
+                         (self.boot_as('listed'), self.boot_as('other')))
