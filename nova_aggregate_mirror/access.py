@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import credentials
 from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror import translation
 
 _GROUP = 'placement'
 
@@ -47,9 +48,9 @@ class Configured:
         credentials.load(self._conf, _GROUP)
 
     def client(self) -> proxy.Proxy:
-        return connection.Connection(
+        return _placement(connection.Connection(
             session=credentials.session(self._conf, _GROUP),
-            oslo_conf=self._conf, service_types={_GROUP}).placement
+            oslo_conf=self._conf, service_types={_GROUP}))
 
     def place(self) -> tuple[str, str, str]:
         group = self._conf[_GROUP]
@@ -75,7 +76,7 @@ class Connected:
         """Do nothing: whoever gave the connection has seen to them."""
 
     def client(self) -> proxy.Proxy:
-        return self._sdk.placement
+        return _placement(self._sdk)
 
     def place(self) -> tuple[str, str, str]:
         config = self._sdk.config
@@ -84,3 +85,9 @@ class Connected:
             interface = ','.join(interface)
         return (config.get_region_name(_GROUP) or '', interface,
                 config.get_endpoint(_GROUP) or '')
+
+
+def _placement(sdk: connection.Connection) -> proxy.Proxy:
+    # The SDK gets a token, the catalog and the version document.
+    with translation.parsing('Looking for placement'):
+        return sdk.placement

@@ -76,8 +76,8 @@ class Discovery:
         """
         url = endpoint.rstrip('/') + '/'
         doing = 'GET %s' % translation.without_secrets(url)
-        with self._asking(doing) as adapter:
-            response = adapter.session.get(
+        with self._bounded(doing):
+            response = self._adapter().session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
         answer = answers.document(doing, response, None)
@@ -92,13 +92,23 @@ class Discovery:
 
     @contextlib.contextmanager
     def _asking(self, doing: str) -> Iterator[ks_adapter.Adapter]:
+        with self._bounded(doing):
+            adapter = self._adapter()
+            with translation.parsing(doing):
+                yield adapter
+
+    @contextlib.contextmanager
+    def _bounded(self, doing: str) -> Iterator[None]:
         with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
                 translation.translated(doing):
-            if self._made is None:
-                self._made = self._adapter()
-            yield self._made
+            yield
 
     def _adapter(self) -> ks_adapter.Adapter:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def _make(self) -> ks_adapter.Adapter:
         session = credentials.session(self.conf, self.group)
         try:
             return loading.load_adapter_from_conf_options(

@@ -182,11 +182,9 @@ class ReportClient:
     def endpoint(self) -> str:
         """Describe where placement is looked for; raises nothing."""
         region, interfaces, url = self._access.place()
-        client = self._slot().client
-        if client is not None:
-            with contextlib.suppress(exceptions.MirrorError), \
-                    self._bounded(), translation.translated('GET endpoint'):
-                url = client.get_endpoint() or url
+        slot = self._slot()
+        if slot.client is not None:
+            url = slot.endpoint or url
         return 'region %s, interface %s, endpoint %s' % (
             region or 'not set', interfaces,
             translation.without_secrets(url or 'not known'))
@@ -200,8 +198,9 @@ class ReportClient:
         try:
             with self._bounded(), translation.translated(doing):
                 for _attempt in range(2):
-                    client = self._client(slot)
-                    response = _send(client, slot.endpoint, method, path, body)
+                    client, token = self._client(slot, doing)
+                    response = _send(client, slot.endpoint.rstrip('/') + path,
+                                     token, method, body)
                     if response.status_code != 401:
                         break
                     # The token was revoked, or keystone lost its keys.
@@ -228,8 +227,9 @@ class ReportClient:
             seconds = self._access.timeout
         return deadline.within(seconds)
 
-    def _client(self, slot: _Slot) -> proxy.Proxy:
-        """Return a client that has a token, the catalog and the endpoint."""
+    def _client(self, slot: _Slot, doing: str
+                ) -> tuple[proxy.Proxy, Mapping[str, str]]:
+        """Return a client that has the endpoint, and the token's headers."""
         # Keystoneauth has locks of its own around tokens, but without limit.
         if not slot.lock.acquire(timeout=deadline.remaining()):
             raise TimeoutError('another request is still waiting for a token')
@@ -238,26 +238,28 @@ class ReportClient:
             if client is None:
                 client = self._access.client()
                 # Asked for once: it is looked up in the whole catalog.
-                # Without one the SDK's object fails when it is used.
-                slot.endpoint = client.get_endpoint() or ''
+                # Without one keystoneauth refuses the request.
+                with translation.parsing(doing):
+                    slot.endpoint = client.get_endpoint() or ''
                 slot.client = client
-            client.session.get_auth_headers()
-            return client
+            with translation.parsing(doing):
+                return client, client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()
 
 
-def _send(client: proxy.Proxy, endpoint: str, method: str, path: str,
-          body: dict[str, Any]) -> requests.Response:
-    return client.request(
-        path, method, microversion=MICROVERSION,
-        # Keystoneauth takes a percent sign there for a name to fill in.
-        endpoint_override=endpoint.replace('%', '%%') or None,
-        headers={'Accept': 'application/json'}, raise_exc=False,
-        # Whatever [placement] says of retries, the deadline is the limit.
-        connect_retries=0, status_code_retries=0,
-        # A new token is fetched where waiting for it has a limit.
-        allow_reauth=False,
+def _send(client: proxy.Proxy, url: str, token: Mapping[str, str],
+          method: str, body: dict[str, Any]) -> requests.Response:
+    # The SDK's own request asks for the token's project, and may answer from
+    # a cache.
+    return client.session.request(
+        url, method, microversion=MICROVERSION,
+        microversion_service_type='placement',
+        headers={**token, 'Accept': 'application/json'}, raise_exc=False,
+        # Whatever the session says of retries, the deadline is the limit.
+        connect_retries=0,
+        # A token is fetched where waiting for it has a limit.
+        authenticated=False,
         global_request_id=_REQUEST_ID.get(), **body)
 
 

@@ -101,17 +101,19 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.PlacementUnreachable, (
         ks_exceptions.ClientException,
         ks_exceptions.RetriableConnectionFailure,
-        sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError,
-        # Keystoneauth's, of a token that another thread has dropped since.
-        AssertionError)),
-    # The libraries trip over a token, catalog or version document that does
-    # not look like one.
-    (exceptions.MalformedAnswer, (
-        http.client.HTTPException, ValueError, LookupError, TypeError,
-        AttributeError, RecursionError)),
+        sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
+    # ValueError is all that is raised for a redirect to an invalid URL, or for
+    # the encoding of a body that is logged.
+    (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
 )
 
 _FOREIGN = tuple(cls for _kind, classes in _MEANING for cls in classes)
+
+# What libraries raise over a token, catalog or version document of another
+# shape. Keystoneauth also asserts that it still has the token it has fetched,
+# which another thread may have dropped.
+_PARSING = (LookupError, TypeError, AttributeError, AssertionError,
+            RecursionError, OverflowError)
 
 
 @contextlib.contextmanager
@@ -140,6 +142,22 @@ def translated(doing: str) -> Iterator[None]:
         if kind is exceptions.PlacementUnreachable and deadline.missed():
             kind = exceptions.DeadlineExceeded
         raise error(kind, doing, _text(exc)) from exc
+
+
+@contextlib.contextmanager
+def parsing(doing: str) -> Iterator[None]:
+    """Raise MalformedAnswer for a library's failure to parse an answer.
+
+    Anywhere else these are programming errors, which pass ``translated``.
+
+    :param doing: the start of the message
+    """
+    try:
+        yield
+    except _FOREIGN:
+        raise
+    except _PARSING as exc:
+        raise error(exceptions.MalformedAnswer, doing, _text(exc)) from exc
 
 
 def error(kind: Kind, doing: str, happened: str) -> exceptions.MirrorError:

@@ -166,8 +166,10 @@ class ApiSource:
         doing = 'GET %s of nova-api' % path
         with deadline.within(self._timeout), _translated(doing):
             # The managers of the client keep what they list in the user's
-            # home, for the completion of another command.
-            response, body = self._nova.client.get(path, raise_exc=False)
+            # home, for the completion of another command. This parses the
+            # body, and the token and the catalog first.
+            with translation.parsing(doing):
+                response, body = self._nova.client.get(path, raise_exc=False)
             if response.status_code != 200:
                 raise _refusal(doing, response.status_code, body)
             entries = body.get(what) if isinstance(body, dict) else None

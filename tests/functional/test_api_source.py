@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a real nova-api, with two cells and pages of two."""
+"""What is read from a real nova-api, with two cells and pages of two."""
 
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
@@ -9,7 +9,8 @@ from oslo_utils import uuidutils
 import webob
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import living
+from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
@@ -57,7 +58,7 @@ class ApiSourceTest(test_source.SourceTest):
 
 
 class TestEquality(ApiSourceTest):
-    """With every host mapped and every cell up, it is the same truth."""
+    """With all hosts mapped and all cells up, it is equal to the database."""
 
     def setUp(self):
         super().setUp()
@@ -80,7 +81,7 @@ class TestEquality(ApiSourceTest):
         """Of some hosts and nodes, too."""
         ironic = self.hosts[3].nodes
         for asked in (
-                (['h1', 'nodeless', 'nobody'],), ([], ironic[:1]),
+                (['h1', 'nodeless', 'unknown'],), ([], ironic[:1]),
                 (['h4'], [], [self.zone.uuid, uuidutils.generate_uuid()]),
                 (['h3'], self.hosts[1].nodes, [self.other.uuid])):
             self.assertEqual(self.source.read(*asked), self.api.read(*asked))
@@ -88,7 +89,7 @@ class TestEquality(ApiSourceTest):
     def test_place(self):
         """Also of an aggregate or a host that does not exist."""
         for asked in ((self.zone.id,), (self.zone.id, 'ironic'),
-                      (4711, 'nobody')):
+                      (4711, 'unknown')):
             self.assertEqual(self.source.place(*asked), self.api.place(*asked))
 
     def test_same_plan(self):
@@ -101,9 +102,9 @@ class TestEquality(ApiSourceTest):
                 host.nodes[0], [self.zone.uuid, foreign])
         synced = [
             reconciler.Reconciler(
-                living.LivingOnly(), source,
-                report.ReportClient(fixtures.CONF)
-            ).sync(None, reconciler.Request(reconciler.WHATEVER, write=False))
+                ledger.NoLedger(), source, report.ReportClient(fixtures.CONF)
+            ).sync(request=reconciler.Request(
+                reconciler.WHATEVER, write=False))
             for source in (self.source, self.api)]
         self.assertEqual(*(one.outcome for one in synced))
         self.assertEqual(*(one.nova for one in synced))
@@ -116,7 +117,7 @@ class TestEquality(ApiSourceTest):
 class TestUnseen(ApiSourceTest):
 
     def test_member_that_is_not_shown(self):
-        """Unmapped or nodeless: nova-api does not tell the difference."""
+        """Nova-api does not show whether it is unmapped or nodeless."""
         self.host('unmapped', self.zone, mapped=False)
         self.host('nodeless', self.zone, nodes=0)
         nova = self.api.read_all()
@@ -131,7 +132,7 @@ class TestUnseen(ApiSourceTest):
                          set(self.api.read_all().nodes))
 
     def test_node_that_is_not_shown_any_more(self):
-        """Nobody can say that it is gone, so it is not written."""
+        """It may still exist, so it is not written."""
         host = self.host('h1', self.zone)
         self.hide('h1')
         nova = self.api.read(['h1'], host.nodes)
@@ -139,7 +140,7 @@ class TestUnseen(ApiSourceTest):
         self.assertEqual({}, nova.nodes)
 
     def test_cell_whose_hosts_are_unknown(self):
-        """They are named, and not taken for hosts without compute nodes."""
+        """They are named, and do not count as hosts without compute nodes."""
         near = self.host('near', self.zone)
         self.host('far', self.zone, cell='cell2')
         self.host('lonely', cell='cell2')
@@ -150,7 +151,7 @@ class TestUnseen(ApiSourceTest):
             self.assertIn('far', *nova.cells_down)
             self.assertEqual(frozenset(), nova.nodeless())
             self.assertEqual(set(near.nodes), set(nova.nodes))
-        # A cell that has none of these hosts is not their trouble.
+        # A cell that has none of these hosts does not matter.
         for asked in (['near'], near.nodes), (['nodeless'],):
             self.assertEqual({}, self.api.read(*asked).cells_down)
 
@@ -177,7 +178,7 @@ class TestUnseen(ApiSourceTest):
 
 
 class TestPruning(ApiSourceTest):
-    """What is not seen is not written, whenever it goes out of sight."""
+    """What nova-api does not show is not written."""
 
     def setUp(self):
         super().setUp()
@@ -190,13 +191,13 @@ class TestPruning(ApiSourceTest):
 
     def prune(self):
         return reconciler.Reconciler(
-            living.LivingOnly(), self.api, report.ReportClient(fixtures.CONF)
-        ).sync(None, reconciler.Request(reconciler.WHATEVER))
+            ledger.NoLedger(), self.api, report.ReportClient(fixtures.CONF)
+        ).sync(request=reconciler.Request(reconciler.WHATEVER))
 
     def left(self, host):
         return self.cloud.placement.aggregates(host.nodes[0])
 
-    def test_all_in_sight(self):
+    def test_all_shown(self):
         """Both are pruned."""
         self.assertEqual({}, self.prune().outcome.failed)
         self.assertEqual(({self.zone.uuid}, set()),
@@ -210,7 +211,7 @@ class TestPruning(ApiSourceTest):
         self.assertEqual(2, len(self.left(self.far)))
 
     def test_cell_that_goes_down_between_comparing_and_writing(self):
-        """The node was seen, and is not any more when the truth is read."""
+        """The node was shown, and is not when nova is read again."""
         read, reads = self.api.read, []
 
         def read_later(*asked):
@@ -221,12 +222,13 @@ class TestPruning(ApiSourceTest):
         self.api.read = read_later
         outcome = self.prune().outcome
         self.assertEqual(1, len(reads))
-        self.assertIn(self.far.nodes[0], outcome.failed)
+        self.assertIn(mirror_outcome.Provider(self.far.nodes[0]),
+                      outcome.failed)
         self.assertEqual(2, len(self.left(self.far)))
         self.assertEqual({self.zone.uuid}, self.left(self.near))
 
-    def test_deleted_aggregate_is_nobodys(self):
-        """Without a ledger nobody can say that it ever was nova's."""
+    def test_deleted_aggregate_is_foreign(self):
+        """Without a ledger it is not known that it was nova's."""
         gone = uuidutils.generate_uuid()
         self.cloud.placement.set_aggregates(
             self.far.nodes[0], [self.other.uuid, gone])
@@ -260,10 +262,11 @@ class TestErrors(ApiSourceTest):
                      error=exceptions.UnexpectedNova)
 
     def test_answers_that_are_not_novas(self):
-        """A page, half a document, and lists that lack something."""
+        """A page, half a document, and incomplete lists."""
         for answer in (
                 webob.Response('<html>', content_type='text/html'),
                 webob.Response(b'{"aggregates": [', content_type='text/plain'),
+                webob.Response(b'[' * 100000, content_type='text/plain'),
                 webob.Response(json={}), webob.Response(json=[]),
                 webob.Response(json={'aggregates': [None],
                                      'hypervisors': ['x']}),
@@ -280,15 +283,15 @@ class TestErrors(ApiSourceTest):
                 self.server.answers[path] = answer
             self.refused('GET /os-', 'endpoint')
 
-    def test_nobody_there(self):
-        """Nobody listens, or it is no nova-api."""
+    def test_wrong_endpoint(self):
+        """Nothing listens there, or it is no nova-api."""
         for url, word in (('http://127.0.0.1:1/v2.1', 'nova-api runs'),
                           (self.server.url + '/elsewhere', '404')):
             self.api = self.connect(url)
             self.refused(word, 'endpoint')
 
     def test_nova_that_fails(self):
-        """Its own words, and where to look."""
+        """Its message, and where to look."""
         for path in ('/os-aggregates', NODES):
             self.server.answers[path] = webob.Response(
                 status=503, json={'error': 'maintenance'})
@@ -298,7 +301,7 @@ class TestErrors(ApiSourceTest):
 class TestNames(ApiSourceTest):
 
     def test_aggregates_have_ids(self):
-        """For those who name them so."""
+        """They can be named by it."""
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
         self.assertIn(

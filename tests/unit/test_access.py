@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement by a connection that somebody else has made."""
 
+import json
+
+import fixtures
 from keystoneauth1 import session
 from openstack import connection
+from openstack import proxy
 import testtools
 
 from nova_aggregate_mirror import access
@@ -12,7 +16,19 @@ from nova_aggregate_mirror import report
 from nova_aggregate_mirror import translation
 from tests.unit import servers
 
+PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 NOBODY = (200, {'resource_providers': []})
+
+
+class Broken(access.Configured):
+    """An access with a bug."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(servers.make_conf())
+        self._error = error
+
+    def client(self) -> proxy.Proxy:
+        raise self._error
 
 
 class ConnectedTest(servers.LoopbackTestCase):
@@ -59,6 +75,21 @@ class ConnectedTest(servers.LoopbackTestCase):
         client.providers()
         self.assertEqual(1, self.cloud.count('/placement/resource_providers'))
 
+    def test_cache_of_the_cloud(self) -> None:
+        """A cache in clouds.yaml is for other users of the connection."""
+        path = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
+        with open(path, 'w') as stream:
+            json.dump({'clouds': {'cached': {}}, 'cache': {
+                'class': 'dogpile.cache.memory', 'expiration_time': 3600,
+                'expiration': {'placement.resource_providers': 3600}}}, stream)
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_CLIENT_CONFIG_FILE', path))
+        client = self.connect(cloud='cached')
+        self.assertEqual(frozenset(), client.providers())
+        self.cloud.answers['/resource_providers'] = (
+            200, {'resource_providers': [{'uuid': PROVIDER}]})
+        self.assertEqual({PROVIDER}, client.providers())
+
     def test_answer_that_never_comes(self) -> None:
         """The session has no limit of its own, and gets one."""
         client = self.connect(timeout=0.5)
@@ -87,6 +118,17 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.assertIn('Ask the administrator.', str(error))
         self.assertIn('[placement]', str(self.assertRaises(
             exceptions.NotAuthorized, client.providers)))
+
+
+class TestErrors(testtools.TestCase):
+
+    def test_programming_error(self) -> None:
+        """It is not taken for a malformed answer."""
+        for error in (TypeError(), AttributeError(), KeyError(),
+                      AssertionError()):
+            client = report.ReportClient(Broken(error))
+            self.assertIs(error, self.assertRaises(
+                type(error), client.providers))
 
 
 class TestBound(testtools.TestCase):

@@ -80,6 +80,13 @@ class AnswerTestCase(servers.LoopbackTestCase):
              'resource_provider_generation': 8},
         ), self.client.put, provider, frozenset({AGGREGATE}))
 
+    def test_write_of_what_is_no_json(self) -> None:
+        """An argument of the wrong type is not taken for an answer."""
+        self.client.providers()
+        self.assertRaises(
+            TypeError, self.client.put,
+            report.Provider(PROVIDER, frozenset(), 7), frozenset({object()}))
+
     def test_unexpected_success_is_an_error(self) -> None:
         """Only status 200 is an answer."""
         for status in (201, 202, 204, 304):
@@ -162,6 +169,14 @@ class BodyTestCase(servers.LoopbackTestCase):
             exceptions.MalformedAnswer,
             b'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n'
             b'Content-Length: 4\r\n\r\nnope')
+
+    def test_redirect_to_what_is_no_url(self) -> None:
+        """It is placement's error, not one of this program."""
+        for location in (b'http://[', b'http://\xff', b'http://x:y/'):
+            self.assert_raises(
+                exceptions.MalformedAnswer,
+                b'HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ' +
+                location + b'\r\n\r\n')
 
     def test_not_http(self) -> None:
         """Another service's greeting is not an answer."""

@@ -367,9 +367,11 @@ class KeystoneTestCase(servers.LoopbackTestCase):
 
     def test_nonsense_of_keystone(self) -> None:
         """Whatever comes instead of a token is an error of ours."""
-        for body in (b'', b'<html>', [], {}, {'token': []}, {'token': 'x'},
-                     {'token': {'catalog': 1}},
-                     {'token': {'expires_at': 'soon', 'catalog': [3]}}):
+        for body in (b'', b'<html>', b'[' * 100000, None, [], {},
+                     {'token': []}, {'token': 'x'}, {'token': {'catalog': 1}},
+                     {'token': {'expires_at': 'soon', 'catalog': [3]}},
+                     {'token': {'expires_at': '0001-01-01T00:00:00+14:00'}},
+                     self.cloud.token('http://[')):
             self.cloud.answers['/v3/auth/tokens'] = (201, body)
             self.assertRaises(exceptions.Retriable, self.client.providers)
 

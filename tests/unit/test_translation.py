@@ -40,8 +40,7 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         ks_exceptions.DiscoveryFailure(), sdk_exceptions.NotSupported(),
         sdk_exceptions.ServiceDisabledException(),
         sdk_exceptions.ServiceDiscoveryException(),
-        requests.exceptions.SSLError(), requests.exceptions.ProxyError(),
-        AssertionError()]),
+        requests.exceptions.SSLError(), requests.exceptions.ProxyError()]),
     (exceptions.DeadlineExceeded, [
         TimeoutError(), ks_exceptions.ConnectTimeout(),
         requests.exceptions.ReadTimeout(),
@@ -64,7 +63,7 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         requests.exceptions.InvalidJSONError(),
         json.JSONDecodeError('', '', 0),
         UnicodeDecodeError('x', b'', 0, 0, ''),
-        http.client.BadStatusLine('x'), KeyError(), TypeError()]),
+        http.client.BadStatusLine('x')]),
     (exceptions.RequestRejected, [
         ks_exceptions.BadRequest(), ks_exceptions.NotAcceptable(),
         sdk_exceptions.BadRequestException()]),
@@ -76,6 +75,11 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         requests.exceptions.MissingSchema(),
         requests.exceptions.InvalidURL()]),
 )
+
+
+# The last one is keystoneauth's of a token that another thread has dropped.
+PROGRAMMING = (TypeError(), AttributeError(), KeyError(), IndexError(),
+               RecursionError(), OverflowError(), AssertionError())
 
 
 class TranslationTestCase(testtools.TestCase):
@@ -99,11 +103,25 @@ class TranslationTestCase(testtools.TestCase):
         self.assertGreater(seen, 150)
 
     def test_meaning_of_the_important_ones(self) -> None:
-        """Retry or give up is right for what happens in clouds."""
+        """Retry or give up is right, also while an answer is parsed."""
         for expected, errors in MEANINGS:
             for error in errors:
                 self.assertIs(expected, type(self.translate(error)),
                               repr(error))
+                self.assertIs(
+                    expected, type(self.assertRaises(
+                        exceptions.MirrorError, self._parse, error)),
+                    repr(error))
+
+    def test_programming_errors(self) -> None:
+        """They mean a malformed answer only while a library parses one."""
+        for error in PROGRAMMING:
+            self.assertIs(error, self.assertRaises(
+                type(error), self._raise, error))
+            parsed = self.assertRaises(
+                exceptions.MalformedAnswer, self._parse, error)
+            self.assertIs(error, parsed.__cause__)
+            self.assertIn('GET /path: ', str(parsed))
 
     def test_refused_header_is_not_quoted(self) -> None:
         """A token that cannot be a header stays out of the message."""
@@ -119,4 +137,10 @@ class TranslationTestCase(testtools.TestCase):
     @staticmethod
     def _raise(error: Exception) -> None:
         with translation.translated('GET /path'):
+            raise error
+
+    @staticmethod
+    def _parse(error: Exception) -> None:
+        with translation.translated('GET /path'), \
+                translation.parsing('GET /path'):
             raise error
