@@ -1,48 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kill -9 at any instruction: an agent makes placement equal to nova.
+"""SIGKILL between any two steps: the next agent makes placement equal to nova.
 
 A child of this process is nova-api, or an agent: it has their code, nova's
-databases on disk, and placement behind a socket. It is killed with SIGKILL.
+databases on disk, and placement behind a socket. It kills itself right before
+or after one of its steps. Kills at random are in ``test_kills``.
 """
 
+import itertools
+import multiprocessing
 import os
-import random
-import select
 import signal
-import statistics
-import time
 
 from nova import context as nova_context
 from nova import objects
+from oslo_utils import uuidutils
 import testtools
-from testtools import content
 
-from nova_aggregate_mirror import agent
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import ledger
 from nova_aggregate_mirror import report
-from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror import rows
 from tests import fixtures
 
 CONF = fixtures.CONF
-API_RUNS = int(os.environ.get('AGGREGATE_MIRROR_API_KILLS', 200))
-AGENT_RUNS = int(os.environ.get('AGGREGATE_MIRROR_AGENT_KILLS', 100))
-SEED = int(os.environ.get('AGGREGATE_MIRROR_SEED', 0)) or time.time_ns()
-STEPS = 20
-CALLS = 7
+FORK = multiprocessing.get_context('fork')
 PATIENCE = 60
 
 
-class Figures:
-    def __getattr__(self, name):
-        return lambda *args, **kwargs: None
-
-
-def die(*_args, **_kwargs):
+def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def dies_before(_real):
-    return die
+    return lambda *_args, **_kwargs: die()
 
 
 def dies_after(real):
@@ -52,209 +41,320 @@ def dies_after(real):
     return wrapper
 
 
-# Name of the step, what is replaced, and how.
-MOMENTS = {
-    'after record': (journal.Journal, 'record', dies_after),
-    'before the GET': (report.ReportClient, 'get', dies_before),
-    'after the GET': (report.ReportClient, 'get', dies_after),
-    'before the PUT': (report.ReportClient, 'put', dies_before),
-    'after the PUT': (report.ReportClient, 'put', dies_after),
-    'before complete': (journal.Journal, 'complete', dies_before),
-    'after complete': (journal.Journal, 'complete', dies_after),
-}
+def dies_after_calls(count):
+    """Kill the process after so many calls of all that is replaced by it."""
+    left = itertools.count(1)
+
+    def wrapped(real):
+        def wrapper(*args, **kwargs):
+            result = real(*args, **kwargs)
+            if next(left) == count:
+                die()
+            return result
+        return wrapper
+    return wrapped
+
+
+# What is replaced, and how.
 COMMITS = {
     'add': (objects.Aggregate, 'add_host', dies_after),
     'remove': (objects.Aggregate, 'delete_host', dies_after),
-    'delete': (objects.Aggregate, 'destroy', dies_after),
 }
+REQUESTS = {
+    'before_the_get': (report.ReportClient, 'get', dies_before),
+    'after_the_get': (report.ReportClient, 'get', dies_after),
+    'before_the_put': (report.ReportClient, 'put', dies_before),
+    'after_the_put': (report.ReportClient, 'put', dies_after),
+}
+MOMENTS = {
+    'before_recording': (rows.Rows, 'record', dies_before),
+    'after_recording': (rows.Rows, 'record', dies_after),
+    **REQUESTS,
+    'before_closing': (rows.Rows, 'close', dies_before),
+    'after_closing': (rows.Rows, 'close', dies_after),
+}
+OUTAGE_MOMENTS = {
+    'before_handing_over': (rows.Rows, 'hand_over', dies_before),
+    'after_handing_over': (rows.Rows, 'hand_over', dies_after),
+}
+NOT_DELETED_MOMENTS = {
+    'before_the_mark': (ledger.Ledger, 'mark', dies_before),
+    'after_the_mark': (ledger.Ledger, 'mark', dies_after),
+}
+DELETED_MOMENTS = {
+    'after_the_commit': (objects.Aggregate, 'destroy', dies_after),
+    'before_member_of': (report.ReportClient, 'members', dies_before),
+    'after_member_of': (report.ReportClient, 'members', dies_after),
+    **REQUESTS,
+}
+# A kill between two of these leaves what a kill after the first one leaves.
+CHANGES = ((rows.Rows, 'close'), (rows.Rows, 'mirrored'),
+           (ledger.Ledger, 'remember'), (ledger.Ledger, 'observe'),
+           (report.ReportClient, 'put'))
 
 
 class CrashTest(testtools.TestCase):
 
+    hooks = fixtures.MirroredNova
+
     def setUp(self):
         super().setUp()
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
-        self.mirror()
+        self.placement = self.cloud.placement
+        self.useFixture(self.hooks())
         self.zone = self.cloud.create_aggregate('zone', 'az1')
-        self.rack = self.cloud.create_aggregate('rack')
         self.one = self.cloud.create_host('h1')
         self.many = self.cloud.create_host('h2', nodes=2)
-        self.journal = None
-        self.later = 0.0
 
-    def mirror(self):
-        self.useFixture(fixtures.MirroredNova())
+    def begin(self, run, moments=()):
+        """Start a child that is killed at the first of these moments."""
+        def work():
+            for owner, name, how in moments:
+                setattr(owner, name, how(getattr(owner, name)))
+            run()
 
-    def killed(self, run, moment=None, within=None, event=None):
-        """Run in a child that is killed at a moment, or within seconds.
+        child = FORK.Process(target=work, daemon=True)
+        child.start()
+        return child
 
-        :param event: of this process, at which it is killed
-        :returns: whether it was killed, and not done before
-        """
-        child = os.fork()
-        if not child:
-            try:
-                if moment:
-                    owner, name, how = moment
-                    setattr(owner, name, how(getattr(owner, name)))
-                run()
-            finally:
-                os._exit(0)
-        if within is not None:
-            ended = os.pidfd_open(child)
-            poll = select.poll()
-            poll.register(ended, select.POLLIN)
-            # Returns when it has ended, or when its time is up.
-            poll.poll(within * 1000)
-            os.close(ended)
-            os.kill(child, signal.SIGKILL)
-        elif event:
-            event.wait(PATIENCE)
-            os.kill(child, signal.SIGKILL)
-        killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
-        self.assertTrue(event is None or event.is_set(), 'it never came')
-        return killed
+    def killed(self, run, *moments):
+        """Run in a child; returns whether it was killed before the end."""
+        child = self.begin(run, moments)
+        child.join()
+        self.assertIn(child.exitcode, (0, -signal.SIGKILL))
+        return child.exitcode < 0
 
-    def drain(self, kept):
-        return agent.Drain(kept, database.DatabaseSource(),
-                           report.ReportClient(CONF), Figures())
-
-    def heal(self):
-        """An agent at work; time passes quickly between its steps."""
-        if self.journal is None:
-            self.journal = journal.Journal(
-                CONF, now=lambda: time.time() + self.later)
-        drain = self.drain(self.journal)
-        for _step in range(STEPS):
-            drain.step()
-            self.later += 61
-            if not self.journal.rows():
-                return
-        self.fail('rows left: %s' % self.journal.rows())
-
-    def operate(self, method):
-        """One call of nova's API, on what it can be done to."""
-        if method == 'delete':
-            return lambda: self.cloud.delete_aggregate(self.rack)
+    def operate(self, method, host=None):
         call = getattr(self.cloud, method + '_host')
-        return lambda: call(self.zone, self.many)
+        return lambda: call(self.zone, host or self.many)
 
     def prepare(self, method):
+        """Let an operation be possible."""
         if method == 'remove':
             self.cloud.add_host(self.zone, self.many)
         self.assertEqual([], self.cloud.drift())
 
+    def undo(self, method):
+        """Revert an operation by a nova-api without this package."""
+        aggregate = objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.zone.uuid)
+        (aggregate.delete_host if method == 'add' else aggregate.add_host)(
+            self.many.name)
+
+    def drain(self, agent, seconds):
+        """Let an agent drain so much later; returns the rows then left."""
+        agent.clock += seconds
+        agent.drain()
+        return agent.journal.rows.all()
+
+    def heal(self, meanwhile=lambda: None):
+        """Let a new agent drain until the journal is empty.
+
+        Placement is right as soon as a running row is overdue, and the row is
+        closed when no call can be that old.
+
+        :param meanwhile: happens between these two
+        """
+        agent = fixtures.Agent()
+        running = [row.id for row in agent.journal.rows.all() if row.running]
+        self.drain(agent, 0)
+        left = self.drain(agent, 2 * CONF.aggregate_mirror.inline_timeout)
+        self.assertEqual([], self.cloud.drift())
+        self.assertEqual(running, [row.id for row in left])
+        meanwhile()
+        self.assertEqual(
+            [], self.drain(agent, CONF.aggregate_mirror.max_call_age))
+        self.assertEqual([], self.cloud.drift())
+
 
 class TestMoments(CrashTest):
+    """An operation of a killed nova-api is mirrored without a full sync."""
 
     def check(self, method, moment):
-        """Drift or a row is left by the kill, and gone a step later."""
         self.prepare(method)
         self.assertTrue(self.killed(self.operate(method), moment))
         self.heal()
-        self.assertEqual([], self.cloud.drift())
+
+    def check_in_outage(self, method, moment):
+        self.prepare(method)
+        self.placement.refuse()
+        self.assertTrue(self.killed(self.operate(method), moment))
+        self.placement.recover()
+        self.heal()
+
+    def kill_in_flight(self, method):
+        """Kill nova-api during its PUT; returns what lets the PUT land."""
+        # The child is killed before its own deadline ends the request.
+        self.cloud.nova.conf.config(inline_timeout=2.0 * PATIENCE,
+                                    group='aggregate_mirror')
+        self.prepare(method)
+        land = self.placement.hold_back()
+        child = self.begin(self.operate(method))
+        self.assertTrue(self.placement.stuck.wait(PATIENCE))
+        child.kill()
+        child.join()
+        self.placement.recover()
+        return land
 
     def test_put_in_flight_lands_after_the_agent_is_done(self):
-        """The agent's own write has made it worthless."""
-        CONF.set_override('inline_timeout', 2.0 * PATIENCE, 'aggregate_mirror')
-        for method in ('add', 'remove'):
-            self.prepare(method)
-            land = self.cloud.placement.hold_back()
-            self.assertTrue(self.killed(
-                self.operate(method), event=self.cloud.placement.stuck))
-            self.cloud.placement.recover()
+        """The write that precedes the closing of a row has invalidated it."""
+        for method in COMMITS:
+            land = self.kill_in_flight(method)
+            # Nothing differs now, and the PUT in flight would change that.
+            self.undo(method)
             self.heal()
             land()
             self.assertEqual([], self.cloud.drift())
 
+    def test_put_in_flight_lands_while_the_row_is_open(self):
+        """The row is converged again, so that the agent sees the effect."""
+        for method in COMMITS:
+            land = self.kill_in_flight(method)
+            self.undo(method)
+            self.heal(meanwhile=land)
 
-def _add(method, name, moment):
-    def test(self):
-        """Whatever the process was about to do, the agent does."""
-        self.check(method, moment)
+    def test_commit_is_reverted_after_the_kill(self):
+        """The host becomes as nova is, and not as the operation wanted."""
+        for method, commit in COMMITS.items():
+            self.prepare(method)
+            self.assertTrue(self.killed(self.operate(method), commit))
+            self.undo(method)
+            self.heal()
 
-    setattr(TestMoments, 'test_%s_killed_%s' % (
-        method, name.replace(' ', '_')), test)
+
+class TestDeletion(CrashTest):
+    """The next full sync finishes the deletion of a killed nova-api."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.add_host(self.zone, self.many)
+        self.storage = uuidutils.generate_uuid()
+        self.placement.create_provider(self.storage, 'storage')
+        self.node, = self.one.nodes
+
+    def kill(self, moment):
+        """Kill nova-api while it deletes an aggregate; returns the UUID."""
+        doomed = self.cloud.create_aggregate('doomed')
+        # Otherwise nova refuses to delete it: only placement has members.
+        for provider in (self.storage, self.node):
+            self.placement.set_aggregates(provider, [doomed.uuid])
+        self.assertTrue(self.killed(
+            lambda: self.cloud.delete_aggregate(doomed), moment))
+        return doomed
+
+    def check(self, moment):
+        """No provider keeps it, also with prune off."""
+        for prune in (False, True):
+            self.cloud.nova.conf.config(prune=prune, group='aggregate_mirror')
+            self.kill(moment)
+            fixtures.Agent().sync()
+            for provider in (self.storage, self.node):
+                self.assertEqual(set(), self.placement.aggregates(provider))
+            self.assertEqual([], self.cloud.drift())
+
+    def check_not_deleted(self, moment):
+        """Nova still has it, so that a foreign provider keeps it."""
+        doomed = self.kill(moment)
+        agent = fixtures.Agent()
+        agent.sync()
+        self.assertEqual({doomed.uuid},
+                         self.placement.aggregates(self.storage))
+        self.assertEqual([], self.cloud.drift())
+        agent.clock += CONF.aggregate_mirror.max_call_age
+        agent.sync()
+        self.assertFalse(agent.journal.ledger.entries()[doomed.uuid].deleted)
+        # A second attempt of the user succeeds.
+        self.assertEqual(200, self.cloud.delete_aggregate(doomed))
+        self.assertEqual(set(), self.placement.aggregates(self.storage))
 
 
-for _method, _commit in COMMITS.items():
-    _add(_method, 'after the commit', _commit)
-    for _name, _moment in MOMENTS.items():
-        # An aggregate without members in placement has no provider to write.
-        if _method != 'delete' or 'T' not in _name:
-            _add(_method, _name, _moment)
+class TestAgent(CrashTest):
+    """What a killed agent left unfinished, the next one finishes."""
+
+    def setUp(self):
+        super().setUp()
+        # The order of the steps is the same in every child.
+        self.cloud.nova.conf.config(sync_workers=1, group='aggregate_mirror')
+        self.foreign = [uuidutils.generate_uuid() for _number in range(2)]
+        for provider in self.foreign:
+            self.placement.create_provider(provider, provider)
+
+    def leave(self, method):
+        """Leave a running row, one that was handed over, and a deletion."""
+        self.assertTrue(self.killed(self.operate(method), COMMITS[method]))
+        doomed = self.cloud.create_aggregate('doomed')
+        for provider in (*self.foreign, *self.many.nodes):
+            self.placement.set_aggregates(provider, [
+                doomed.uuid, *self.placement.aggregates(provider)])
+        self.placement.refuse()
+        self.operate(method, self.one)()
+        self.cloud.delete_aggregate(doomed)
+        self.placement.recover()
+        self.assertEqual(
+            [True, False],
+            [row.running for row in fixtures.Agent().journal.rows.all()])
+
+    def work(self):
+        """Drain until the journal is empty, and run a full sync."""
+        agent = fixtures.Agent()
+        self.drain(agent, 0)
+        self.drain(agent, 2 * CONF.aggregate_mirror.inline_timeout)
+        self.drain(agent, CONF.aggregate_mirror.max_call_age)
+        agent.sync()
+
+    def finish(self):
+        self.heal()
+        fixtures.Agent().sync()
+        for provider in self.foreign:
+            self.assertEqual(set(), self.placement.aggregates(provider))
+        self.assertEqual([], self.cloud.drift())
+
+    def test_killed_after_each_change(self):
+        """The next agent needs the journal, and no memory of another one."""
+        for count, method in enumerate(itertools.cycle(COMMITS), start=1):
+            self.leave(method)
+            how = dies_after_calls(count)
+            killed = self.killed(
+                self.work, *((*change, how) for change in CHANGES))
+            self.finish()
+            if not killed:
+                break
+        # Otherwise the child made hardly any.
+        self.assertGreater(count, 2 * len(CHANGES))
 
 
 class TestStock(CrashTest):
 
-    def mirror(self):
-        self.useFixture(fixtures.StockNova())
+    hooks = fixtures.StockNova
 
     def test_stock_nova_never_recovers(self):
-        """So these tests see what they are about."""
+        """Neither the user's second attempt nor a later call repairs it."""
         self.assertTrue(self.killed(self.operate('add'), COMMITS['add']))
-        self.heal()
-        self.assertNotEqual([], self.cloud.drift())
+        drift = self.cloud.drift()
+        self.assertEqual(2, len(drift))
+        self.assertEqual(409, self.operate('add')().status)
+        self.assertTrue(self.operate('add', self.one)().mirrored)
+        fixtures.Agent().drain()
+        self.assertEqual(drift, self.cloud.drift())
 
 
-class TestRandom(CrashTest):
+def _add(test, name, check, *args):
+    def method(self):
+        """Whatever the killed process was about to do, an agent does."""
+        getattr(self, check)(*args)
 
-    def setUp(self):
-        super().setUp()
-        self.random = random.Random(SEED)
-        self.addDetail('seed', content.text_content(str(SEED)))
-        # The first call imports, connects and gets a token.
-        self.cloud.add_host(self.zone, self.one)
-        self.cloud.remove_host(self.zone, self.one)
+    setattr(test, 'test_%s' % name, method)
 
-    def some_operation(self):
-        """Add or remove a host, whichever can be done now."""
-        aggregate = self.random.choice((self.zone, self.rack))
-        host = self.random.choice((self.one, self.many))
-        members = objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), aggregate.uuid).hosts
-        call = (self.cloud.remove_host if host.name in members
-                else self.cloud.add_host)
-        return lambda: call(aggregate, host)
 
-    def some_step(self):
-        """An agent's step, which finds what two operations have left."""
-        self.cloud.placement.refuse()
-        self.some_operation()()
-        self.some_operation()()
-        self.cloud.placement.recover()
-        return lambda: self.drain(journal.Journal(CONF)).step()
-
-    def usual_duration(self, choose):
-        """How many seconds it takes; not the first time, nor a slow one."""
-        seconds = []
-        for _call in range(CALLS):
-            operation = choose()
-            start = time.monotonic()
-            operation()
-            seconds.append(time.monotonic() - start)
-        return statistics.median(seconds)
-
-    def test_api_is_killed_at_random(self):
-        """Hundreds of times, and equal after each."""
-        longest = 1.5 * self.usual_duration(self.some_operation)
-        kills = 0
-        for run in range(API_RUNS):
-            kills += self.killed(self.some_operation(),
-                                 within=self.random.uniform(0, longest))
-            self.heal()
-            self.assertEqual([], self.cloud.drift(),
-                             'run %d of seed %d' % (run, SEED))
-        self.assertGreater(kills, API_RUNS / 4)
-
-    def test_agent_is_killed_at_random(self):
-        """And the next one finishes what it left."""
-        longest = 1.5 * self.usual_duration(self.some_step)
-        kills = 0
-        for run in range(AGENT_RUNS):
-            kills += self.killed(self.some_step(),
-                                 within=self.random.uniform(0, longest))
-            self.heal()
-            self.assertEqual([], self.cloud.drift(),
-                             'run %d of seed %d' % (run, SEED))
-        self.assertGreater(kills, AGENT_RUNS / 4)
+for _method, _commit in COMMITS.items():
+    _add(TestMoments, _method + '_killed_after_the_commit', 'check', _method,
+         _commit)
+    for _check, _moments in (('check', MOMENTS),
+                             ('check_in_outage', OUTAGE_MOMENTS)):
+        for _name, _moment in _moments.items():
+            _add(TestMoments, '%s_killed_%s' % (_method, _name), _check,
+                 _method, _moment)
+for _check, _moments in (('check', DELETED_MOMENTS),
+                         ('check_not_deleted', NOT_DELETED_MOMENTS)):
+    for _name, _moment in _moments.items():
+        _add(TestDeletion, 'delete_killed_' + _name, _check, _moment)
