@@ -119,12 +119,9 @@ class Drain:
         """Leave what is not closed to a later step; returns if any failed."""
         failed = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
-        mirrored = [row.id for row in rows
-                    if row.running and row not in failed]
-        if mirrored:
-            self._rows.mirrored(mirrored)
-        for row in mirrored:
-            self._schedule.again(row)
+        for row in rows:
+            if row.running and row not in failed:
+                self._schedule.again(row.id)
         if failed and (self._stopping() or not self._answers()):
             return True
         for row, error in failed.items():

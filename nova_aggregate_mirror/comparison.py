@@ -5,6 +5,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import ledger as mirror_ledger
@@ -30,31 +31,45 @@ class Comparison:
     whole: bool = True
     """Whether all hosts were asked for."""
 
-    @property
+    @functools.cached_property
     def owned(self) -> frozenset[str]:
         """Aggregates that are a matter of prune and brake."""
         return (frozenset(self.nova.aggregates) | frozenset(self.ledger)
-                ) - self.deleted()
+                ) - self.deleted
 
+    @functools.cached_property
+    def present(self) -> frozenset[str]:
+        """Aggregates that a provider is in."""
+        return frozenset().union(*self.current.values())
+
+    @functools.cached_property
     def deleted(self) -> frozenset[str]:
         """Aggregates that users deleted and that a provider still has."""
-        return self._left(deleted=True) if self.whole else frozenset()
+        return self._left(deleted=True)
 
+    @functools.cached_property
     def expired(self) -> frozenset[str]:
         """Aggregates that vanished from nova long ago.
 
         They are removed from providers that are no compute nodes, too.
         """
         return frozenset(uuid for uuid in self._left(deleted=False)
-                         if self.ledger[uuid].absent >= FOREIGN_AFTER
-                         ) if self.whole else frozenset()
+                         if self.ledger[uuid].absent >= FOREIGN_AFTER)
 
     def _left(self, deleted: bool) -> frozenset[str]:
-        present = frozenset().union(*self.current.values())
+        if not self.whole:
+            return frozenset()
         return frozenset(
             uuid for uuid, entry in self.ledger.items()
-            if uuid in present and uuid not in self.nova.aggregates
+            if uuid in self.present and uuid not in self.nova.aggregates
             and entry.deleted == deleted)
+
+    def drift(self, changes: Iterable[plan.Change]) -> int:
+        """Count the associations that are missing or stale."""
+        return sum(len(change.add) + len(change.remove)
+                   for change in changes) + sum(
+            len(aggregates & self.deleted)
+            for aggregates in self.current.values())
 
     def changes(self, hosts: Collection[str]) -> list[plan.Change]:
         """What differs, on these hosts or on all."""
@@ -98,7 +113,7 @@ class Comparison:
 
     def foreign(self) -> Mapping[str, frozenset[str]]:
         """Providers that are no compute node, to their aggregates of ours."""
-        kept = {provider: aggregates - self.deleted()
+        kept = {provider: aggregates - self.deleted
                 for provider, aggregates in self.current.items()
                 if provider not in self.nova.nodes} if self.whole else {}
         return {provider: aggregates for provider, aggregates in kept.items()
@@ -106,8 +121,7 @@ class Comparison:
 
     def empty(self) -> frozenset[str]:
         """Ledgered UUIDs that no provider is in."""
-        return frozenset(self.ledger) - frozenset().union(
-            *self.current.values())
+        return frozenset(self.ledger) - self.present
 
 
 def resolve(asked: frozenset[str], aggregates: Mapping[str, str],

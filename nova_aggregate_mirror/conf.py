@@ -19,8 +19,10 @@ DATABASE_GROUP = cfg.OptGroup(
     'aggregate_mirror_database',
     title='Journal of the aggregate mirror',
     help='The database of the journal: what is still to be mirrored. With one '
-         'controller the default, an SQLite file, is enough. With several '
-         'controllers name one MySQL or PostgreSQL database for all of them.')
+         'controller the default, an SQLite file, is enough, and the agent '
+         'runs on that host. With several controllers, or with the agent in a '
+         'container or on a host of its own, name one MySQL or PostgreSQL '
+         'database for all of them. A journal belongs to one nova.')
 
 DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
 
@@ -191,8 +193,15 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(_database_opts(), group=DATABASE_GROUP.name)
 
 
+def forget_mistakes(conf: cfg.ConfigOpts) -> None:
+    """Undo what ``mistakes`` has replaced, once the files were read again."""
+    for group, options in list_opts():
+        for option in options:
+            conf.clear_override(option.dest, group.name)
+
+
 def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
-    """Read every option once, and replace a wrong value by the default.
+    """Read every option once, and replace a wrong value by one that works.
 
     :returns: group and option to what is wrong with the value
     """
@@ -219,7 +228,7 @@ def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option once; one that cannot be used gets its default.
+    """Read every option once; one that cannot be used is replaced.
 
     :raises InvalidConfiguration: names each that has a value it cannot have
     """

@@ -6,7 +6,6 @@ from typing import Any
 
 from nova.compute import api as compute_api
 from nova.db.api import models as api_models
-from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from nova.objects import cell_mapping
 
@@ -42,8 +41,6 @@ def check() -> None:
     api = compute_api.AggregateAPI
     differences = [
         *_calls('AggregateAPI', api, PARAMETERS),
-        *_calls('nova.db.main.api', main_db, {
-            'create_context_manager': ['connection']}),
         *_calls('CellMapping', cell_mapping.CellMapping, {
             'format_db_url': ['url']}),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import functools
 import math
 
 from nova_aggregate_mirror import comparison
@@ -131,7 +132,12 @@ class Reconciler:
         A row whose operation may still run is converged and kept.
         """
         outcome = self.close(row for row in rows if not row.running)
-        outcome.add(self.converge(row.dirty for row in rows if row.running))
+        running = [row for row in rows if row.running]
+        kept = self.converge(row.dirty for row in running)
+        done = [row.id for row in running if row.dirty not in kept.unfinished]
+        if done and self._rows:
+            self._note(kept, functools.partial(self._rows.mirrored, done))
+        outcome.add(kept)
         return outcome
 
     def remove(self, aggregates: Iterable[str],
@@ -142,11 +148,15 @@ class Reconciler:
         :param aggregates: UUIDs; one that nova has is left alone
         """
         outcome = Outcome()
+        away: exceptions.MirrorError | None = None
         for uuid in sorted(aggregates):
-            if self._stopping():
-                outcome.failed[mirror_outcome.Aggregate(uuid)] = _stopped()
-            else:
-                outcome.add(mirror_converge.deleted(self._ends, uuid, mode))
+            subject = mirror_outcome.Aggregate(uuid)
+            if away or self._stopping():
+                outcome.failed[subject] = away or _stopped()
+                continue
+            done = mirror_converge.deleted(self._ends, uuid, mode)
+            away = _away(done)
+            outcome.add(done)
         return outcome
 
     def converge(self, dirty: Iterable[mirror_rows.Dirty],
@@ -164,9 +174,7 @@ class Reconciler:
                 outcome.add(_not_begun(batch, away))
                 continue
             done = mirror_converge.hosts(self._ends, batch, mode)
-            if not done.done:
-                away = next((exc for exc in done.failed.values()
-                             if isinstance(exc, mirror_converge.AWAY)), None)
+            away = None if done.done else _away(done)
             outcome.add(done)
         return outcome
 
@@ -205,12 +213,12 @@ class Reconciler:
             return Sync(outcome, mirror_source.Nova({}, {}, {}), drift=0,
                         not_compared=exc)
         if request.write:
-            self._note(outcome, lambda: self._ledger.remember(
-                seen.nova.aggregates))
+            self._note(outcome, functools.partial(
+                self._ledger.remember, seen.nova.aggregates))
         else:
             seen = seen.after(outcome.changes)
         outcome.add(self.remove(
-            seen.deleted(), mirror_converge.Mode(write=request.write)))
+            seen.deleted, mirror_converge.Mode(write=request.write)))
         return self._repair(seen, request, outcome)
 
     def _begin(self, rows: Collection[mirror_rows.Row], request: Request
@@ -242,26 +250,25 @@ class Reconciler:
         repaired.mend(self._once_more(seen, repaired, mode))
         if prune:
             repaired.add(self.remove(
-                seen.expired(), mirror_converge.Mode(write=request.write)))
+                seen.expired, mirror_converge.Mode(write=request.write)))
         # The journal's row may have failed there, and it is right now.
         outcome.mend(repaired)
         nova = seen.narrowed(request.hosts)
         outcome.pending |= {node: nova.nodes[node] for node
                             in plan.pending(nova.desired(), seen.current)}
         if request.write and seen.whole and not seen.only:
-            self._note(outcome, lambda: self._ledger.observe(
-                seen.nova.aggregates, seen.empty()))
+            self._note(outcome, functools.partial(
+                self._ledger.observe, seen.nova.aggregates, seen.empty()))
         return Sync(
             outcome, nova, refused=refused, foreign=seen.foreign(),
-            drift=sum(len(change.add) + len(change.remove)
-                      for change in changes),
+            drift=seen.drift(changes),
             stale=() if prune else tuple(
                 dataclasses.replace(change, add=())
                 for change in changes if change.remove))
 
     @staticmethod
     def _note(outcome: Outcome, write: Callable[[], None]) -> None:
-        """Write into the ledger; the next sync sees what could not be."""
+        """Write into the journal; a failure does not end the run."""
         try:
             write()
         except exceptions.JournalUnavailable as exc:
@@ -321,6 +328,8 @@ class Reconciler:
             'Reading nova; placement has %d providers' % len(current))
         nova = self._source.read_all()
         self._check_placement(current.keys(), nova)
+        # A user's deletion is marked before nova forgets the aggregate.
+        ledger = self._ledger.entries()
         known = frozenset(nova.members) | frozenset(nova.nodes.values())
         unknown = sorted(request.hosts - known)
         if unknown and not nova.cells_down:
@@ -342,6 +351,12 @@ def _refusal(seen: comparison.Comparison, changes: list[plan.Change],
     except exceptions.RemovalsRefused as exc:
         return exc
     return None
+
+
+def _away(outcome: Outcome) -> exceptions.MirrorError | None:
+    """Why the next request would fail in the same way, if so."""
+    return next((exc for exc in outcome.failed.values()
+                 if isinstance(exc, mirror_converge.AWAY)), None)
 
 
 def _not_begun(dirty: Collection[mirror_rows.Dirty],

@@ -142,6 +142,7 @@ def _limits() -> dict[str, float]:
 def _reload() -> None:
     if not CONF.reload_config_files():
         LOG.error('The configuration cannot be read; it stays as it was')
+    mirror_conf.forget_mistakes(CONF)
     try:
         mirror_conf.check(CONF)
         report.ReportClient(CONF).check_credentials()

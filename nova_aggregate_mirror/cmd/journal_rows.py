@@ -54,29 +54,31 @@ def retry(kept: mirror_rows.Rows, ids: Collection[str]) -> int:
     return status
 
 
-def forget(kept: mirror_rows.Rows, ids: Collection[str]) -> int:
+def forget(kept: mirror_rows.Rows, ids: Collection[str],
+           force: bool = False) -> int:
     """Take rows out of the journal although they are not mirrored.
 
-    What they were about is then right only after the next full sync. A row of
-    an operation that may still run is left.
+    What they were about is then right only after the next full sync.
+
+    :param force: also rows of operations that may still run
     """
     rows = [row for row in kept.all() if row.id in ids]
     status = _complain(set(ids) - {row.id for row in rows})
-    for row in rows:
-        if row.running:
-            print('Row %s was left: its operation may still run. The agent '
-                  'closes it after [aggregate_mirror] max_call_age' % row.id,
-                  file=sys.stderr)
-            status = STILL_RUNNING
+    left = [row for row in rows if row.running and not force]
+    for row in left:
+        print('Row %s was left: its operation may still run. The agent closes '
+              'it after [aggregate_mirror] max_call_age, --force now'
+              % row.id, file=sys.stderr)
+        status = STILL_RUNNING
     print('Rows forgotten: %d' % kept.close(
-        row.id for row in rows if not row.running))
+        row.id for row in rows if row not in left))
     return status
 
 
-def _complain(unknown: Collection[int]) -> int:
-    for number in sorted(unknown):
+def _complain(unknown: Collection[str]) -> int:
+    for row in sorted(unknown):
         print('There is no row %s: "nova-aggregate-mirror-manage journal '
-              'list" shows those that there are' % number, file=sys.stderr)
+              'list" shows those that there are' % row, file=sys.stderr)
     return NO_SUCH_ROW if unknown else OK
 
 

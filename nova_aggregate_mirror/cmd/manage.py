@@ -96,10 +96,11 @@ def journal_forget() -> int:
     """Take rows out of the journal although they are not mirrored.
 
     What they were about is right only after the next full sync. A row of an
-    operation that may still run is left; the agent closes it. Exit status: 1
-    when there is no such row, 2 when one was left.
+    operation that may still run is left unless --force is given; the agent
+    closes it. Exit status: 1 when there is no such row, 2 when one was left.
     """
-    return journal_rows.forget(journal.Journal(CONF).rows, CONF.command.id)
+    return journal_rows.forget(
+        journal.Journal(CONF).rows, CONF.command.id, CONF.command.force)
 
 
 def _commands(subparsers: argparse._SubParsersAction) -> None:
@@ -145,6 +146,9 @@ def _journal_commands(subparsers: argparse._SubParsersAction) -> None:
     parsers['retry'].add_argument(
         'id', nargs='*', help='rows; all when none is named')
     parsers['forget'].add_argument('id', nargs='+', help='rows')
+    parsers['forget'].add_argument(
+        '--force', action='store_true',
+        help='also rows of operations that may still run')
 
 
 def _configure(argv: Sequence[str]) -> None:

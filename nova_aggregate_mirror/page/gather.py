@@ -4,11 +4,13 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import os
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror import binding
 from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import history
@@ -67,7 +69,7 @@ def gather(conf: cfg.ConfigOpts, ends: Ends) -> Gathered:
     """
     options = conf.aggregate_mirror
     request = reconciler.Request(options.max_removed_share, write=False)
-    journal = read_journal(conf)
+    journal = read_journal(conf, ends.source)
     sync = _compare(ends, journal, request, options.sync_workers)
     zones: database.Zones = {}
     try:
@@ -77,8 +79,11 @@ def gather(conf: cfg.ConfigOpts, ends: Ends) -> Gathered:
     return Gathered(sync, request, journal, zones, ends.report.endpoint())
 
 
-def read_journal(conf: cfg.ConfigOpts) -> Journal:
-    """The journal as it is: no file is made, and no table migrated."""
+def read_journal(conf: cfg.ConfigOpts, source: binding.Cells) -> Journal:
+    """The journal as it is: no file is made, and no table migrated.
+
+    :param source: of the nova that the journal has to belong to
+    """
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
         return Journal()
@@ -86,9 +91,11 @@ def read_journal(conf: cfg.ConfigOpts) -> Journal:
         opened = engine.Database(conf)
         opened.check()
         kept = mirror_journal.Journal(conf, opened)
+        with contextlib.suppress(exceptions.NovaUnavailable):
+            binding.Binding(kept.database, source).check()
         return Journal(kept.ledger, tuple(kept.rows.all()),
                        tuple(kept.history.newest(SYNCS)))
-    except exceptions.JournalUnavailable as exc:
+    except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return Journal(trouble=str(exc))
 
 

@@ -31,6 +31,13 @@ class TestBinding(ends.TestCase):
         self.binding('a1').bind()
         self.binding('a1').check()
 
+    def test_journal_that_is_bound_after_a_check(self):
+        """nova-api may start before the first agent of either nova."""
+        second = self.binding('b1')
+        second.check()
+        self.binding('a1').bind()
+        self.assertRaises(exceptions.WrongNova, second.check)
+
     def test_second_nova_is_refused(self):
         """One line has the cells of both, and the option to change."""
         self.binding('a1', 'a2').bind()

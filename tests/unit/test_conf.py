@@ -77,6 +77,8 @@ class TestOptions(testtools.TestCase):
             'journal while it runs', str(error))
         # The agent that reads its configuration again continues with this.
         conf.check(options)
+        conf.forget_mistakes(options)
+        self.assertEqual(600, options.aggregate_mirror.max_call_age)
 
     def test_every_option_is_read(self):
         """No option that changes nothing."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converging hosts and deleted aggregates, by the rules of the protocol."""
 
+import dataclasses
+
 from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import outcome as mirror_outcome
@@ -200,11 +202,19 @@ class TestHosts(ends.TestCase):
         row = self.record('h1', ['n1'])
         outcome = self.drain()
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual([row], self.journal.rows.all())
+        self.assertEqual([dataclasses.replace(row, mirrored_at=self.now)],
+                         self.journal.rows.all())
         self.assertEqual({}, outcome.unfinished)
         self.log.clear()
         self.drain()
         self.assertNotIn(('PUT', 'n1'), self.log)
+
+    def test_failed_row_of_a_running_operation_is_not_mirrored(self):
+        """It is pending, as it was."""
+        row = self.record('h1', ['n1'])
+        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.assertIn(row.dirty, self.drain().unfinished)
+        self.assertEqual([row], self.journal.rows.all())
 
     def test_row_that_cannot_be_closed_is_a_failure(self):
         """What was written to placement is reported nevertheless."""
@@ -287,6 +297,15 @@ class TestDeleted(ends.TestCase):
         error = exceptions.MalformedAnswer('HTML')
         self.placement.broken['MEMBERS', 'gone'] = error
         self.assertEqual({Aggregate('gone'): error}, self.remove().failed)
+
+    def test_unavailable_placement_is_asked_once(self):
+        """The search for the next aggregate would fail like the first."""
+        error = exceptions.DeadlineExceeded('no answer')
+        self.placement.broken['MEMBERS', 'gone'] = error
+        outcome = self.reconciler.remove(['gone', 'later'])
+        self.assertEqual(dict.fromkeys(
+            [Aggregate('gone'), Aggregate('later')], error), outcome.failed)
+        self.assertEqual([('MEMBERS', 'gone')], self.log)
 
     def test_failed_provider_does_not_stop_the_others(self):
         """The aggregate leaves each provider that can be written."""

@@ -102,3 +102,10 @@ class TestJournalRows(ends.TestCase):
         self.assertIn('Row %s was left' % running.id, self.text(self.err))
         self.assertEqual(1, journal_rows.forget(self.rows, [failed.id]))
         self.assertIn('no row ' + failed.id, self.text(self.err))
+
+    def test_forget_by_force(self):
+        """An operator may know that the operation has ended."""
+        running, kept = self.record('h1'), self.record('h2')
+        self.assertEqual(0, journal_rows.forget(
+            self.rows, [running.id], force=True))
+        self.assertEqual([kept], self.rows.all())

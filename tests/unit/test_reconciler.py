@@ -48,16 +48,18 @@ class SyncTest(ends.TestCase):
         lock.enter_context(engine.Database(self.conf).transaction())
         self.addCleanup(lock.close)
 
-    def after_comparison(self, action):
-        """Do something as soon as nova was read in full."""
-        read_all = self.nova.read_all
+    @staticmethod
+    def after_first(party, method, action):
+        """Do something as soon as a method has had its first answer."""
+        ask = getattr(party, method)
 
-        def read():
-            answer = read_all()
+        def asked(*args):
+            answer = ask(*args)
+            setattr(party, method, ask)
             action()
             return answer
 
-        self.nova.read_all = read
+        setattr(party, method, asked)
 
 
 class TestSync(SyncTest):
@@ -103,7 +105,9 @@ class TestSync(SyncTest):
         row = self.record('h3', ['n3'])
         self.sync()
         self.assertEqual(set(), self.placement.aggregates['n3'])
-        self.assertEqual([row], self.journal.rows.all())
+        self.assertEqual([(row.id, True, self.now)], [
+            (one.id, one.running, one.mirrored_at)
+            for one in self.journal.rows.all()])
 
     def test_placement_is_read_before_nova(self):
         """Rule 7: what nova commits in between is missing at the worst."""
@@ -117,7 +121,7 @@ class TestSync(SyncTest):
             self.placement.write('n1', {'a'})
             self.nova.hosts_of['b'].discard('h2')
 
-        self.after_comparison(meanwhile)
+        self.after_first(self.nova, 'read_all', meanwhile)
         self.sync()
         self.assertNotIn(('PUT', 'n1'), self.log)
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
@@ -240,18 +244,25 @@ class TestSync(SyncTest):
 
     def test_journal_that_becomes_unavailable(self):
         """It is a failure; what nova has now is mirrored nevertheless."""
-        self.after_comparison(self.lock_journal)
+        self.after_first(self.placement, 'get', self.lock_journal)
         outcome = self.sync().outcome
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
         self.assertIsInstance(outcome.failed[mirror_outcome.Journal()],
                               exceptions.JournalUnavailable)
 
+    def test_journal_that_is_unavailable_when_nova_was_read(self):
+        """Without the ledger nothing is compared, and nothing is written."""
+        self.after_first(self.nova, 'read_all', self.lock_journal)
+        self.assertIsInstance(self.sync().not_compared,
+                              exceptions.JournalUnavailable)
+        self.assertEqual(set(), self.placement.aggregates['n1'])
+
     def test_ledger_that_cannot_be_read_is_a_failure(self):
         """It is not known whether what was left is stale or foreign."""
         self.placement.create('n3', 'old')
         self.journal.ledger.remember({'old'})
-        self.after_comparison(self.lock_journal)
+        self.after_first(self.placement, 'get', self.lock_journal)
         result = self.sync(max_removed_share=0.9)
         self.assertIn(Host('h3'), result.outcome.failed)
         self.assertEqual({}, result.outcome.kept)
@@ -374,7 +385,23 @@ class TestMarked(SyncTest):
         """Also from those that are no compute nodes, and without prune."""
         result = self.sync()
         self.assertEqual(self.everywhere('foreign'), self.found())
-        self.assertEqual((0, {}), (len(result.stale), result.foreign))
+        self.assertEqual(((), {}), (result.stale, result.foreign))
+        # These two, and the three that were missing.
+        self.assertEqual(5, result.drift)
+
+    def test_deletion_while_the_sync_reads(self):
+        """The mark is seen, because it was written before nova's commit."""
+        self.nova.hosts_of['newer'] = {'h3'}
+        self.placement.create('storage', 'newer')
+        self.sync()
+
+        def delete():
+            self.open_journal().ledger.mark('newer')
+            del self.nova.hosts_of['newer']
+
+        self.after_first(self.placement, 'memberships', delete)
+        self.sync()
+        self.assertEqual(set(), self.placement.aggregates['storage'])
 
     def test_brake_does_not_hold_it(self):
         """Nor does it count as a removal that the brake would refuse."""
@@ -425,7 +452,7 @@ class TestMarked(SyncTest):
     def test_deletion_that_nova_refused(self):
         """The aggregate is mirrored as any other, and its old mark cleared."""
         self.nova.hosts_of['gone'] = {'h3'}
-        self.placement.create('n1', 'gone')
+        self.placement.create('n1', 'a', 'gone')
         self.sync(max_removed_share=0.3)
         self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
