@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A database for each test: an SQLite file, or one on a server.
 
-The addresses below are tried first. Where nobody listens, a private server is
+The addresses below are tried first. Where nothing listens, a private server is
 started if its programs are installed; with CI=true and as root they are
 installed first, on Debian and its kin.
 """
@@ -36,8 +36,8 @@ SCENARIOS = [(kind, {'kind': kind}) for kind in KINDS]
 INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends']
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
 START_TIMEOUT = 60
-# Ends the server and removes its files when the process that holds the other
-# end of the pipe is gone, however it went.
+# Stops the server and removes its files when the process that holds the other
+# end of the pipe has exited or was killed.
 WATCH = """
 import shutil, subprocess, sys
 server = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL,
@@ -192,7 +192,7 @@ def _find(kind: str) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether a server lets us in."""
+    """Whether a server accepts connections of its administrator."""
     # Not the same as whether it listens: it may have another administrator.
     try:
         execute(url, 'SELECT 1')
@@ -216,7 +216,7 @@ def program_of(server: Server) -> str | None:
 
 
 def _start(server: Server, program: str) -> str:
-    """Start a private server, which ends with this process; its URL."""
+    """Start a private server, stopped with this process; its URL."""
     data = pathlib.Path(tempfile.mkdtemp(prefix='aggregate-mirror-'))
     user = None
     if not os.geteuid():
@@ -235,7 +235,7 @@ def _start(server: Server, program: str) -> str:
         watch = subprocess.Popen(
             [sys.executable, '-c', WATCH, str(data), user or '', *serve],
             cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
-            # Not to be ended by the Ctrl-C that ends this process.
+            # A Ctrl-C is for this process alone.
             start_new_session=True)
     url = sa.engine.make_url(server.url).set(port=port).render_as_string()
     end = time.monotonic() + START_TIMEOUT
@@ -270,7 +270,7 @@ def _install() -> None:
 def install(packages: Sequence[str], there: Callable[[], bool]) -> None:
     """Install servers, once for all processes; none is started.
 
-    :param there: whether somebody else has done it meanwhile
+    :param there: whether another process has done it meanwhile
     """
     with open(pathlib.Path(tempfile.gettempdir(),
                            'aggregate-mirror-install.lock'), 'w') as lock:

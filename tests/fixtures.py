@@ -4,14 +4,17 @@
 import dataclasses
 import inspect
 import logging
+import time
 from typing import Any
 
 import fixtures
 from nova.compute import api as compute_api
 
+from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import metrics
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import database
@@ -34,7 +37,7 @@ class Aggregate:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Everything that anybody can see of one add-host or remove-host."""
+    """Everything that is visible of one add-host or remove-host."""
 
     status: int
     """The HTTP status that the user got."""
@@ -46,7 +49,7 @@ class Outcome:
     """Whether placement says the same of every compute node of the host."""
 
     ended: bool
-    """Whether nova sent its notifications that the operation has ended."""
+    """Whether nova sent its notifications of the operation's end."""
 
     zone: str
     """The host's availability zone, according to nova's cache."""
@@ -85,7 +88,7 @@ class NovaAndPlacement(fixtures.Fixture):
         host = self.nova.create_host(name, nodes, cell, mapped)
         if providers:
             self.create_providers(host)
-        # Something has asked for its zone before: the cache is warm.
+        # Nova's cache of availability zones is warm.
         self.nova.zone(name)
         return host
 
@@ -106,11 +109,11 @@ class NovaAndPlacement(fixtures.Fixture):
         return aggregate
 
     def delete_aggregate(self, aggregate: Aggregate) -> int:
-        """Delete an aggregate and tell the HTTP status."""
+        """Delete an aggregate; returns the HTTP status."""
         return self._status('DELETE', '/os-aggregates/%d' % aggregate.id)
 
     def delete_service(self, host: Host) -> int:
-        """Delete a compute service and tell the HTTP status."""
+        """Delete a compute service; returns the HTTP status."""
         return self._status('DELETE', '/os-services/%s' % host.service)
 
     def _status(self, method: str, path: str, body: Any = None) -> int:
@@ -130,22 +133,19 @@ class NovaAndPlacement(fixtures.Fixture):
             'POST', '/os-aggregates/%d/action' % aggregate.id,
             {action: {'host': host.name}})
         member = aggregate.uuid in self.nova.aggregates_of(host.name)
-        ends = {'aggregate.%s.end' % action, 'aggregate.%s.end' % legacy}
+        expected = {'aggregate.%s.end' % action, 'aggregate.%s.end' % legacy}
         return Outcome(
             status=status, member=member,
             mirrored=all(
                 member == (aggregate.uuid in self.placement.aggregates(node))
                 for node in host.nodes if self.placement.has_provider(node)),
-            ended=ends <= set(self.nova.notifications()),
+            ended=expected <= set(self.nova.notifications()),
             zone=self.nova.zone(host.name), warnings=len(self.warnings()))
 
     def sync(self) -> reconciler.Sync:
-        """Sync all, as a process of its own with nova's configuration."""
-        conf.register_opts(CONF)
-        kept = journal.Journal(CONF)
-        return reconciler.Reconciler(
-            kept, database.DatabaseSource(),
-            report.ReportClient(CONF)).sync(kept.rows())
+        """Sync all, as a process of its own; nothing is pruned."""
+        worker = Agent()
+        return worker.reconciler.sync(worker.journal.rows.all())
 
     def warnings(self, logger: str = OURS) -> list[str]:
         """Messages at WARNING or above since the last operation began."""
@@ -174,12 +174,51 @@ class NovaAndPlacement(fixtures.Fixture):
         return sorted(lines)
 
 
+class Agent:
+    """The work of an agent that leads, one step at a time.
+
+    ``clock`` is what its monotonic clock shows, and how far its other clock is
+    ahead of the real time.
+    """
+
+    def __init__(self) -> None:
+        conf.register_opts(CONF)
+        self.clock = 0.0
+        self.figures = metrics.Metrics()
+        self.journal = journal.Journal(
+            CONF, now=lambda: time.time() + self.clock,
+            clock=lambda: self.clock)
+        source, client = database.DatabaseSource(), report.ReportClient(CONF)
+        self.reconciler = reconciler.Reconciler(
+            self.journal.ledger, source, client, self.journal.rows,
+            count=CONF.aggregate_mirror.sync_workers)
+        self._drain = agent.Drain(
+            CONF, self.journal.rows, self.reconciler, source, client,
+            self.figures, now=lambda: self.clock)
+        self._sync = agent.Sync(
+            CONF, self.reconciler, self.figures, now=lambda: self.clock)
+
+    def drain(self) -> None:
+        """Mirror what is due in the journal now."""
+        while self._drain.step():
+            pass
+
+    def sync(self) -> reconciler.Sync | None:
+        """Run the next full sync; None when nothing could be compared."""
+        self.clock += CONF.aggregate_mirror.sync_interval
+        return self._sync.step()
+
+    def figure(self, name: str) -> float | None:
+        """A metric without labels."""
+        return self.figures.registry.get_sample_value(metrics.PREFIX + name)
+
+
 def _is_ours(function: Any) -> bool:
     return function.__globals__['__name__'].startswith(OURS)
 
 
 def _stock(attribute: Any) -> Any:
-    """What nova had in place of an attribute before the package came."""
+    """What nova has in place of an attribute without this package."""
     if isinstance(attribute, property):
         return property(_stock(attribute.fget))
     return inspect.unwrap(attribute, stop=lambda one: not _is_ours(one))

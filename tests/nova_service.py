@@ -148,11 +148,12 @@ class NovaService(fixtures.Fixture):
     def in_cell(self, name: str) -> Iterator[Any]:
         """A request context of nova's that is targeted at a cell."""
         with nova_context.target_cell(nova_context.get_admin_context(),
-                                      self._cell(name)) as context:
+                                      self.cell(name)) as context:
             yield context
 
     @staticmethod
-    def _cell(name: str) -> objects.CellMapping:
+    def cell(name: str) -> objects.CellMapping:
+        """The mapping of a cell."""
         cells = objects.CellMappingList.get_all(
             nova_context.get_admin_context())
         return next(cell for cell in cells if cell.name == name)
@@ -167,7 +168,7 @@ class NovaService(fixtures.Fixture):
         if mapped:
             objects.HostMapping(
                 nova_context.get_admin_context(), host=name,
-                cell_mapping=self._cell(cell)).create()
+                cell_mapping=self.cell(cell)).create()
         return Host(name, service.uuid, tuple(
             self.create_node(name, index, cell) for index in range(nodes)))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real placement behind a real socket, which fails in the ways of one."""
+"""A real placement behind a real socket, with faults."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 MICROVERSION = 'placement 1.36'
 TOKEN = 'admin'
 EVERY_METHOD = ('GET', 'PUT', 'POST', 'DELETE')
-# Seconds that "for ever" lasts, so that a test ends that waits for it.
+# Seconds that "for ever" lasts, because a test may wait for it.
 FOR_EVER = 30
 
 
@@ -81,7 +81,7 @@ class PlacementService(fixtures.Fixture):
         self.addCleanup(self._stop)
 
     def recover(self) -> None:
-        """End the fault; what hung until now is answered or dropped."""
+        """Stop the fault; what hung until now is answered or dropped."""
         self._release()
         self._fault: App = self._run
         self._methods: tuple[str, ...] = EVERY_METHOD
@@ -93,7 +93,7 @@ class PlacementService(fixtures.Fixture):
                              daemon=True).start()
 
     def refuse(self) -> None:
-        """Nobody listens on the port."""
+        """Refuse connections to the port."""
         self._stop()
 
     def fail_with(self, status: int,
@@ -128,7 +128,7 @@ class PlacementService(fixtures.Fixture):
         self._break(app, EVERY_METHOD)
 
     def hang(self, methods: tuple[str, ...] = EVERY_METHOD) -> None:
-        """Take the request, and drop it when the fault ends."""
+        """Accept requests, and drop them after the fault."""
         released = self._released = threading.Event()
 
         def app(environ: dict[str, Any], start: Callable[..., Any]
@@ -167,7 +167,7 @@ class PlacementService(fixtures.Fixture):
         return land
 
     def trickle(self) -> None:
-        """Answer rightly, but one byte a second."""
+        """Answer one byte a second."""
         released = self._released = threading.Event()
 
         def app(environ: dict[str, Any], start: Callable[..., Any]
@@ -195,7 +195,7 @@ class PlacementService(fixtures.Fixture):
         self._break(app, methods)
 
     def conflict(self, times: float = math.inf) -> None:
-        """Let somebody change the provider just before each PUT."""
+        """Change the provider just before each PUT."""
         left = itertools.count()
 
         def app(environ: dict[str, Any], start: Callable[..., Any]

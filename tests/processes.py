@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that a test forks to work at once, and what others say."""
+"""Processes that a test forks, and the output of others."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _FORK = multiprocessing.get_context('fork')
 
 
 def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Let so many children begin at the same time; what each returned.
+    """Start children at the same time; what each returned.
 
     Each of them lives until all are done.
 
@@ -47,7 +47,7 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def killed(work: Callable[[], Any]) -> Any:
-    """What a child returned that was killed right after, with ``kill -9``."""
+    """Kill a child with ``kill -9`` after its work; what it returned."""
     here, there = _FORK.Pipe(duplex=False)
 
     def begin() -> None:
@@ -65,7 +65,7 @@ def killed(work: Callable[[], Any]) -> Any:
 def hear(stream: Iterable[str], wanted: str) -> str:
     """Read lines until one has a text in it; all that was read.
 
-    :raises AssertionError: when the stream ends before
+    :raises AssertionError: when the stream is closed before
     """
     heard = ''
     for line in stream:

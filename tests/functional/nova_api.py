@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-api process that starts as WSGI servers start it, and its faults.
+"""A nova-api process, started as WSGI servers start it, and its faults.
 
-Reads JSON: what to spoil before the start (FAULTS with their arguments), and
+Reads JSON: FAULTS to cause before the start, with their arguments, and
 requests. Writes the status of each answer, unless nova-api does not start.
 """
 
@@ -101,14 +101,14 @@ def _start() -> Any:
 
 
 def main() -> None:
-    """Start nova-api, spoilt or not, and send the requests."""
-    told = json.load(sys.stdin)
-    for name, *arguments in told['faults']:
+    """Start nova-api with its faults, and send the requests."""
+    wanted = json.load(sys.stdin)
+    for name, *arguments in wanted['faults']:
         FAULTS[name](*arguments)
     application = _start()
     webob = importlib.import_module('webob')
     statuses = []
-    for method, path, body in told['requests']:
+    for method, path, body in wanted['requests']:
         request = webob.Request.blank(
             '/v2.1' + path, method=method, headers=ADMINISTRATOR,
             content_type='application/json', **{'json': body} if body else {})

@@ -49,7 +49,7 @@ project_domain_name = Default
 """
 WAY = ('Placement credentials', 'Placement authentication',
        'Placement endpoint', 'Placement microversions', 'Placement rights')
-"""Each needs the one before."""
+"""Each needs the previous one."""
 SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
 
 
@@ -77,7 +77,7 @@ class StatusTest(testtools.TestCase):
 
     def write_conf(self, credentials: str | None = None, more: str = '',
                    api: Any = None) -> None:
-        """Write nova.conf; it has a token for placement if not told other."""
+        """Write nova.conf, which has a token for placement by default."""
         if credentials is None:
             credentials = TOKEN % {'url': self.cloud.placement.url,
                                    'token': placement_service.TOKEN}
@@ -122,13 +122,13 @@ class StatusTest(testtools.TestCase):
             self.assertIn(text, row.details)
 
     def assert_others_good(self, rows: dict[str, Row], *names: str) -> None:
-        """Every check was good except for these."""
+        """Every check but these was good."""
         self.assertEqual(set(names), {name for name, row in rows.items()
                                       if row.result != SUCCESS}, rows)
 
     def assert_ends_at(self, name: str, result: int,
                        *texts: str) -> dict[str, Row]:
-        """One step of the way is bad; those after it say so, and wait."""
+        """One of ``WAY`` is bad; those after it are not checked."""
         rows = self.rows(result)
         self.assert_row(result, rows[name], *texts)
         rest = [*WAY[WAY.index(name) + 1:], 'Drift']

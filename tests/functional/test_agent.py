@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent repairs unasked, and how it behaves as a process."""
+"""What the agent repairs without being asked, and the agent as a process."""
 
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -16,16 +17,13 @@ from nova import objects
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import lease
-from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
-from nova_aggregate_mirror.source import database
-from tests.cloud import processes
+from tests.cloud import processes as cloud_processes
 from tests import fixtures
 from tests import placement_service
+from tests import processes
 
 CONF = fixtures.CONF
 FOREIGN = uuidutils.generate_uuid()
@@ -46,17 +44,6 @@ metrics_port = %(port)d
 """
 
 
-class Figures:
-    def __init__(self):
-        self.refused = []
-
-    def synced(self, *args, refused=False, **_kwargs):
-        self.refused.append(refused or args[-1] is True)
-
-    def __getattr__(self, name):
-        return lambda *args, **kwargs: None
-
-
 class AgentTest(testtools.TestCase):
 
     def setUp(self):
@@ -73,29 +60,21 @@ class AgentTest(testtools.TestCase):
 
 
 class TestSync(AgentTest):
-    """One interval puts right what no operation has told of."""
+    """A full sync repairs what no operation has recorded."""
 
     def setUp(self):
         super().setUp()
-        self.clock = time.time()
-        self.figures = Figures()
-        self.journal = journal.Journal(CONF, now=lambda: self.clock)
-        self.sync = agent.Sync(
-            CONF, reconciler.Reconciler(
-                self.journal, database.DatabaseSource(),
-                report.ReportClient(CONF)),
-            self.figures, now=lambda: self.clock)
-        self.sync.step()
+        self.agent = fixtures.Agent()
+        self.agent.sync()
 
     def repaired(self):
-        """Whether there was drift, and one sync later there is none."""
+        """Assert that there is drift, and none after the next sync."""
         self.assertNotEqual([], self.cloud.drift())
-        self.clock += CONF.aggregate_mirror.sync_interval
-        self.sync.step()
+        self.agent.sync()
         self.assertEqual([], self.cloud.drift())
 
-    def test_provider_that_is_recreated(self):
-        """It comes back without aggregates when nova-compute restarts."""
+    def test_recreated_provider(self):
+        """It has no aggregates when nova-compute has recreated it."""
         node = self.one.nodes[0]
         self.placement.set_aggregates(node, [])
         self.placement.delete_provider(node)
@@ -103,7 +82,7 @@ class TestSync(AgentTest):
         self.repaired()
 
     def test_new_ironic_node(self):
-        """It belongs where its host does."""
+        """It is added to the aggregates of its host."""
         node = self.cloud.nova.create_node('h2', 2, 'cell1')
         self.placement.create_provider(node, 'a-new-node')
         self.repaired()
@@ -119,17 +98,16 @@ class TestSync(AgentTest):
         self.repaired()
 
     def test_cell_that_is_added(self):
-        """Its hosts are mirrored by an agent that has long been running."""
+        """A running agent mirrors the hosts of a new cell."""
         far = self.cloud.create_host('far', cell='cell2')
         self.cloud.add_host(self.zone, far)
-        mapping = self.cloud.nova._cell('cell2')
+        mapping = self.cloud.nova.cell('cell2')
         connection = mapping.database_connection
         objects.HostMapping.get_by_host(
             nova_context.get_admin_context(), 'far').destroy()
         mapping.destroy()
         self.placement.set_aggregates(far.nodes[0], [])
-        self.clock += CONF.aggregate_mirror.sync_interval
-        self.sync.step()
+        self.agent.sync()
         self.assertEqual(set(), self.placement.aggregates(far.nodes[0]))
         objects.CellMapping(
             nova_context.get_admin_context(), name='cell2',
@@ -138,7 +116,7 @@ class TestSync(AgentTest):
         self.repaired()
 
     def test_stale_write_of_another_tool(self):
-        """Ours is pruned, and the other tool's own stays."""
+        """What is ours is pruned, and the other tool's own aggregate stays."""
         node = self.one.nodes[0]
         self.placement.set_aggregates(
             node, [self.zone.uuid, self.rack.uuid, FOREIGN])
@@ -146,80 +124,137 @@ class TestSync(AgentTest):
         self.assertEqual({self.zone.uuid, FOREIGN},
                          self.placement.aggregates(node))
 
-    def test_change_behind_a_nova_api_without_hooks(self):
-        """Whoever wrote nova's database, it is the truth."""
+    def test_change_by_a_nova_api_without_hooks(self):
+        """Nova's database is the truth, whichever process wrote it."""
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.rack.uuid).add_host('h1')
         self.repaired()
 
     def test_brake_trips_on_an_emptied_table(self):
-        """Nothing is removed; the log, the figures and a person know."""
+        """Nothing is removed; the log and the metrics report it."""
         with api_db.get_engine().begin() as connection:
             connection.exec_driver_sql('DELETE FROM aggregate_hosts')
-        self.clock += CONF.aggregate_mirror.sync_interval
-        result = self.sync.step()
-        self.assertIn('3 associations would be removed', result.refused)
+        result = self.agent.sync()
+        self.assertIn('3 associations would be removed', str(result.refused))
         for node in (*self.one.nodes, *self.many.nodes):
             self.assertEqual({self.zone.uuid},
                              self.placement.aggregates(node))
-        self.assertTrue(self.figures.refused[-1])
+        self.assertEqual(1, self.agent.figure('brake_tripped'))
         self.assertIn('nothing was removed',
                       ' '.join(self.cloud.warnings()))
 
-    def test_deleted_aggregates_are_probed_many_to_a_query(self):
-        """A cloud that makes an aggregate per lease stays as fast."""
+    def test_deleted_aggregates_share_queries(self):
+        """Many short-lived aggregates do not slow a sync down."""
         gone = {uuidutils.generate_uuid() for _number in range(200)}
-        self.journal.remember(gone)
+        ledger = self.agent.journal.ledger
+        ledger.remember(gone)
         del self.placement.requests[:]
-        self.clock += CONF.aggregate_mirror.sync_interval
-        self.sync.step()
-        # The list, two aggregates that live, and fifty of the dead a time.
+        self.agent.sync()
+        # The list, two existing aggregates, and fifty deleted ones a query.
         self.assertEqual(1 + 2 + 4, len(self.placement.requests))
-        self.assertLessEqual(gone, self.journal.ledger())
-        self.clock += CONF.aggregate_mirror.forget_after + 1
-        self.sync.step()
-        self.assertEqual(set(), gone & self.journal.ledger())
+        self.assertLessEqual(gone, set(ledger.entries()))
+        self.agent.clock += CONF.aggregate_mirror.forget_after + 1
+        self.agent.sync()
+        self.assertEqual({self.zone.uuid, self.rack.uuid},
+                         set(ledger.entries()))
 
 
-class TestLease(AgentTest):
-    """Of two agents one leads, and the other when that is gone."""
+class TestOverdue(AgentTest):
+    """A row whose operation has neither closed it nor handed it over."""
 
     def setUp(self):
         super().setUp()
-        self.clock = 0.0
-        self.ours = journal.Journal(CONF)
-        self.lease = lease.Lease(self.ours, 'sync', 15,
-                                 now=lambda: self.clock)
+        self.agent = fixtures.Agent()
+        options = CONF.aggregate_mirror
+        self.overdue = 2 * options.inline_timeout
+        self.longest = options.max_call_age
 
-    def test_leader_on_this_host_is_killed(self):
-        """Its lock tells, and nobody waits."""
-        told, ready = os.pipe()
-        child = os.fork()
-        if not child:
-            try:
-                if lease.Lease(journal.Journal(CONF), 'sync', 15).step():
-                    os.write(ready, b'.')
-                signal.pause()
-            finally:
-                os._exit(1)
-        self.assertEqual(b'.', os.read(told, 1))
-        self.assertFalse(self.lease.step())
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        self.assertTrue(self.lease.step())
+    def drain(self, seconds=0.0):
+        """Let the agent drain so much later; returns the rows then left."""
+        self.agent.clock += seconds
+        self.agent.drain()
+        return self.agent.journal.rows.all()
 
-    def test_leader_on_another_host_is_gone(self):
-        """The lease runs out by this host's own clock."""
-        elsewhere = type('Owner', (), {
-            'token': lambda self: 'controller-2:0123:77-abc',
-            'is_mine': lambda self, token: token == self.token()})()
-        other = lease.Lease(
-            journal.Journal(CONF, owner=elsewhere), 'sync', 15)
-        self.assertTrue(other.step())
-        for seconds, leads in ((0, False), (14, False), (2, True)):
-            self.clock += seconds
-            self.assertEqual(leads, self.lease.step())
-        self.assertTrue(self.lease.step())
+    def blocked(self):
+        """Fork a nova-api that is killed right after it has added a host.
+
+        :returns: lets it commit, once it has come that far
+        """
+        fork = multiprocessing.get_context('fork')
+        waiting, go = fork.Event(), fork.Event()
+        commit = objects.Aggregate.add_host
+
+        def commit_and_die(*args, **kwargs):
+            waiting.set()
+            go.wait(PATIENCE)
+            commit(*args, **kwargs)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def serve():
+            objects.Aggregate.add_host = commit_and_die
+            self.cloud.add_host(self.rack, self.many)
+
+        child = fork.Process(target=serve, daemon=True)
+        child.start()
+        self.addCleanup(child.join)
+        self.addCleanup(go.set)
+        self.assertTrue(waiting.wait(PATIENCE))
+
+        def land():
+            go.set()
+            child.join(PATIENCE)
+            self.assertEqual(-signal.SIGKILL, child.exitcode)
+
+        return land
+
+    def test_commit_after_the_first_converge(self):
+        """The row is converged again and again, and mirrored in the end."""
+        land = self.blocked()
+        self.assertEqual([None], [row.mirrored_at for row in self.drain()])
+        row, = self.drain(self.overdue)
+        self.assertTrue(row.running)
+        self.assertIsNotNone(row.mirrored_at)
+        land()
+        self.drain()
+        self.assertEqual(2, len(self.cloud.drift()))
+        row, = self.drain(self.overdue)
+        self.assertEqual([], self.cloud.drift())
+        self.assertEqual([], self.drain(self.longest))
+
+    def test_converge_of_what_is_right(self):
+        """Without a difference nothing is written, until the row is closed."""
+        land = self.blocked()
+        land()
+        self.drain()
+        self.drain(self.overdue)
+        self.assertEqual([], self.cloud.drift())
+        before = self.generations()
+        while self.agent.clock < self.longest - self.overdue:
+            self.assertEqual(1, len(self.drain(self.overdue)))
+        self.assertEqual(before, self.generations())
+        self.assertEqual(0, self.agent.figure('journal_pending_rows'))
+        self.assertEqual(1, self.agent.figure('journal_waiting_rows'))
+        self.assertEqual([], self.drain(self.overdue))
+        # This write makes those worthless that may still be on their way.
+        self.assertNotEqual(before, self.generations())
+
+    def generations(self):
+        return [self.placement.generation(node) for node in self.many.nodes]
+
+
+class TestLease(AgentTest):
+    """Of two agents one leads, and the other one when that is killed."""
+
+    def test_leader_is_killed(self):
+        """The lease expires by the clock of the agent that waits."""
+        clock = 0.0
+        ours = lease.Lease(journal.Journal(CONF).database, 10,
+                           now=lambda: clock)
+        self.assertTrue(processes.killed(lambda: lease.Lease(
+            journal.Journal(CONF).database, 10).step()))
+        for seconds, leads in ((0, False), (9, False), (2, True), (9, True)):
+            clock += seconds
+            self.assertEqual(leads, ours.step())
 
 
 class TestProcess(AgentTest):
@@ -230,7 +265,7 @@ class TestProcess(AgentTest):
         self.directory = pathlib.Path(self.useFixture(
             base_fixtures.TempDir()).path)
         self.conf = self.directory / 'nova.conf'
-        self.port, = processes.free_ports(1)
+        self.port, = cloud_processes.free_ports(1)
         self.write_conf()
 
     def write_conf(self, options='sync_interval = 1', placement=None,
@@ -274,14 +309,14 @@ class TestProcess(AgentTest):
             self.one.nodes[0], [self.zone.uuid, self.rack.uuid])
 
     def test_life_of_an_agent(self):
-        """It repairs, is well, reads its configuration again, and ends."""
+        """It repairs, is healthy, reloads its configuration, and stops."""
         process = self.start()
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
-        # Then it finds everything right twice, which is one entry.
-        self.wait_for(lambda: any(
-            one.passes > 1 for one in journal.Journal(CONF).syncs()))
-        last, *before = journal.Journal(CONF).syncs()
+        # Then it finds no drift twice, which is one entry.
+        past = journal.Journal(CONF).history
+        self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
+        last, *before = past.newest()
         self.assertEqual(('agent --prune', 0, 0, 0), (
             last.command, last.status, last.added, last.removed))
         self.assertLess(0, sum(one.added + one.removed for one in before))
@@ -295,7 +330,7 @@ class TestProcess(AgentTest):
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.rack.uuid).add_host('h2')
         self.drift_of_another_tool()
-        # What lacks is added, and what is stale is not removed any more.
+        # What is missing is added, and what is stale is no longer removed.
         self.wait_for(lambda: len(self.cloud.drift()) == 1)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
@@ -303,14 +338,14 @@ class TestProcess(AgentTest):
         self.assertNotIn(placement_service.TOKEN, self.log())
 
     def test_once(self):
-        """It repairs, says what it did, and ends."""
+        """It repairs, prints what it did, and exits."""
         self.drift_of_another_tool()
         done = self.run_command('--once')
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn('| removed | h1   | %s | rack' % self.one.nodes[0],
                       done.stdout)
         self.assertEqual([], self.cloud.drift())
-        entry, = journal.Journal(CONF).syncs()
+        entry, = journal.Journal(CONF).history.newest()
         self.assertEqual('agent --once --prune', entry.command)
 
     def test_once_with_the_brake(self):
@@ -336,7 +371,7 @@ class TestProcess(AgentTest):
             self.assertIn(expected, line)
 
     def test_help(self):
-        """What --once means can be read."""
+        """--once is explained."""
         done = self.run_command('--help')
         self.assertEqual(0, done.returncode)
         self.assertIn('--once', done.stdout)

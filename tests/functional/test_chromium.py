@@ -8,9 +8,8 @@ import uuid
 import fixtures as base_fixtures
 import testtools
 
-from nova_aggregate_mirror.checks import journal as checked_journal
-from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import history
+from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import render
 from nova_aggregate_mirror import plan
@@ -59,7 +58,7 @@ CONTRASTS = """
 
 
 def open_page(test, width=1400, scheme='light', path=None):
-    """The page in a browser that has told nothing bad."""
+    """Open the page in a browser, which reports no error."""
     test.browser.look(width, 1000, scheme)
     test.browser.open(path or test.file)
     test.assertEqual([], test.browser.told('Runtime.exceptionThrown'))
@@ -94,7 +93,7 @@ class TestDrift(test_html_report.ReportTest):
         self.browser = self.useFixture(chromium.Chromium(self.program))
 
     def test_each_cell(self):
-        """As nova and placement have it, told in words and symbols, too."""
+        """As nova and placement have it, in words and symbols."""
         open_page(self)
         zone, evil = 'zone', test_html_report.EVIL
         gone = 'deleted ' + self.gone
@@ -105,8 +104,8 @@ class TestDrift(test_html_report.ReportTest):
             'unmapped': {zone: 'right ✓'}, 'ironic': {zone: 'missing +'},
             'same1': {zone: 'right ✓'}}, self.browser.evaluate(CELLS))
 
-    def test_names_do_nothing(self):
-        """A name of an aggregate is text, wherever it stands."""
+    def test_hostile_names(self):
+        """The name of an aggregate is text, wherever it is."""
         open_page(self)
         self.assertIn('Placement differs',
                       self.browser.evaluate('document.title'))
@@ -116,8 +115,8 @@ class TestDrift(test_html_report.ReportTest):
             [...document.querySelectorAll('#aggregates th bdi')].map(
               one => one.textContent).find(one => one.startsWith('<'))"""))
 
-    def test_script_that_is_not_ours_does_not_run(self):
-        """Were something not escaped one day, it would be harmless still."""
+    def test_foreign_script_does_not_run(self):
+        """Something that was not escaped would be harmless."""
         text = self.file.read_text()
         self.file.write_text(text.replace(
             '<main>', '<main><script>document.title = "evil"</script>'
@@ -126,7 +125,7 @@ class TestDrift(test_html_report.ReportTest):
         self.assertNotEqual('evil', self.browser.evaluate('document.title'))
 
     def test_filter(self):
-        """By host, by aggregate, by what is marked; and all of it again."""
+        """By host, by aggregate and by mark; an empty one shows all."""
         open_page(self)
         everything = self.browser.evaluate(VISIBLE)
         self.assertEqual(8, len(everything))
@@ -144,8 +143,8 @@ class TestDrift(test_html_report.ReportTest):
                 "[...document.querySelectorAll('section:not([hidden])')].map("
                 "one => one.id)"))
 
-    def test_everybody_can_read_it(self):
-        """In the light and in the dark, in a wide and a narrow window."""
+    def test_contrast_and_width(self):
+        """In light and dark schemes, in a wide and a narrow window."""
         for width in (320, 1400):
             for scheme in ('light', 'dark'):
                 open_page(self, width, scheme)
@@ -156,7 +155,7 @@ class TestDrift(test_html_report.ReportTest):
                     if one[0] < 4.5])
 
     def test_without_scripts(self):
-        """Everything is there but for the filter."""
+        """Everything but the filter is shown."""
         self.browser.call('Emulation.setScriptExecutionDisabled', value=True)
         open_page(self)
         self.assertTrue(self.browser.evaluate(
@@ -188,9 +187,9 @@ class TestManyHosts(testtools.TestCase):
              for number, one in enumerate(self.uuids)}, members, nodes)
         with open(self.file, 'w') as page:
             page.writelines(render.render(gather.Gathered(
-                reconciler.Sync(converge.Outcome(changes), nova, len(changes)),
+                reconciler.Sync(outcome.Outcome(changes), nova, len(changes)),
                 reconciler.Request(0.3, write=False),
-                gather.Journal(checked_journal.Empty(), syncs=(
+                gather.Journal(syncs=(
                     history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),
                 {}, 'region RegionOne'), NOW))
         self.assertLess(self.file.stat().st_size, 4 * MEGABYTE)
@@ -200,7 +199,7 @@ class TestManyHosts(testtools.TestCase):
               sum + Math.max(1, row.querySelectorAll('li').length), 0)"""))
 
     def test_hosts_that_are_alike(self):
-        """They are few rows, of which those that differ are to be seen."""
+        """They are a few rows, and those that differ come first."""
         self.write({'host-%04d' % number: frozenset(
             {self.uuids[number % 20], self.uuids[20 + number % 4]})
             for number in range(HOSTS)}, every=100)
@@ -215,7 +214,7 @@ class TestManyHosts(testtools.TestCase):
               return one.getBoundingClientRect().bottom < innerHeight })()"""))
 
     def test_hosts_that_all_differ(self):
-        """They are looked through in no time that a person would notice."""
+        """The filter finds one of thousands."""
         self.write({'host-%04d' % number: frozenset(
             self.uuids[10 * place + int(digit)]
             for place, digit in enumerate('%04d' % number))

@@ -37,11 +37,11 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.conf.set_override('connection', databases.create(
             self, self.kind), 'aggregate_mirror_database')
         engine.Database(self.conf).migrate()
-        self.journal = journal.Journal(self.conf)
+        self.history = journal.Journal(self.conf).history
 
     def note(self, *entries, keep=history.KEEP):
         for entry in entries:
-            self.journal.note_sync(entry, keep)
+            self.history.note(entry, keep)
 
     def later(self, entry, seconds=60.0):
         return dataclasses.replace(
@@ -49,23 +49,23 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
             ended_at=entry.ended_at + seconds)
 
     def test_passes_that_find_the_same_are_one_entry(self):
-        """It tells how many, since when and until when."""
+        """It has their number, the first start and the last end."""
         last = dataclasses.replace(self.later(GOOD, 120), seconds=2.0)
         self.note(GOOD, self.later(GOOD), last)
         self.assertEqual([dataclasses.replace(
             last, started_at=GOOD.started_at, passes=3)],
-            self.journal.syncs())
+            self.history.newest())
 
     def test_outage_is_one_entry(self):
-        """With the last reason, whatever port or time is in it."""
+        """It has the last reason, whatever port or time that contains."""
         other = dataclasses.replace(self.later(BAD), reason='refused: 4711')
         self.note(GOOD, BAD, other, self.later(GOOD, 120))
         self.assertEqual(
             [(0, 1, ''), (2, 2, 'refused: 4711'), (0, 1, '')],
             [(one.status, one.passes, one.reason)
-             for one in self.journal.syncs()])
+             for one in self.history.newest()])
 
-    def test_whatever_is_news_has_an_entry(self):
+    def test_every_difference_has_an_entry(self):
         """Each change, and each other command, host or figure."""
         entries = [GOOD]
         # Each differs from the one before in one thing only.
@@ -76,50 +76,56 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         changed = dataclasses.replace(GOOD, added=1)
         entries += [changed, changed]
         self.note(*entries)
-        self.assertEqual(entries[::-1], self.journal.syncs())
-        self.assertEqual(entries[:-3:-1], self.journal.syncs(2))
+        self.assertEqual(entries[::-1], self.history.newest())
+        self.assertEqual(entries[:-3:-1], self.history.newest(2))
 
     def test_old_entries_are_deleted(self):
         """The newest are kept."""
         for number in range(7):
             self.note(dataclasses.replace(GOOD, added=number), keep=3)
         self.assertEqual([6, 5, 4],
-                         [one.added for one in self.journal.syncs()])
+                         [one.added for one in self.history.newest()])
 
     def test_text_that_a_column_does_not_take(self):
-        """It is cut and escaped, and never an error."""
+        """It is truncated and escaped, and never an error."""
         self.note(dataclasses.replace(
             GOOD, command='x --host \u0437' + 'y' * 999, host='h' * 999,
-            failed=1, reason='no\0thing \U0001f600' + 'z' * 99999))
-        entry, = self.journal.syncs()
+            failed=1, reason='no\0thing \U0001f600' + 'z' * 99999,
+            removals='\u0437' * 999999))
+        entry, = self.history.newest()
         self.assertTrue(entry.command.startswith('x --host \\u0437yyy'))
         self.assertTrue(entry.reason.startswith('no\\x00thing \\U0001f600'))
+        self.assertEqual(history.REMOVALS_LENGTH, len(entry.removals))
 
     def test_many_at_once(self):
-        """Nobody sees an error, and every pass is counted."""
+        """None sees an error, and every pass is counted."""
         def work(number):
-            kept = journal.Journal(self.conf)
+            kept = journal.Journal(self.conf).history
             for _turn in range(TURNS):
-                kept.note_sync(GOOD, keep=1000)
+                kept.note(GOOD, keep=1000)
 
         processes.at_once(PROCESSES, work)
         self.assertEqual(PROCESSES * TURNS, sum(
-            one.passes for one in self.journal.syncs(1000)))
+            one.passes for one in self.history.newest(1000)))
 
 
 class TestCommand(test_sync_command.SyncTest):
 
+    def setUp(self):
+        super().setUp()
+        self.history = self.journal.history
+
     def syncs(self, *columns):
         return [tuple(getattr(one, column) for column in columns)
-                for one in self.journal.syncs()]
+                for one in self.history.newest()]
 
     def test_run_is_written_and_a_preview_is_not(self):
-        """What was typed, and what came of it."""
+        """It has the command, the figures, and a line for each removal."""
         self.host('h1')
         self.host('pending', providers=False)
-        self.stale('stale', self.zone.uuid)
+        stale = self.stale('stale', self.zone.uuid)
         self.sync('--dry-run', '--prune')
-        self.assertEqual([], self.journal.syncs())
+        self.assertEqual([], self.history.newest())
         self.sync()
         self.sync('--prune', '--force', '--host', 'stale')
         self.assertEqual([
@@ -127,7 +133,11 @@ class TestCommand(test_sync_command.SyncTest):
              0, 1, 0, 0, 0),
             ('placement sync_aggregates', 1, 0, 1, 1, 6)], self.syncs(
                 'command', 'added', 'removed', 'stale', 'failed', 'status'))
-        first = self.journal.syncs()[-1]
+        last, first = self.history.newest()
+        self.assertEqual(
+            'host stale (provider %s): aggregate zone (%s)'
+            % (stale.nodes[0], self.zone.uuid), last.removals)
+        self.assertEqual('', first.removals)
         self.assertIn('Host pending: compute node', first.reason)
         self.assertLess(0, first.seconds)
         self.assertAlmostEqual(first.seconds,
@@ -142,7 +152,7 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertEqual((8, 12), (status, stale))
         self.assertIn('no host is in any aggregate', reason)
 
-    def test_what_is_away(self):
+    def test_what_is_unavailable(self):
         """Placement, and nova's database."""
         self.host('h1')
         self.placement.refuse()
@@ -154,17 +164,17 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertEqual([(255, 1), (2, 1)], self.syncs('status', 'failed'))
 
     def test_history_that_cannot_be_written(self):
-        """The sync is as good as ever, and says what it could not write."""
+        """The sync is complete, and reports what it could not write."""
         self.host('h1')
-        self.journal.rows()
+        self.journal.rows.all()
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
         with sqlite3.connect(path) as kept:
             kept.execute('DROP TABLE syncs')
-        done = self.sync('--quiet')
+        done = self.sync('--quiet', '--no-prune')
         self.assertEqual(0, done.returncode, done.stderr)
         line, = done.stderr.splitlines()
         self.assertIn('The history of syncs lacks this one: the journal could '
                       'not be used', line)
         self.assertEqual([], self.cloud.drift())
         with self.assertRaises(exceptions.JournalUnavailable):
-            self.journal.syncs()
+            self.history.newest()

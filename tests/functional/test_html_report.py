@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as an operator writes it: what is on it, and its exit status."""
+"""The report as an operator writes it: its contents and exit status."""
 
 import os
 import pathlib
@@ -14,7 +14,6 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import history
-from nova_aggregate_mirror import journal
 from tests import fixtures
 from tests.functional import test_manage
 from tests.functional import test_sync_command
@@ -42,11 +41,11 @@ class ReportTest(test_sync_command.SyncTest):
         return self.file.read_text()
 
     def every_kind(self):
-        """A cloud with each kind of drift, and each name a bad one."""
+        """A cloud with each kind of drift, and hostile names."""
         self.evil = self.cloud.create_aggregate(EVIL, 'zone <2>')
         self.right = self.host('right')
         self.gone, storage = [uuidutils.generate_uuid() for _ in range(2)]
-        self.journal.remember({self.gone})
+        self.journal.ledger.remember({self.gone})
         self.placement.set_aggregates(self.right.nodes[0], [
             self.zone.uuid, self.gone, test_sync_command.FOREIGN])
         for name in ('same1', 'same2'):
@@ -62,21 +61,22 @@ class ReportTest(test_sync_command.SyncTest):
         self.placement.set_aggregates(many.nodes[0], [self.zone.uuid])
         self.placement.create_provider(storage, 'storage')
         self.placement.set_aggregates(storage, [self.zone.uuid])
-        row = self.journal.record(journal.Dirty(host='missing'))
-        self.journal.hand_over(row.id, 'refused <by> "placement"')
-        self.journal.note_sync(history.Entry(
+        self.left_over('missing', 'refused <by> "placement"')
+        self.journal.history.note(history.Entry(
             'agent --prune', 'api<1>', 1.6e9, 1.6e9 + 1, 1.0, added=3,
-            status=6, failed=1, reason='no provider <yet>'))
+            status=6, failed=1, reason='no provider <yet>', removed=1,
+            removals='host <h>: aggregate a'))
 
 
 class TestPage(ReportTest):
 
-    def test_everything_is_told_and_nothing_is_written(self):
+    def test_everything_is_shown_and_nothing_is_written(self):
         """Each kind of drift, the journal, what is kept, and the history."""
         self.every_kind()
-        before = self.everything(), self.journal.syncs()
+        past = self.journal.history
+        before = self.everything(), past.newest()
         page = self.report(4)
-        self.assertEqual(before, (self.everything(), self.journal.syncs()))
+        self.assertEqual(before, (self.everything(), past.newest()))
         for text in (
                 'Placement differs from nova: 3 missing and 2 stale',
                 'Host unmapped has no host mapping: run',
@@ -84,14 +84,15 @@ class TestPage(ReportTest):
                 'has no resource provider yet', '<small>2/3</small>',
                 'deleted ' + self.gone, test_sync_command.FOREIGN,
                 'refused &lt;by&gt;', 'api&lt;1&gt;', '2020-09-13 12:26:41',
-                'no provider &lt;yet&gt;', 'zone &lt;2&gt;',
+                'no provider &lt;yet&gt;', 'host &lt;h&gt;: aggregate a',
+                'zone &lt;2&gt;',
                 '<b>2 hosts</b> from <bdi>same1</bdi>'):
             self.assertIn(text, page)
         self.assertNotIn('<script>document', page)
         self.assertNotIn(test_manage.placement_service.TOKEN, page)
 
     def test_in_sync(self):
-        """0; then 7, and what to type."""
+        """0; then 7, and the command that repairs it."""
         host = self.host('h1')
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         page = self.report(0)
@@ -104,7 +105,7 @@ class TestPage(ReportTest):
         self.assertIn('placement sync_aggregates</bdi>', self.report(0))
 
     def test_refusal(self):
-        """What a sync would not do is there to be seen, with the reason."""
+        """What a sync would not remove is shown, with the reason."""
         host = self.host('h1')
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         for number in range(12):
@@ -115,22 +116,34 @@ class TestPage(ReportTest):
         self.assertIn('12 stale', page)
         self.assertIn('<b>12 hosts</b>', page)
 
+    def test_aggregate_that_a_user_deleted(self):
+        """The next sync removes it also where there is no compute node."""
+        host = self.host('h1')
+        self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
+        gone, segment = [uuidutils.generate_uuid() for _ in range(2)]
+        self.journal.ledger.mark(gone)
+        self.placement.create_provider(segment, 'segment')
+        self.placement.set_aggregates(segment, [gone])
+        page = self.report(7)
+        self.assertIn('1 stale', page)
+        self.assertIn(gone, page)
+        self.assertIn(segment, page)
+
     def test_no_journal_yet(self):
-        """None is made."""
+        """None is created."""
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
         self.assertFalse(path.exists())
         self.report(0)
         self.assertFalse(path.exists())
 
 
-class TestWhatIsAway(ReportTest):
-    """The page is written all the same, and says so."""
+class TestOutage(ReportTest):
+    """The page is written with what is available, and reports the rest."""
 
     def setUp(self):
         super().setUp()
         self.host('h1')
-        row = self.journal.record(journal.Dirty(host='h1'))
-        self.journal.hand_over(row.id, 'because of this')
+        self.left_over('h1', 'because of this')
 
     def test_placement(self):
         """What nova wants, the journal and the history are there."""
@@ -146,7 +159,7 @@ class TestWhatIsAway(ReportTest):
         self.assertIn('503', self.report(2))
 
     def test_credentials(self):
-        """Which are missing."""
+        """The missing option is named."""
         self.conf.write_text(self.conf.read_text().replace(
             'auth_type = admin_token', ''))
         page = self.report(2)
@@ -154,7 +167,7 @@ class TestWhatIsAway(ReportTest):
         self.assertIn('<bdi>h1</bdi>', page)
 
     def test_nova(self):
-        """255; the journal is there."""
+        """255; the journal is shown."""
         with sqlite3.connect(api_db.get_engine().url.database) as nova:
             nova.execute('DROP TABLE aggregates')
         page = self.report(255)
@@ -176,7 +189,7 @@ class TestWhatIsAway(ReportTest):
             self.assertNotIn('<td class="%s">' % state, page)
 
     def test_journal(self):
-        """The comparison is there; 255 when there is nothing else."""
+        """The comparison is shown; 255 when that finds nothing."""
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = sqlite:////proc/version\n')
         page = self.report(7)
@@ -186,22 +199,21 @@ class TestWhatIsAway(ReportTest):
         self.cloud.sync()
         self.report(255)
 
-    def test_journal_of_the_release_before(self):
-        """It is not migrated by somebody who only looks."""
+    def test_journal_of_an_older_release(self):
+        """It is not migrated by a command that only reads."""
         path = engine.sqlite_file(fixtures.CONF)
         with sqlite3.connect(path) as kept:
-            kept.execute('DROP TABLE syncs')
-            kept.execute("UPDATE alembic_version SET version_num = '0002'")
-        self.assertIn('version 0002 instead of', self.report(7))
+            kept.execute("UPDATE alembic_version SET version_num = '0000'")
+        self.assertIn('version 0000 instead of', self.report(7))
         with sqlite3.connect(path) as kept:
-            self.assertEqual([('0002',)], kept.execute(
+            self.assertEqual([('0000',)], kept.execute(
                 'SELECT version_num FROM alembic_version').fetchall())
 
 
 class TestFile(ReportTest):
 
     def test_file_that_cannot_be_written(self):
-        """255 and one line, before placement is asked."""
+        """255 and one line, before any request to placement."""
         self.placement.refuse()
         pipe = self.directory / 'pipe'
         os.mkfifo(pipe)
@@ -221,7 +233,7 @@ class TestFile(ReportTest):
         self.assertIn('--html', done.stderr)
 
     def test_help(self):
-        """It tells the exit statuses."""
+        """It has the exit statuses."""
         done = self.run_command('report', '--help')
         self.assertEqual(0, done.returncode)
         self.assertIn('  7  there is something to add', done.stdout)
@@ -239,7 +251,7 @@ class TestFile(ReportTest):
         self.assertEqual(0o640, stat.S_IMODE(target.stat().st_mode))
 
     def test_standard_output(self):
-        """The page alone; what it says in one line is elsewhere."""
+        """It has the page alone; the summary is in standard error."""
         done = self.run_command('report', '--quiet', '--html', '-')
         self.assertEqual(0, done.returncode)
         self.assertTrue(done.stdout.startswith('<!DOCTYPE html>'))
@@ -247,7 +259,7 @@ class TestFile(ReportTest):
         self.assertEqual(1, len(done.stderr.splitlines()))
 
     def test_interrupted(self):
-        """The file is the one before."""
+        """The file is as it was."""
         self.file.write_text('before')
         self.host('h1')
         land = self.placement.hold_after(0, ('GET',))

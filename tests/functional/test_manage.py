@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command as an operator runs it: its output and its exit status."""
+"""The manage command as an operator runs it: output and exit status."""
 
 import json
 import pathlib
@@ -15,6 +15,7 @@ import testtools
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import rows
 from tests import fixtures
 from tests import placement_service
 
@@ -52,7 +53,7 @@ class ManageTest(testtools.TestCase):
             'token': placement_service.TOKEN, 'more': more})
 
     def host(self, name, **kwargs):
-        """A member host that placement knows nothing of yet."""
+        """A member host without associations in placement."""
         host = self.cloud.create_host(name, **kwargs)
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host(name)
@@ -72,8 +73,8 @@ class ManageTest(testtools.TestCase):
 
 class TestSyncAggregates(ManageTest):
 
-    def test_everything_is_mirrored_and_said(self):
-        """Exit 0; each association in a line, sorted; the second run none."""
+    def test_everything_is_mirrored(self):
+        """Exit 0; a line for each association; the second run has none."""
         one, two = self.host('h1'), self.host('h2', nodes=2, cell='cell2')
         done = self.sync()
         self.assertEqual(0, done.returncode, done.stderr)
@@ -93,7 +94,7 @@ class TestSyncAggregates(ManageTest):
                          (again.returncode, again.stdout, again.stderr))
 
     def test_lowest_status_that_applies(self):
-        """All faults are told, each with what to type; the rest is done."""
+        """All faults are printed, each with its cure; the rest is done."""
         good = self.host('good')
         pending = self.host('pending', providers=False)
         self.host('nodeless', nodes=0)
@@ -131,7 +132,7 @@ class TestSyncAggregates(ManageTest):
         self.assertIn('503', done.stderr)
 
     def test_placement_that_is_down(self):
-        """Exit 2, one line with the reason and no traceback."""
+        """Exit 2, and one line with the reason."""
         self.host('h1')
         self.cloud.placement.refuse()
         done = self.sync('--quiet')
@@ -149,17 +150,6 @@ class TestSyncAggregates(ManageTest):
         self.assertIn('Cell cell2 (', done.stderr)
         self.assertEqual({self.zone.uuid},
                          self.cloud.placement.aggregates(near.nodes[0]))
-
-    def test_stale_association_is_told_and_left(self):
-        """This command removes only what the journal knows."""
-        host = self.cloud.create_host('h1')
-        self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
-        done = self.sync()
-        self.assertEqual(0, done.returncode)
-        self.assertIn('| left: not pruned | h1   | %s | zone ' % host.nodes[0],
-                      done.stdout)
-        self.assertIn('1 are left that nova does not have: --prune',
-                      done.stdout)
 
 
 class TestOtherCommands(ManageTest):
@@ -236,37 +226,59 @@ class TestOtherCommands(ManageTest):
 
 class TestJournal(ManageTest):
 
-    def left_over(self):
-        """An operation that placement has not seen."""
+    def setUp(self):
+        super().setUp()
         conf.register_opts(fixtures.CONF)
-        kept = journal.Journal(fixtures.CONF)
-        row = kept.record(journal.Dirty(host='h1', request_id='req-1'))
-        kept.hand_over(row.id, 'placement refused')
-        return str(row.id)
+        self.rows = journal.Journal(fixtures.CONF).rows
+
+    def operation(self):
+        """An operation that runs."""
+        row = self.rows.make(rows.Dirty('h1', request_id='req-1'))
+        self.rows.record(row)
+        return row
+
+    def listed(self):
+        """The rows that the command lists."""
+        done = self.run_command('journal', 'list', '--format', 'json')
+        self.assertEqual(0, done.returncode, done.stderr)
+        return json.loads(done.stdout)
 
     def test_list_retry_and_forget(self):
-        """What is left, why, and what to do about it."""
-        done = self.run_command('journal', 'list', '--format', 'json')
-        self.assertEqual((0, '[]\n'), (done.returncode, done.stdout))
-        number = self.left_over()
+        """A row with its reason is listed, made due, and forgotten."""
+        self.assertEqual([], self.listed())
+        row = self.operation()
+        self.rows.hand_over(row, 'placement refused')
+        listed, = self.listed()
+        self.assertEqual(
+            (row.id, 'h1', 'req-1', 'to be mirrored', 1, 'placement refused'),
+            tuple(listed[name] for name in (
+                'id', 'host', 'request_id', 'state', 'attempts',
+                'last_error')))
         done = self.run_command('journal', 'list')
         self.assertEqual(0, done.returncode)
-        self.assertIn('placement refused', done.stdout)
-        self.assertIn('host h1', done.stdout)
-        self.assertEqual('Rows that are due now: 1\n',
-                         self.run_command('journal', 'retry').stdout)
-        done = self.run_command('journal', 'forget', '4711')
-        self.assertEqual(1, done.returncode)
-        self.assertIn('There is no row 4711', done.stderr)
-        done = self.run_command('journal', 'forget', number)
-        self.assertEqual((0, 'Rows forgotten: 1\n'),
+        for text in (row.id, 'placement refused'):
+            self.assertIn(text, done.stdout)
+        self.assertEqual('Rows that are due now: 1\n', self.run_command(
+            'journal', 'retry', row.id).stdout)
+        done = self.run_command('journal', 'forget', row.id, 'unknown')
+        self.assertEqual((1, 'Rows forgotten: 1\n'),
                          (done.returncode, done.stdout))
+        self.assertIn('There is no row unknown', done.stderr)
         self.assertIn('empty', self.run_command('journal', 'list').stdout)
 
-    def test_nonsense_is_a_usage_error(self):
-        """And a journal that is away is a line that says so."""
-        self.assertEqual(2, self.run_command(
-            'journal', 'forget', 'all').returncode)
+    def test_operation_that_may_run(self):
+        """It is not forgotten, because only its own process may close it."""
+        row = self.operation()
+        self.assertEqual('may still run', self.listed()[0]['state'])
+        self.rows.mirrored([row.id])
+        self.assertEqual('mirrored, may still run', self.listed()[0]['state'])
+        done = self.run_command('journal', 'forget', row.id)
+        self.assertEqual((2, 'Rows forgotten: 0\n'),
+                         (done.returncode, done.stdout))
+        self.assertIn('max_call_age', done.stderr)
+
+    def test_errors(self):
+        """A usage error without a row; one line without a journal."""
         self.assertEqual(2, self.run_command('journal', 'forget').returncode)
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = sqlite:////proc/journal.sqlite\n')

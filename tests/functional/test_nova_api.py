@@ -54,7 +54,7 @@ STORY = [
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """What a nova-api process did before it ended."""
+    """What a nova-api process did before it stopped."""
 
     started: bool
     statuses: list[int]
@@ -67,7 +67,7 @@ class Ended:
 
 
 class NovaApiTest(testtools.TestCase):
-    """Nova-api beside a host with two compute nodes.
+    """Nova-api, and a host with two compute nodes.
 
     Stock nova mirrors the first of them only, which tells who mirrored.
     """
@@ -88,7 +88,7 @@ class NovaApiTest(testtools.TestCase):
 
     def serve(self, *faults: tuple[str, ...], ours: str = '',
               placement: str | None = None) -> Ended:
-        """Start nova-api, send it the requests of the story, and end it.
+        """Start nova-api, send it the requests of the story, and stop it.
 
         :param faults: functions of the program, with their arguments
         :param ours: lines of the section [aggregate_mirror]
@@ -127,21 +127,21 @@ class NovaApiTest(testtools.TestCase):
 
     def rows(self) -> list[Any]:
         conf.register_opts(nova_service.CONF)
-        return journal.Journal(nova_service.CONF).rows()
+        return journal.Journal(nova_service.CONF).rows.all()
 
     def assert_served(self, ended: Ended) -> None:
         self.assertTrue(ended.started, ended.log)
         self.assertEqual([200] * len(STORY), ended.statuses)
 
     def assert_ours(self, ended: Ended) -> None:
-        """The package mirrored, and nothing was left to say."""
+        """The package mirrored, and logged neither ERROR nor WARNING."""
         self.assert_served(ended)
         self.assertEqual(1, ended.log.count(ACTIVE))
         self.assertEqual([], ended.lines('ERROR') + ended.lines('WARNING'))
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
     def assert_stock(self, ended: Ended, *reasons: str) -> None:
-        """Nova mirrored as it always did, and an ERROR says why."""
+        """Nova mirrored by itself, and an ERROR gives the reason."""
         self.assert_served(ended)
         self.assertNotIn(ACTIVE, ended.log)
         self.assertEqual(1, ended.log.count(INACTIVE))
@@ -151,7 +151,7 @@ class NovaApiTest(testtools.TestCase):
         self.assertEqual((1, []), (self.mirrored_nodes(), self.rows()))
 
     def assert_no_journal(self, ended: Ended) -> None:
-        """The package mirrored, and every operation says what it lacked."""
+        """The package mirrored, and each operation logged one ERROR."""
         self.assert_served(ended)
         self.assertEqual(2, self.mirrored_nodes())
         # Two hosts added, one removed, one aggregate deleted.
@@ -163,18 +163,18 @@ class NovaApiTest(testtools.TestCase):
 class InstallationTest(NovaApiTest):
 
     def test_installed(self) -> None:
-        """To install the package is enough, if there are credentials."""
+        """Installing the package is enough, if there are credentials."""
         self.assert_ours(self.serve(ours='missing_credentials = fail'))
 
     def test_loaded_before_the_configuration(self) -> None:
-        """It is read first, and then the hooks are installed."""
+        """The configuration is read before the hooks are installed."""
         self.assert_ours(self.serve(('plugins_first',)))
         ended = self.serve(('plugins_first',), placement='',
                            ours='missing_credentials = fail')
         self.assertFalse(ended.started)
 
     def test_paste_filter(self) -> None:
-        """A filter in api-paste.ini installs the hooks just as well."""
+        """A filter in api-paste.ini installs the hooks, too."""
         self.add_filter()
         self.assert_ours(self.serve(('hidden_entry_point',)))
 
@@ -187,7 +187,7 @@ class InstallationTest(NovaApiTest):
 class BrokenPackageTest(NovaApiTest):
 
     def test_dependency_missing(self) -> None:
-        """Without what only the journal needs, placement is still right."""
+        """Without what only the journal needs, nova is mirrored."""
         self.assert_no_journal(
             self.serve(('broken_import', 'alembic', 'ImportError')))
 
@@ -200,14 +200,14 @@ class BrokenPackageTest(NovaApiTest):
             'nova_aggregate_mirror.report is broken')
 
     def test_package_broken(self) -> None:
-        """So may the module that would load the hooks."""
+        """The module that loads the hooks may be broken, too."""
         self.assert_stock(
             self.serve(('broken_import', 'nova_aggregate_mirror.hooks',
                         'SyntaxError')),
             'nova_aggregate_mirror.hooks is broken')
 
     def test_changed_nova(self) -> None:
-        """Of a nova that we do not know we say what differs."""
+        """The differences of an unknown nova are logged."""
         self.assert_stock(
             self.serve(('renamed_parameter',), ('cached_client',)),
             'AggregateAPI.add_host_to_aggregate takes (self, context, '
@@ -218,21 +218,21 @@ class BrokenPackageTest(NovaApiTest):
 
 class ConfigurationTest(NovaApiTest):
 
-    def test_nowhere_to_keep_the_journal(self) -> None:
-        """Without a usable state_path placement is right all the same."""
+    def test_unusable_state_path(self) -> None:
+        """Without a journal nova is mirrored."""
         (self.path / 'file').touch()
         self.state = str(self.path / 'file' / 'state')
         self.assert_no_journal(self.serve())
 
-    def test_value_that_is_none(self) -> None:
-        """Nonsense in our section is named, and nova left as it is."""
+    def test_invalid_value(self) -> None:
+        """The option is named, and nova is left as it is."""
         self.add_filter()
         self.assert_stock(
             self.serve(ours='inline_timeout = soon\nhooks = mirror, nonsense'),
             '[aggregate_mirror] inline_timeout', 'soon')
 
     def test_no_credentials(self) -> None:
-        """Placement can follow once the credentials are there."""
+        """Operations are mirrored when credentials have been added."""
         ended = self.serve(placement='')
         self.assert_served(ended)
         self.assertIn('no auth_type in [placement]',
@@ -244,7 +244,7 @@ class ConfigurationTest(NovaApiTest):
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
     def test_no_credentials_are_an_error(self) -> None:
-        """With missing_credentials = fail nova-api says what to add."""
+        """With missing_credentials = fail the option to add is logged."""
         ended = self.serve(placement='', ours='missing_credentials = fail')
         self.assertFalse(ended.started)
         self.assertIn('no auth_type in [placement]', ended.log)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror`` as an operator without databases uses it."""
+"""``openstack aggregate mirror``, for operators without databases."""
 
 import csv
 import io
@@ -54,7 +54,7 @@ class ClientTest(testtools.TestCase):
             yaml.safe_dump({'clouds': {'test': cloud}}))
 
     def host(self, name, **kwargs):
-        """A member of the zone that placement knows nothing of yet."""
+        """A member of the zone without associations in placement."""
         host = self.cloud.create_host(name, **kwargs)
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host(name)
@@ -80,7 +80,7 @@ class ClientTest(testtools.TestCase):
         return said, errors
 
     def mirror(self, *argv, status=0):
-        """The rows that a command prints, and what else it says."""
+        """The rows that a command prints, and its standard error."""
         said, errors = self.openstack(
             'aggregate', 'mirror', *argv, '-f', 'json', status=status)
         return json.loads(said or '[]'), errors
@@ -112,15 +112,15 @@ class TestList(ClientTest):
 
     def test_show(self):
         """Each provider, and each host that has none to show."""
-        stranger = uuidutils.generate_uuid()
-        self.placement.create_provider(stranger, 'storage')
-        self.placement.set_aggregates(stranger, [self.zone.uuid])
+        storage = uuidutils.generate_uuid()
+        self.placement.create_provider(storage, 'shared')
+        self.placement.set_aggregates(storage, [self.zone.uuid])
         stale = self.cloud.create_host('stale')
         self.placement.set_aggregates(stale.nodes[0], [self.zone.uuid])
         self.host('nodeless', nodes=0)
         waiting = self.host('waiting', providers=False)
         expected = sorted([
-            ('', stranger, False, True, 'other provider'),
+            ('', storage, False, True, 'other provider'),
             *(('bad', node, True, False, 'missing')
               for node in self.bad.nodes),
             ('good', self.good.nodes[0], True, True, 'mirrored'),
@@ -132,7 +132,7 @@ class TestList(ClientTest):
             self.assertEqual(expected, [tuple(row.values()) for row in rows])
 
     def test_formats(self):
-        """Those of every other command."""
+        """All formats of other commands."""
         list_ = ('aggregate', 'mirror', 'list')
         rows = [('rack', 'mirrored'), ('zone', 'differs')]
         said, _errors = self.openstack(*list_, '-f', 'yaml')
@@ -146,7 +146,7 @@ class TestList(ClientTest):
                       % self.zone.uuid, said)
 
     def test_names(self):
-        """One that is unknown, and one that is two."""
+        """An unknown one, and an ambiguous one."""
         self.assertIn('no aggregate nothing',
                       self.mirror('show', 'nothing', status=255)[1])
         other = self.cloud.create_aggregate(str(self.zone.id))
@@ -159,7 +159,7 @@ class TestList(ClientTest):
 class TestHelp(ClientTest):
 
     def test_exit_statuses(self):
-        """Each command says which it has, to a user without a cloud."""
+        """Each command prints its own, also without a cloud."""
         for name, words in (
                 ('show', '255 when nova-api'), ('diff', '7 something differs'),
                 ('sync', '8 so much would have been removed')):
@@ -171,7 +171,7 @@ class TestHelp(ClientTest):
 class TestSync(ClientTest):
 
     def test_diff_and_sync(self):
-        """What diff lists, sync cures; the last diff is empty, with 0."""
+        """Sync repairs what diff lists, and removes only with --prune."""
         host, stale = self.host('h1', nodes=2), self.cloud.create_host('stale')
         foreign = uuidutils.generate_uuid()
         self.placement.set_aggregates(
@@ -212,13 +212,13 @@ class TestSync(ClientTest):
             (row['Action'], row['Host'], row['Aggregate']) for row in rows])
         self.assertIn('no host h3', self.mirror(
             'sync', '--host', 'h3', status=255)[1])
-        self.assertIn('no aggregate away', self.mirror(
-            'sync', '--aggregate', 'away', status=255)[1])
+        self.assertIn('no aggregate unknown', self.mirror(
+            'sync', '--aggregate', 'unknown', status=255)[1])
         self.assertIn('add --prune', self.mirror(
             'sync', '--force', status=255)[1])
 
     def test_brake(self):
-        """So much is removed with --force only."""
+        """Above it only --force removes anything."""
         self.host('good')
         for number in range(12):
             host = self.cloud.create_host('h%d' % number)
@@ -242,7 +242,7 @@ class TestSync(ClientTest):
         self.assertIn('Host broken', self.mirror('sync', status=3)[1])
 
     def test_interrupted(self):
-        """Requests in hand are waited for, and the rest is told."""
+        """Requests on their way are completed, the rest is reported."""
         for number in range(12):
             self.host('h%d' % number)
         land = self.placement.hold_after(2)
@@ -264,7 +264,7 @@ class TestSync(ClientTest):
 class TestErrors(ClientTest):
 
     def refused(self, *words, status, commands=('list',)):
-        """What a command says, which is no table but a line."""
+        """Assert that a command prints a line in place of a table."""
         for command in commands:
             said, errors = self.openstack(
                 'aggregate', 'mirror', command, '-f', 'json', status=status)
@@ -275,8 +275,8 @@ class TestErrors(ClientTest):
             self.assertNotIn('nova.conf', errors)
             self.assertNotIn('[placement]', errors)
 
-    def test_user_who_may_not(self):
-        """Which role it takes, in nova and in placement."""
+    def test_user_without_the_role(self):
+        """The role is named, for nova and for placement."""
         self.server.roles = 'member'
         self.refused('403', 'admin role', status=255)
         self.server.roles = 'admin'
@@ -288,19 +288,19 @@ class TestErrors(ClientTest):
         self.refused('403', 'admin role', status=2)
 
     def test_nova_that_is_too_old(self):
-        """Which one it takes."""
+        """The oldest that is supported is named."""
         self.server.answers['/os-aggregates'] = webob.Response(
             status=406, json={'computeFault': {
                 'code': 406, 'message': 'maximum is 2.60.'}})
         self.refused('maximum is 2.60', 'Stein', status=255)
 
-    def test_placement_that_is_away(self):
-        """Where it was looked for."""
+    def test_placement_that_is_unavailable(self):
+        """Its endpoint is named."""
         self.placement.refuse()
         self.refused('placement runs', status=2, commands=('list', 'sync'))
 
     def test_placement_of_another_region(self):
-        """It has no compute node of nova's."""
+        """It has no provider of a compute node."""
         self.host('h1', providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
         self.refused("none of them is one of nova's 1 compute nodes",
@@ -315,7 +315,7 @@ class TestErrors(ClientTest):
 
 
 class TestCatalog(ClientTest):
-    """Whoever has a password finds both services in keystone's catalog."""
+    """A user with a password finds both services in the catalog."""
 
     def setUp(self):
         super().setUp()
@@ -341,7 +341,7 @@ class TestCatalog(ClientTest):
         self.keystone.answers['/v3/auth/tokens'] = (201, token)
 
     def test_region_and_interface(self):
-        """They are those of the options, for both services."""
+        """The options apply to both services."""
         where = ('--os-region-name', 'R', '--os-interface', 'internal')
         self.openstack(*where, 'aggregate', 'mirror', 'sync')
         self.assertEqual([], self.cloud.drift())
@@ -354,7 +354,7 @@ class TestCatalog(ClientTest):
             self.assertIn('compute', errors)
 
     def test_service_that_the_catalog_does_not_have(self):
-        """It is named, and so is where it was looked for."""
+        """The service and the catalog are named."""
         where = ('--os-region-name', 'R', '--os-interface', 'internal')
         for there, status, words in (
                 ({'compute': self.server.url}, 2, ('placement', 'catalog')),
@@ -367,7 +367,7 @@ class TestCatalog(ClientTest):
                 self.assertIn(word, errors)
 
     def test_password_that_is_wrong(self):
-        """The client says so itself, before it comes to us."""
+        """The client itself reports it."""
         self.keystone.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'message': 'no', 'title': 'Unauthorized'}})
         self.openstack('aggregate', 'mirror', 'list', status=1)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user sees, and what is left behind, when placement is unwell."""
+"""A user's answers while placement fails, and the state that remains."""
 
 from collections.abc import Callable
 from concurrent import futures
 import time
 
 import fixtures as base_fixtures
+from oslo_utils import uuidutils
 import testtools
 
 from tests import fixtures
@@ -49,11 +50,11 @@ class OutageTest(testtools.TestCase):
         self.count = 0
 
     def _add(self, fault: Fault) -> fixtures.Outcome:
-        """Add a new host to a new aggregate during a fault; see what is."""
+        """Add a new host to a new aggregate during a fault."""
         return self._during(fault, *self._new())
 
     def _remove(self, fault: Fault) -> fixtures.Outcome:
-        """Remove a host from its aggregate during a fault; see what is."""
+        """Remove a host from its aggregate during a fault."""
         aggregate, host = self._new()
         self.cloud.add_host(aggregate, host)
         return self._during(fault, aggregate, host, remove=True)
@@ -66,7 +67,7 @@ class OutageTest(testtools.TestCase):
         return aggregate, self.cloud.create_host('host%d' % self.count)
 
     def _wait_for(self, seconds: float) -> None:
-        """Have calls wait for placement so long."""
+        """Let a call wait this long for placement."""
         self.cloud.nova.conf.config(inline_timeout=seconds,
                                     group='aggregate_mirror')
 
@@ -81,16 +82,16 @@ class OutageTest(testtools.TestCase):
 
 
 class StockOutageTest(OutageTest):
-    """The faults of nova alone, so that the tests of the cure see them."""
+    """The same faults without this package."""
 
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.StockNova())
-        # The connection is there before the fault, as it mostly is.
+        # The connection usually exists before the fault.
         self.cloud.add_host(*self._new())
 
     def test_add_host_answers_500_and_has_added_it(self) -> None:
-        """Without placement nova fails after the fact, and half-done."""
+        """Without placement nova fails after its commit, half-done."""
         for name, fault in REFUSED.items():
             self.assertEqual(
                 fixtures.Outcome(status=500, member=True, mirrored=False,
@@ -98,14 +99,14 @@ class StockOutageTest(OutageTest):
                 self._add(fault), name)
 
     def test_add_host_again_answers_409(self) -> None:
-        """The user's second try does not repair what the first one broke."""
+        """The user's second attempt does not repair the first one."""
         aggregate, host = self._new()
         self._during(REFUSED['refused'], aggregate, host)
         again = self.cloud.add_host(aggregate, host)
         self.assertEqual((409, False), (again.status, again.mirrored))
 
     def test_after_a_restart_of_nova_all_answers_become_500(self) -> None:
-        """Nova makes its client within the call, and after the commit."""
+        """Nova makes its client within the call, after the commit."""
         for name, fault in STATUS.items():
             self.cloud.nova.restart()
             self.assertEqual(
@@ -114,7 +115,7 @@ class StockOutageTest(OutageTest):
                 self._add(fault), name)
 
     def test_add_host_answers_200_and_is_never_mirrored(self) -> None:
-        """Whatever placement answers or loses, nova says that all is well."""
+        """Whatever placement answers or loses, nova reports success."""
         faults = {**STATUS, **PUT_STATUS, **PUT_LOST, **CONFLICT}
         for name, fault in faults.items():
             self.assertEqual(
@@ -124,7 +125,7 @@ class StockOutageTest(OutageTest):
         self.assertEqual(len(faults), len(self.cloud.drift()))
 
     def test_remove_host_answers_200_and_leaves_it_in_placement(self) -> None:
-        """A host stays in the zone for ever when placement cannot be read."""
+        """The host stays in the zone when placement cannot be read."""
         faults = {**STATUS, **PUT_LOST}
         for name, fault in faults.items():
             self.assertEqual(
@@ -134,7 +135,7 @@ class StockOutageTest(OutageTest):
         self.assertEqual(len(faults), len(self.cloud.drift()))
 
     def test_remove_host_is_refused(self) -> None:
-        """Nova does not remove a host when placement cannot be written."""
+        """Nova keeps a host when placement cannot be written."""
         unchanged = {'member': True, 'mirrored': True, 'ended': False,
                      'zone': 'east'}
         for name, fault in {**REFUSED, **PUT_STATUS}.items():
@@ -144,7 +145,7 @@ class StockOutageTest(OutageTest):
                          self._remove(CONFLICT['conflict for ever']))
 
     def test_a_call_waits_for_as_long_as_placement_hangs(self) -> None:
-        """Without a timeout in [placement] a hung placement hangs users."""
+        """Without a timeout in [placement] a hung placement blocks users."""
         for remove in (False, True):
             aggregate, host = self._new()
             if remove:
@@ -163,21 +164,22 @@ class StockOutageTest(OutageTest):
 
 
 class MirroredOutageTest(OutageTest):
-    """The same situations with this package."""
+    """The same faults with this package."""
 
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.MirroredNova())
-        # Each call is to meet the fault by itself.
+        # Each call meets the fault, without a pause after the last one.
         self.cloud.nova.conf.config(inline_backoff=0.0,
                                     group='aggregate_mirror')
+        self.foreign: list[str] = []
 
     def _sync(self) -> None:
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
 
     def test_add_host_answers_200_and_one_sync_mirrors_it(self) -> None:
-        """No fault of placement's fails, or half-does, an add-host."""
+        """No fault of placement fails an add-host."""
         for name, fault in NEVER_MIRRORED.items():
             self.assertEqual(
                 fixtures.Outcome(status=200, member=True, mirrored=False,
@@ -186,7 +188,7 @@ class MirroredOutageTest(OutageTest):
         self._sync()
 
     def test_remove_host_answers_200_and_one_sync_mirrors_it(self) -> None:
-        """No fault of placement's fails, or half-does, a remove-host."""
+        """No fault of placement fails a remove-host."""
         for name, fault in NEVER_MIRRORED.items():
             self.assertEqual(
                 fixtures.Outcome(status=200, member=False, mirrored=False,
@@ -194,8 +196,37 @@ class MirroredOutageTest(OutageTest):
                 self._remove(fault), name)
         self._sync()
 
+    def _delete(self, fault: Fault) -> tuple[int, bool, int]:
+        """Delete an aggregate that a foreign provider is in, during a fault.
+
+        :returns: the same as ``_seen``
+        """
+        self.count += 1
+        aggregate = self.cloud.create_aggregate('aggregate%d' % self.count)
+        provider = uuidutils.generate_uuid()
+        self.placement.create_provider(provider, provider)
+        self.placement.set_aggregates(provider, [aggregate.uuid])
+        self.foreign.append(provider)
+        fault(self.placement)
+        try:
+            status = self.cloud.delete_aggregate(aggregate)
+        finally:
+            self.placement.recover()
+        return (status, 'aggregate.delete.end' in
+                self.cloud.nova.notifications(), len(self.cloud.warnings()))
+
+    def test_delete_answers_200_and_one_sync_removes_it(self) -> None:
+        """No fault of placement fails a deletion, and no prune is needed."""
+        for name, fault in NEVER_MIRRORED.items():
+            self.assertEqual((200, True, 1), self._delete(fault), name)
+        for left in 1, 0:
+            self.assertEqual([left] * len(NEVER_MIRRORED), [
+                len(self.placement.aggregates(provider))
+                for provider in self.foreign])
+            self._sync()
+
     def test_an_answer_that_is_lost_is_no_success(self) -> None:
-        """An outcome that nobody knows is reported, and looked at again."""
+        """An unknown outcome is a failure: it is reported and retried."""
         fault = ANSWER_LOST['answer lost']
         self.assertEqual(
             fixtures.Outcome(status=200, member=True, mirrored=True,
@@ -208,7 +239,7 @@ class MirroredOutageTest(OutageTest):
         self._sync()
 
     def test_a_few_conflicts_are_no_fault(self) -> None:
-        """Others write the same provider at the same time, and may."""
+        """Other writers of the same provider only cost another round."""
         for act, zone in (self._add, 'east'), (self._remove, 'nova'):
             self.assertEqual(
                 fixtures.Outcome(status=200, member=act == self._add,
@@ -216,7 +247,7 @@ class MirroredOutageTest(OutageTest):
                 act(lambda placement: placement.conflict(times=2)))
 
     def test_a_write_that_lands_late_changes_nothing(self) -> None:
-        """What a timed-out call sent cannot undo what came after it."""
+        """The PUT of a call that timed out cannot revert a later call."""
         self._wait_for(0.5)
         aggregate, host = self._new()
         land = self.placement.hold_back()
@@ -231,7 +262,7 @@ class MirroredOutageTest(OutageTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_without_a_journal_calls_are_mirrored_all_the_same(self) -> None:
-        """The journal is for outages; an operator hears that it is away."""
+        """The journal is for outages; a warning reports that it is missing."""
         self.cloud.nova.conf.config(
             connection='sqlite:////dev/null/journal.sqlite',
             group='aggregate_mirror_database')
@@ -245,7 +276,7 @@ class MirroredOutageTest(OutageTest):
                           self.cloud.warnings()[0])
 
     def test_the_warning_says_what_an_operator_needs(self) -> None:
-        """Aggregate, host and request are in it, and the reason is."""
+        """It names the aggregate, the host, the request and the reason."""
         aggregate, host = self._new()
         self.cloud.add_host(*self._new())
         self._during(REFUSED['refused'], aggregate, host)
@@ -256,12 +287,12 @@ class MirroredOutageTest(OutageTest):
             self.assertIn(part.lower(), warning.lower())
 
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
-        """A user waits ``inline_timeout`` at most, and only now and then."""
+        """A user waits ``inline_timeout`` at most, also for a deletion."""
         self._wait_for(0.5)
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
                       lambda placement: placement.trickle()):
-            for act in self._add, self._remove:
+            for act in self._add, self._remove, self._delete:
                 start = time.monotonic()
                 self.assertEqual((200, True, 1), self._seen(act(fault)))
                 # The faults themselves last much longer.
@@ -270,12 +301,15 @@ class MirroredOutageTest(OutageTest):
         self._sync()
 
     @staticmethod
-    def _seen(outcome: fixtures.Outcome) -> tuple[int, bool, int]:
+    def _seen(outcome: fixtures.Outcome | tuple[int, bool, int]
+              ) -> tuple[int, bool, int]:
+        if isinstance(outcome, tuple):
+            return outcome
         return outcome.status, outcome.ended, outcome.warnings
 
 
 class PauseTest(OutageTest):
-    """What calls do in the while after one that placement did not answer."""
+    """The back-off of a process after a placement failure."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -284,7 +318,7 @@ class PauseTest(OutageTest):
                                     group='aggregate_mirror')
 
     def _lengthen(self) -> None:
-        """Let also the short pause last as long as a slow test does."""
+        """Let the short pause outlast a slow test, too."""
         self.useFixture(base_fixtures.MonkeyPatch(
             'nova_aggregate_mirror.pauses.REFUSED_PAUSE', 3600.0))
 
@@ -305,13 +339,13 @@ class PauseTest(OutageTest):
         self._see_no_request(lambda placement: placement.hang())
 
     def test_after_a_refusal_placement_is_left_alone(self) -> None:
-        """As long as the agent needs to see that it is back."""
+        """No further call asks it for about an interval of the agent."""
         self._lengthen()
         self._add(_status(401))
         self._see_no_request(_status(401))
 
     def test_a_refusal_is_soon_over(self) -> None:
-        """It costs nobody time to try again, as a timeout does."""
+        """Unlike a timeout, a refusal costs a user no time."""
         aggregate, host = self._new()
         self._during(REFUSED['refused'], aggregate, host)
         end = time.monotonic() + 60
@@ -325,14 +359,14 @@ class PauseTest(OutageTest):
             group='aggregate_mirror_database')
 
     def test_after_a_refusal_what_is_not_in_the_journal_is_tried(self) -> None:
-        """Nobody else would mirror it soon."""
+        """Otherwise only the next full sync would mirror it."""
         self._lengthen()
         self._lose_the_journal()
         self.assertFalse(self._add(_status(401)).mirrored)
         self.assertTrue(self.cloud.add_host(*self._new()).mirrored)
 
     def test_after_a_timeout_nothing_is_tried(self) -> None:
-        """Even without the journal: nova-api goes before the mirror."""
+        """Not even without the journal: it would block every worker."""
         self._wait_for(0.5)
         self._lose_the_journal()
         self._add(lambda placement: placement.hang())

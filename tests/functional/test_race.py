@@ -20,12 +20,6 @@ from nova.compute import api as compute_api
 import requests
 import testtools
 
-from nova_aggregate_mirror import agent
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import metrics
-from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
-from nova_aggregate_mirror.source import database
 from tests import databases
 from tests import fixtures
 from tests import placement_service
@@ -130,9 +124,9 @@ class TestRace(testtools.TestCase):
         self.useFixture(fixtures.MirroredNova())
         # A placement that all share in one process is slow now and then, and
         # a worker that stops trying would be no racer.
-        fixtures.CONF.set_override('inline_backoff', 0.0, 'aggregate_mirror')
-        self.addCleanup(fixtures.CONF.clear_override, 'inline_backoff',
-                        'aggregate_mirror')
+        self.cloud.nova.conf.config(
+            inline_backoff=0.0, max_removed_share=1.0,
+            group='aggregate_mirror')
         self.aggregates = [self.cloud.create_aggregate('aggregate%d' % number)
                            for number in range(4)]
         self.hosts = [self.cloud.create_host('host%d' % number,
@@ -184,29 +178,21 @@ class TestRace(testtools.TestCase):
             time.sleep(0.01)
         return writer.written
 
-    def agent(self):
-        """What an agent does; its clock is ahead, so that nothing waits."""
-        kept = journal.Journal(fixtures.CONF, now=lambda: time.time() + 1000)
-        source = database.DatabaseSource()
-        client = report.ReportClient(fixtures.CONF)
-        return (agent.Drain(kept, source, client, metrics.Metrics(), count=8),
-                reconciler.Reconciler(kept, source, client, count=8), kept)
-
-    def drain(self, began):
-        """An agent beside them, which drains and compares."""
-        drain, whole, _kept = self.agent()
+    def work(self, began):
+        """An agent that drains and compares all the time."""
+        worker = fixtures.Agent()
         while self.goes_on(began):
-            drain.step()
-            whole.sync(request=reconciler.Request(1.0))
-            # One that never rests would keep the others from placement.
+            worker.drain()
+            worker.sync()
+            # Without a rest it would keep the others from placement.
             time.sleep(REST)
 
     def test_everything_at_once(self):
-        """At rest all of them find what they wrote, and no call failed."""
+        """Afterwards everything written is there, and no call failed."""
         began = time.monotonic()
         work = [functools.partial(self.nova_api, number, began)
                 for number in range(WORKERS)]
-        work += [functools.partial(self.drain, began)] + [
+        work += [functools.partial(self.work, began)] + [
             functools.partial(self.write, number, began, changes)
             for number, changes in enumerate(WRITERS)]
         *answers, _agent, written, more, _none = processes.at_once(
@@ -215,11 +201,11 @@ class TestRace(testtools.TestCase):
         answers = sum(answers, collections.Counter())
         self.assertEqual(set(KINDS), set(answers))
 
-        drain, whole, kept = self.agent()
-        while kept.rows():
-            drain.step()
-        # The one cure for what was written without a generation.
-        whole.sync(request=reconciler.Request(1.0))
+        worker = fixtures.Agent()
+        worker.drain()
+        self.assertEqual([], worker.journal.rows.all())
+        # A write without a generation is repaired by the next sync.
+        worker.sync()
         self.assertEqual([], self.cloud.drift())
         lost = [(provider, foreign) for provider, foreign in written
                 if foreign not in self.cloud.placement.aggregates(provider)]

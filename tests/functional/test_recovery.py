@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred calls during an outage, and seconds after it all is right."""
+"""A hundred calls during an outage, and placement seconds after it."""
 
 import random
 import sqlite3
-import time
 
 import fixtures as base_fixtures
 from keystoneauth1 import loading as ks_loading
@@ -11,10 +10,6 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
-from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests import placement_service
 from tests.unit import servers
@@ -26,23 +21,19 @@ CALLS = 100
 STEPS_IN_FIVE_SECONDS = 5
 
 
-class Figures:
-    def __getattr__(self, name):
-        return lambda *args, **kwargs: None
-
-
 class RecoveryTest(servers.LoopbackTestCase):
 
     hooks = fixtures.MirroredNova
 
     def setUp(self):
         super().setUp()
-        # When nova's fixture has ended: it could not parse anew with them.
+        # After nova's fixture, which could not parse again with them.
         self.addCleanup(CONF.unregister_opts, PASSWORD, 'placement')
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         conf.register_opts(CONF)
         self.random = random.Random(4711)
         self.clock = 0.0
+        """How far the agent's clock is ahead of nova-api's."""
         self.hosts = [self.cloud.create_host('h%d' % number, nodes=nodes)
                       for number, nodes in enumerate((1, 1, 2, 1, 1))]
         self.members = {self.cloud.create_aggregate('a%d' % number): set()
@@ -51,10 +42,10 @@ class RecoveryTest(servers.LoopbackTestCase):
         self.useFixture(self.hooks())
 
     def begin(self):
-        """What has to be before nova-api starts."""
+        """Prepare what nova-api finds at its start."""
 
     def calls(self):
-        """Mixed calls, each of which nova answers as if nothing was."""
+        """Mixed calls, each of which gets nova's usual answer."""
         for number in range(CALLS):
             aggregate = self.random.choice(list(self.members))
             host = self.random.choice(self.hosts)
@@ -73,33 +64,24 @@ class RecoveryTest(servers.LoopbackTestCase):
             self.assertEqual((200, host in inside, True),
                              (outcome.status, outcome.member, outcome.ended))
 
-    def agent(self):
-        kept = journal.Journal(CONF, now=lambda: time.time() + self.clock)
-        source, client = database.DatabaseSource(), report.ReportClient(CONF)
-        count = CONF.aggregate_mirror.sync_workers
-        return (kept, agent.Drain(kept, source, client, Figures(),
-                                  count=count),
-                agent.Sync(CONF, reconciler.Reconciler(
-                    kept, source, client, count=count), Figures()))
-
     def wait_for(self, seconds):
         """Have the agent wait for placement so long."""
         CONF.set_override('request_timeout', seconds, 'aggregate_mirror')
 
     def recover(self, end):
-        """An agent is there all the time, and the outage ends."""
-        kept, drain, _sync = self.agent()
+        """Drain during the outage, and for five seconds after it."""
+        worker = fixtures.Agent()
+        worker.clock = self.clock
         self.wait_for(1.0)
-        drain.step()
-        drain.step()
+        for _second in range(2):
+            worker.drain()
         end()
-        # It is there again, but may be slow.
+        # It is available again, but may be slow.
         self.wait_for(30.0)
         for _second in range(STEPS_IN_FIVE_SECONDS):
-            while drain.step():
-                pass
-            self.clock += agent.DRAIN_INTERVAL
-        self.assertEqual([], kept.rows())
+            worker.drain()
+            worker.clock += agent.DRAIN_INTERVAL
+        self.assertEqual([], worker.journal.rows.all())
 
     def check(self, begin, end):
         begin()
@@ -134,7 +116,7 @@ class TestPlacement(RecoveryTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_trickling_placement(self):
-        """A byte now and then keeps nobody waiting either."""
+        """A byte a second does not hold calls up either."""
         self.hurry()
         self.check_fault('trickle')
 
@@ -150,15 +132,15 @@ class TestPlacement(RecoveryTest):
         self.assertEqual(
             set(), self.cloud.placement.aggregates(host.nodes[0]))
 
-    def test_clock_is_set_back(self):
-        """Rows from the future are as due as others."""
+    def test_clock_of_the_agent_is_behind(self):
+        """Rows from its future are as due as others."""
         self.clock = -3600.0
         self.check_fault('refuse')
 
 
 def _add(test, name, check, *args):
     def method(self):
-        """Nova answers as always, and seconds later placement is right."""
+        """Nova gives its usual answers; seconds later placement is right."""
         getattr(self, check)(*args)
 
     setattr(test, 'test_' + name, method)
@@ -192,14 +174,14 @@ class TestKeystone(RecoveryTest):
         self.check(lambda: self.say(status, body),
                    lambda: self.say(*self.good))
 
-    def test_placement_behind_tls_that_is_none(self):
-        """The catalog is corrected, and read again."""
+    def test_catalog_with_a_wrong_scheme(self):
+        """It is read again when it has been corrected."""
         wrong = self.keystone.token(
             self.cloud.placement.url.replace('http:', 'https:'))
         self.check_answer(201, wrong)
 
     def test_token_is_revoked(self):
-        """Placement refuses it, and so does keystone a new one for a time."""
+        """Placement refuses it, and keystone issues no new one for a time."""
         self.calls()
         self.say(401, {})
         self.check(lambda: self.cloud.placement.fail_with(401), lambda: (
@@ -213,16 +195,15 @@ _add(TestKeystone, 'keystone_answers_garbage', 'check_answer', 201, b'{"to')
 
 
 class TestJournal(RecoveryTest):
-    """Where the journal itself is the casualty, a full sync repairs."""
+    """A full sync repairs what an unavailable journal has missed."""
 
     def repair(self):
-        _kept, _drain, sync = self.agent()
         self.assertNotEqual([], self.cloud.drift())
-        sync.step()
+        fixtures.Agent().sync()
         self.assertEqual([], self.cloud.drift())
 
     def test_database_is_down(self):
-        """And placement with it: nothing could be recorded."""
+        """Placement is, too: nothing could be recorded."""
         option = ('connection', 'aggregate_mirror_database')
         right = CONF[option[1]][option[0]]
         CONF.set_override(option[0], 'mysql+pymysql://nova:x@127.0.0.1:1/j',
@@ -234,7 +215,7 @@ class TestJournal(RecoveryTest):
         self.repair()
 
     def test_disk_is_full(self):
-        """And placement down with it."""
+        """Placement is down, too: nothing could be recorded."""
         def transaction(_database):
             raise sa.exc.OperationalError(
                 'INSERT', {}, sqlite3.OperationalError(
@@ -249,7 +230,7 @@ class TestJournal(RecoveryTest):
         self.repair()
 
     def test_journal_alone(self):
-        """Then placement is right at once."""
+        """With placement available, operations are mirrored at once."""
         CONF.set_override('connection', 'sqlite:////proc/no/where',
                           'aggregate_mirror_database')
         self.calls()
@@ -257,12 +238,12 @@ class TestJournal(RecoveryTest):
 
 
 class TestStock(RecoveryTest):
-    """These tests see the fault where it is."""
+    """The same outage without this package leaves drift."""
 
     hooks = fixtures.StockNova
 
     def test_stock_nova_does_not_recover(self):
-        """Nobody repairs what an outage has left."""
+        """What an outage has left stays."""
         self.cloud.placement.fail_with(503)
         for host in self.hosts:
             self.cloud.add_host(next(iter(self.members)), host)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever fails, at DEBUG: no password and no token in what anybody reads."""
+"""Whatever fails, at DEBUG: no password and no token in any output."""
 
 import base64
 import http.server
@@ -19,13 +19,11 @@ from oslo_utils import uuidutils
 import prometheus_client
 import testtools
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import metrics
-from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
+from nova_aggregate_mirror import rows
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.unit import ends
@@ -38,12 +36,12 @@ IN_URL = MARK + '-in-url'
 # Base64 has three forms of a text, by where in a longer one it stands.
 MARKS = [MARK] + [base64.b64encode(b' ' * shift + MARK.encode())[4:12].decode()
                   for shift in range(3)]
-# Nobody listens on the port, or somebody who refuses.
+# Nothing listens on the port.
 REFUSED = 'mysql+pymysql://nova:%s@127.0.0.1:1/nova' % IN_URL
 URLS = (
     REFUSED,
     'postgresql+psycopg2://nova:%s@127.0.0.1:1/nova' % IN_URL,
-    # Nobody has told them of percent-encoding.
+    # Without percent-encoding.
     'mysql+pymysql://nova:pass@%s@127.0.0.1:1/nova' % IN_URL,
     'mysql+pymysql://nova:pass/%s@127.0.0.1:1/nova' % IN_URL,
     'mysql+pymysql://nova:pass:%s/word@127.0.0.1:1/nova' % IN_URL,
@@ -63,8 +61,8 @@ for argv in json.load(sys.stdin):
         sys.argv[1:] = argv
         sys.exit(command.main())
     statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-with open(sys.argv[1], 'w') as told:
-    json.dump(statuses, told)
+with open(sys.argv[1], 'w') as found:
+    json.dump(statuses, found)
 """
 CONF = """
 [DEFAULT]
@@ -91,7 +89,7 @@ project_name = service
 
 
 class Cloud(base_fixtures.Fixture):
-    """Keystone and placement, which say again what they are told.
+    """Keystone and placement, which repeat requests in their answers.
 
     ``versions`` and ``keystone`` is how keystone answers to discovery and to
     a login, ``placement`` is how placement does: a status and a form, which
@@ -178,12 +176,12 @@ class SecretsTest(testtools.TestCase):
         self.useFixture(base_fixtures.EnvironmentVariable(
             'no_proxy', '127.0.0.1'))
         self.texts = []
-        """Whatever anybody could read, and where it stood."""
+        """All that was logged, printed or raised, and where."""
         self.listen()
         self.addCleanup(self.assert_no_secret)
 
     def listen(self):
-        """Read what every logger is told from now on."""
+        """Read what every logger gets from now on."""
         handler = logging.Handler(logging.NOTSET)
         handler.emit = self.see_record
         self.useFixture(base_fixtures.LogHandler(
@@ -234,16 +232,17 @@ class TestSecrets(SecretsTest):
                           self.assert_no_secret)
 
     def test_journal_that_cannot_be_used(self):
-        """A server that refuses, or a URL that is none."""
+        """With a server that refuses, and with an invalid URL."""
         for url in URLS:
             conf = ends.make_conf(self)
             conf.set_override('connection', url, 'aggregate_mirror_database')
             kept = journal.Journal(conf)
-            row = journal.Dirty(host='h1')
-            self.refused(kept.record, row, ['a'])
-            self.refused(kept.hand_over, 1, 'refused')
-            self.refused(kept.rows)
-            self.refused(kept.claim, 5)
+            row = kept.rows.make(rows.Dirty('h1'))
+            self.refused(kept.rows.record, row, ['a'])
+            self.refused(kept.rows.hand_over, row, 'refused')
+            self.refused(kept.rows.all)
+            self.refused(kept.ledger.mark, 'a')
+            self.refused(kept.history.newest)
 
 
 class CloudTest(SecretsTest):
@@ -261,9 +260,8 @@ class CloudTest(SecretsTest):
         self.cloud.nova.conf.register_opts(
             loading.get_auth_plugin_conf_options('password'),
             group='placement')
-        fixtures.CONF.set_override('inline_backoff', 0.0, 'aggregate_mirror')
-        self.addCleanup(fixtures.CONF.clear_override, 'inline_backoff',
-                        'aggregate_mirror')
+        self.cloud.nova.conf.config(inline_backoff=0.0,
+                                    group='aggregate_mirror')
 
     def use(self, **placement):
         self.cloud.nova.conf.config(
@@ -282,20 +280,16 @@ class CloudTest(SecretsTest):
         for call in (client.probe, client.providers):
             self.refused(call)
         self.see('endpoint', client.endpoint())
-        kept = journal.Journal(fixtures.CONF)
-        figures = metrics.Metrics()
-        source = database.DatabaseSource()
-        drain = agent.Drain(kept, source, client, figures)
-        whole = reconciler.Reconciler(kept, source, client)
+        worker = fixtures.Agent()
         for _ in range(2):
-            drain.step()
-            agent.Sync(fixtures.CONF, whole, figures).step()
-        rows = kept.rows()
-        self.assertNotEqual([], rows)
-        for row in rows:
+            worker.drain()
+            worker.sync()
+        left = worker.journal.rows.all()
+        self.assertNotEqual([], left)
+        for row in left:
             self.see('journal row', row)
         self.see('metrics', prometheus_client.generate_latest(
-            figures.registry).decode())
+            worker.figures.registry).decode())
         self.assertEqual(200, self.cloud.remove_host(
             self.zone, self.host).status)
 
@@ -331,7 +325,7 @@ class TestIndiscreet(CloudTest):
 
     excused = True
 
-    def test_keystone_that_says_again_what_it_was_told(self):
+    def test_keystone_that_repeats_requests(self):
         """With any status, in any form."""
         for status in (201, 300, 400, 401, 403, 404, 500, 503):
             for form in Cloud.FORMS:
@@ -348,8 +342,8 @@ class TestIndiscreet(CloudTest):
                 self.use()
                 self.work()
 
-    def test_placement_that_says_again_what_it_was_told(self):
-        """The token among it."""
+    def test_placement_that_repeats_requests(self):
+        """Also the token."""
         for status in (200, 400, 401, 403, 404, 409, 500, 503):
             for form in Cloud.FORMS:
                 self.wrong.placement = (status, form)
@@ -413,7 +407,7 @@ class TestCommands(SecretsTest):
                     name, *(({'api': url}, *argv) for url in URLS)))))
 
     def test_journal_that_cannot_be_used(self):
-        """Neither a server that refuses nor a URL that is none."""
+        """With a server that refuses, and with an invalid URL."""
         for expected, name, *argv in (
                 (255, 'manage', 'journal', 'list'),
                 (2, 'status', 'upgrade', 'check')):
@@ -428,7 +422,7 @@ class TestCommands(SecretsTest):
                 ('journal', 'forget', '1'),
                 ('placement', 'sync_aggregates')))))
 
-    def test_keystone_that_says_again_what_it_was_told(self):
+    def test_keystone_that_repeats_requests(self):
         """What the status command shows of it is no secret."""
         check = ({}, 'upgrade', 'check')
         self.wrong.keystone = (401, 'errors')

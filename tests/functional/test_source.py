@@ -128,11 +128,11 @@ class TestRead(SourceTest):
 
     def test_unknown_host_and_aggregate(self):
         """What nova does not know is not mentioned."""
-        nova = self.source.read(['nobody'], [uuidutils.generate_uuid()],
+        nova = self.source.read(['unknown'], [uuidutils.generate_uuid()],
                                 [self.zone.uuid, uuidutils.generate_uuid()])
         self.assertEqual({}, nova.nodes)
         self.assertEqual({self.zone.uuid: 'zone'}, nova.aggregates)
-        self.assertEqual(source.Place(''), self.source.place(4711, 'nobody'))
+        self.assertEqual(source.Place(''), self.source.place(4711, 'unknown'))
         self.assertEqual(source.Place(self.zone.uuid),
                          self.source.place(self.zone.id))
 
@@ -155,7 +155,7 @@ class TestRead(SourceTest):
                          self.source.read(['h1']).wanted(host.nodes[0]))
 
     def test_context_of_nova_is_left_alone(self):
-        """Reading does not target anybody's request at another cell."""
+        """Reading does not target a request at another cell."""
         self.host('h1', self.zone)
         before = dict(nova_context.CELL_CACHE)
         self.source.read_all()
@@ -220,7 +220,7 @@ class TestCells(SourceTest):
     def test_cell_that_was_added_meanwhile_is_read(self):
         """nova itself would need a restart for that."""
         self.source.read_all()
-        mapping = self.cloud.nova._cell('cell2')
+        mapping = self.cloud.nova.cell('cell2')
         objects.HostMapping.get_by_host(
             nova_context.get_admin_context(), 'far').destroy()
         connection = mapping.database_connection
@@ -232,20 +232,30 @@ class TestCells(SourceTest):
             database_connection=connection).create()
         self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
 
+    def test_cells(self):
+        """All but cell0, UUID to a name for messages."""
+        uuids = {name: self.cloud.nova.cell(name).uuid
+                 for name in ('cell1', 'cell2')}
+        self.assertEqual({uuid: '%s (%s)' % (name, uuid)
+                          for name, uuid in uuids.items()},
+                         self.source.cells())
+
     def test_cell_whose_url_is_a_template(self):
         """It is filled in from [database] connection, as nova does."""
-        mapping = self.cloud.nova._cell('cell2')
+        mapping = self.cloud.nova.cell('cell2')
         mapping.database_connection = mapping.database_connection.replace(
             'sqlite:', '{scheme}:')
         mapping.save()
         self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
 
-    def test_api_database_that_is_away_is_an_error(self):
-        """Nothing is known then, and nothing is empty."""
+    def test_api_database_that_is_unavailable(self):
+        """It is an error, and never an empty answer."""
         with api_db.get_engine().begin() as connection:
             connection.exec_driver_sql('DROP TABLE aggregate_hosts')
             connection.exec_driver_sql('DROP TABLE aggregates')
+            connection.exec_driver_sql('DROP TABLE cell_mappings')
         for call in (self.source.read_all, self.source.aggregates,
+                     self.source.cells,
                      lambda: self.source.read(['near']),
                      lambda: self.source.place(1, 'near')):
             self.assertRaises(exceptions.NovaUnavailable, call)

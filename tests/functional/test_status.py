@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command: what it prints, and what it says of nova."""
+"""The status command: what it prints, and its checks of nova."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ from tests.functional.status_command import WARNING
 class TestOutput(status_command.StatusTest):
 
     def test_everything_is_good(self):
-        """Exit 0; every check has a row, and nothing was left behind."""
+        """Exit 0; every check has a row, and no journal is created."""
         zone = self.cloud.create_aggregate('zone', 'az1')
         self.member(zone, 'h1', nodes=2)
         rows = self.rows(SUCCESS)
@@ -29,7 +29,7 @@ class TestOutput(status_command.StatusTest):
             fixtures.CONF.state_path, 'aggregate_mirror').exists())
 
     def test_table_has_lines_to_copy(self):
-        """A command is never broken, however long it is; prose is."""
+        """Prose is wrapped, and a command never is, however long."""
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = nonsense\n')
         done = self.run_command('upgrade', 'check')
@@ -47,7 +47,7 @@ class TestOutput(status_command.StatusTest):
             len(line.rstrip('| ')) for line in prose))
 
     def test_configuration_without_nova(self):
-        """Exit 255, and one line that says what to name."""
+        """Exit 255, and one line with the option that is missing."""
         self.conf.write_text('')
         done = self.run_command('upgrade', 'check')
         self.assertEqual((COULD_NOT_RUN, ''), (done.returncode, done.stdout))
@@ -69,7 +69,7 @@ class TestOutput(status_command.StatusTest):
             self.assertIn('usage:', done.stderr)
         self.assertEqual(0, self.run_command('--help').returncode)
 
-    def test_later_file_holds(self):
+    def test_later_file_overrides(self):
         """Files and directories are read as nova reads them."""
         folder = self.conf.with_name('nova.conf.d')
         folder.mkdir()
@@ -83,7 +83,7 @@ class TestOutput(status_command.StatusTest):
 
 class TestNova(status_command.StatusTest):
 
-    def test_options_that_cannot_be(self):
+    def test_invalid_options(self):
         """Each is named with its default, and all else is checked."""
         self.write_conf(more='[aggregate_mirror]\ninline_timeout = soon\n'
                              'cell_timeout = -1\n')
@@ -100,11 +100,13 @@ class TestNova(status_command.StatusTest):
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Nova\'s API database'],
                         '  nova-manage api_db sync')
-        self.assert_row(WARNING, rows['Drift'],
-                        'see to "Nova\'s API database" first')
-        self.assert_others_good(rows, 'Nova\'s API database', 'Drift')
+        waiting = ('Journal of this nova', 'Drift')
+        for name in waiting:
+            self.assert_row(WARNING, rows[name],
+                            'see to "Nova\'s API database" first')
+        self.assert_others_good(rows, 'Nova\'s API database', *waiting)
 
-    def test_api_database_that_is_away(self):
+    def test_api_database_that_is_unavailable(self):
         """The reason, at once and without the password."""
         self.write_conf(api='mysql+pymysql://nova:%s@127.0.0.1:1/nova_api'
                             % status_command.PASSWORD)
@@ -112,7 +114,7 @@ class TestNova(status_command.StatusTest):
         self.assert_row(FAILURE, row, 'refused', '  [api_database]\n')
 
     def test_hook_that_is_unknown(self):
-        """Nova-api would stay without it: which line to have."""
+        """Nova-api would not load it; the line to set is printed."""
         self.write_conf(more='[aggregate_mirror]\nhooks = mirrow\n')
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Hook'], 'mirrow',
@@ -130,8 +132,8 @@ class TestNova(status_command.StatusTest):
 
 class TestRequestFilters(status_command.StatusTest):
 
-    def test_without_any_nothing_is_said(self):
-        """No request filter is asked for, whatever release this is."""
+    def test_no_request_filters(self):
+        """Their checks print nothing, whatever release of nova this is."""
         rows = self.rows(SUCCESS)
         for name in ('Request filters', 'Sharing providers'):
             self.assertEqual('', rows[name].details)

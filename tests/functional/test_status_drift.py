@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command on what placement shows otherwise than nova."""
+"""The status command on differences between nova and placement."""
 
 import pathlib
 import subprocess
 import sys
+
+from oslo_utils import uuidutils
 
 from tests import fixtures
 from tests.functional import status_command
@@ -27,7 +29,7 @@ class DriftTest(status_command.StatusTest):
         self.assert_others_good(rows, 'Drift')
 
     def type(self, command: str) -> None:
-        """Type what the check said, with the configuration of the test."""
+        """Run what the check printed, with the configuration of the test."""
         program, *argv = command.split()
         path = pathlib.Path(sys.executable).with_name(program)
         subprocess.run([path, '--config-file', self.conf, *argv], check=True,
@@ -37,7 +39,7 @@ class DriftTest(status_command.StatusTest):
 class TestZones(DriftTest):
 
     def test_missing_association(self):
-        """The zone, its host, and the command; that cures it."""
+        """The zone, its host, and the command that repairs it."""
         self.member(self.zone, 'h1', mirrored=False)
         self.member(self.rack, 'h2', mirrored=False)
         command = SYNC
@@ -48,7 +50,7 @@ class TestZones(DriftTest):
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_stale_association(self):
-        """Only what prunes removes it."""
+        """The command for it prunes."""
         host = self.cloud.create_host('h1')
         self.member(self.zone, 'h2')
         self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
@@ -60,7 +62,7 @@ class TestZones(DriftTest):
         self.type(command)
         self.assert_others_good(self.rows(SUCCESS))
 
-    def test_more_than_is_removed_by_itself(self):
+    def test_more_than_the_brake_allows(self):
         """A failure: a damaged database looks like this."""
         host = self.cloud.create_host('h1')
         self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
@@ -70,18 +72,28 @@ class TestZones(DriftTest):
                           % (SYNC, SYNC))
 
     def test_deleted_aggregate(self):
-        """It is ours, because the journal remembers it."""
+        """It is ours, because it is in the ledger."""
         host = self.member(self.zone, 'h1')
         gone = self.cloud.create_aggregate('gone', 'az2')
-        self.journal().remember([gone.uuid])
+        self.journal().ledger.remember([gone.uuid])
         self.assertEqual(200, self.cloud.delete_aggregate(gone))
         self.cloud.placement.set_aggregates(
             host.nodes[0], {self.zone.uuid, gone.uuid})
         self.assert_drift(WARNING, 'deleted aggregate %s still has host h1'
                           % gone.uuid)
 
+    def test_aggregate_that_a_user_deleted(self):
+        """Providers that are no compute nodes are named by their UUID."""
+        self.member(self.zone, 'h1')
+        gone, segment = [uuidutils.generate_uuid() for _ in range(2)]
+        self.journal().ledger.mark(gone)
+        self.cloud.placement.create_provider(segment, 'segment')
+        self.cloud.placement.set_aggregates(segment, {gone})
+        self.assert_drift(WARNING, 'deleted aggregate %s still has' % gone,
+                          segment)
+
     def test_aggregates_of_others(self):
-        """They are not ours to judge."""
+        """They are not compared."""
         host = self.member(self.zone, 'h1')
         self.cloud.placement.set_aggregates(host.nodes[0], {
             self.zone.uuid, '11111111-2222-3333-4444-555555555555'})
@@ -104,7 +116,7 @@ class TestHosts(DriftTest):
                           '  systemctl restart nova-compute')
 
     def test_host_that_is_not_mapped(self):
-        """It is mirrored, and nova cannot use it."""
+        """It is mirrored, and nova does not schedule to it."""
         self.member(self.zone, 'h1', mapped=False)
         self.assert_drift(WARNING, 'No host mapping for h1.',
                           '  nova-manage cell_v2 discover_hosts')
@@ -116,7 +128,7 @@ class TestHosts(DriftTest):
                           '  systemctl restart nova-compute')
 
     def test_cell_that_is_down(self):
-        """Its hosts are not judged; those of the others are."""
+        """Its hosts are not compared; those of the others are."""
         self.member(self.zone, 'near', mirrored=False)
         self.member(self.zone, 'far', cell='cell2', mirrored=False)
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(

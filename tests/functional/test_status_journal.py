@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command on the journal: its tables, its users, its backlog."""
+"""The status command on the journal: tables, users, nova, backlog."""
 
 import os
 import pathlib
@@ -7,12 +7,18 @@ import subprocess
 import sys
 import time
 
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror import agent
+from nova_aggregate_mirror import binding
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import journal as checked_journal
 from nova_aggregate_mirror.db import migration
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import owner
+from nova_aggregate_mirror import lease
+from nova_aggregate_mirror import rows as mirror_rows
+from nova_aggregate_mirror.source import database
 from tests import databases
 from tests import fixtures
 from tests.functional import status_command
@@ -22,8 +28,9 @@ from tests.functional.status_command import WARNING
 
 MANAGE = str(pathlib.Path(sys.executable).with_name(
     'nova-aggregate-mirror-manage'))
-HOST = journal.Dirty(host='h1', request_id='req-1')
-JOURNAL = ('Journal', 'Journal sharing', 'Backlog', 'Drift')
+HOST = mirror_rows.Dirty(host='h1', request_id='req-1')
+JOURNAL = ('Journal', 'Journal users', 'Journal of this nova', 'Backlog',
+           'Drift')
 CONNECTION = '[aggregate_mirror_database]\nconnection = %s\n'
 
 
@@ -34,25 +41,31 @@ class JournalTest(status_command.StatusTest):
         return pathlib.Path(fixtures.CONF.state_path, 'aggregate_mirror',
                             'journal.sqlite')
 
-    def left_over(self, age: float = 0.0, **kwargs) -> None:
+    def left_over(self, age: float = 0.0) -> mirror_rows.Row:
         """An operation that ended so many seconds ago and is not mirrored."""
-        kept = self.journal(now=lambda: time.time() - age, **kwargs)
-        row = kept.record(HOST)
-        kept.hand_over(row.id, 'placement refused')
+        kept = self.journal(now=lambda: time.time() - age).rows
+        row = kept.make(HOST)
+        kept.record(row)
+        kept.hand_over(row, 'placement refused')
+        return row
+
+    def lead(self) -> None:
+        """Be an agent that leads."""
+        self.assertTrue(lease.Lease(self.journal().database, 10).step())
 
 
 class TestTables(JournalTest):
 
     def test_journal_that_is_up_to_date(self):
-        """The version is told."""
-        self.journal().rows()
+        """The version is printed."""
+        self.journal().rows.all()
         rows = self.rows(SUCCESS)
         self.assert_others_good(rows)
         self.assertIn(migration.HEAD, rows['Journal'].details)
         self.assertIn('Nothing is left', rows['Backlog'].details)
 
     def test_journal_that_is_no_database(self):
-        """How to put it aside; nothing that needs it is tried."""
+        """How to replace it; nothing that needs it is checked."""
         self.file.parent.mkdir()
         self.file.write_bytes(b'no database any more' * 999)
         rows = self.rows(FAILURE)
@@ -64,8 +77,8 @@ class TestTables(JournalTest):
             self.assert_row(WARNING, rows[name], 'see to "Journal" first')
         self.assert_others_good(rows, *JOURNAL)
 
-    def test_journal_that_cannot_be_made(self):
-        """Nor can anything else where it is to be."""
+    def test_journal_that_cannot_be_created(self):
+        """Its directory cannot be created."""
         self.write_conf(more=CONNECTION % (
             'sqlite:////proc/sys/kernel/mirror/journal.sqlite'))
         rows = self.rows(FAILURE)
@@ -83,15 +96,15 @@ class TestTables(JournalTest):
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_mysql(self):
-        """Without tables it says what makes them, and then is content."""
+        """Without tables it prints the command that creates them."""
         self.check_server('mysql')
 
     def test_postgresql(self):
-        """Without tables it says what makes them, and then is content."""
+        """Without tables it prints the command that creates them."""
         self.check_server('postgresql')
 
-    def test_server_that_is_away(self):
-        """The line to correct, without the password."""
+    def test_server_that_is_unavailable(self):
+        """The option to correct is printed, without the password."""
         self.write_conf(more=CONNECTION % (
             'mysql+pymysql://mirror:%s@127.0.0.1:1/mirror'
             % status_command.PASSWORD))
@@ -101,37 +114,61 @@ class TestTables(JournalTest):
         self.assert_others_good(rows, *JOURNAL)
 
 
-class TestSharing(JournalTest):
-
-    def test_agent_of_the_same_host(self):
-        """One host name and one state_path: both can tell of each other."""
-        self.left_over()
-        self.assertTrue(self.journal().take_lease(agent.LEASE, None, 15.0))
-        self.assert_others_good(self.rows(SUCCESS))
-
-    def test_agent_in_another_container(self):
-        """It has the file, and a directory for locks that is its own."""
-        self.left_over()
-        other = owner.Owner(self.conf.parent / 'owners')
-        self.journal(owner=other).take_lease(agent.LEASE, None, 15.0)
-        rows = self.rows(FAILURE)
-        self.assert_row(FAILURE, rows['Journal sharing'],
-                        'the same host name and state_path',
-                        '  [aggregate_mirror_database]\n',
-                        '  nova-aggregate-mirror-manage db sync')
-        self.assert_others_good(rows, 'Journal sharing')
+class TestUsers(JournalTest):
 
     @testtools.skipIf(os.geteuid(), 'only root can give files away')
     def test_agent_of_another_user(self):
-        """Whoever made the journal is to run both."""
-        self.left_over()
+        """The owner of the directory is to run both."""
+        kept = self.journal()
+        # Its write-ahead log is there for as long as it is open.
+        self.addCleanup(kept.rows.all)
+        kept.rows.all()
         os.chown(self.file, 4711, -1)
         os.chown(self.file.parent, 4711, -1)
+        # SQLite, run by root, changes the log's owner when it opens it.
+        found, = checked_journal.users(fixtures.CONF)
+        self.assertEqual(checks.Code.FAILURE, found.code)
+        self.assertIn('users 4711 and root', found.text)
+        self.assertEqual('chown -R 4711: %s' % self.file.parent,
+                         found.cure[0])
+
+
+class TestBinding(JournalTest):
+
+    def setUp(self):
+        super().setUp()
+        binding.Binding(self.journal().database,
+                        database.DatabaseSource()).bind()
+
+    def replace_cell(self, name: str) -> None:
+        """Create a cell again, whose mapping gets another UUID."""
+        mapping = self.cloud.nova.cell(name)
+        connection = mapping.database_connection
+        mapping.destroy()
+        objects.CellMapping(
+            nova_context.get_admin_context(), name=name,
+            uuid=uuidutils.generate_uuid(), transport_url='fake:/',
+            database_connection=connection).create()
+
+    def test_cell_that_is_recreated(self):
+        """The journal belongs to the nova that has one of its cells."""
+        self.replace_cell('cell1')
+        self.assert_others_good(self.rows(SUCCESS))
+
+    def test_journal_of_another_nova(self):
+        """Both lists of cells, and what to configure."""
+        ours = [self.cloud.nova.cell(name).uuid for name in ('cell1', 'cell2')]
+        for name in ('cell1', 'cell2'):
+            self.replace_cell(name)
+        theirs = [self.cloud.nova.cell(name).uuid
+                  for name in ('cell1', 'cell2')]
         rows = self.rows(FAILURE)
-        self.assert_row(FAILURE, rows['Journal sharing'],
-                        'users 4711 and root',
-                        '  chown -R 4711: %s' % self.file.parent)
-        self.assert_others_good(rows, 'Journal sharing')
+        self.assert_row(
+            FAILURE, rows['Journal of this nova'],
+            'the journal belongs to another nova', *ours, *theirs,
+            '  [aggregate_mirror_database]\n  connection = ',
+            '  nova-aggregate-mirror-manage db sync')
+        self.assert_others_good(rows, 'Journal of this nova')
 
 
 class TestBacklog(JournalTest):
@@ -140,10 +177,17 @@ class TestBacklog(JournalTest):
         """What an agent is about to mirror is no fault."""
         self.left_over(age=5)
         rows = self.rows(SUCCESS)
-        self.assertIn('1 operations are left', rows['Backlog'].details)
+        self.assertIn('1 operation is left', rows['Backlog'].details)
+
+    def test_mirrored_operations_that_may_run(self):
+        """However old they are, nothing is left to be done for them."""
+        row = self.left_over(age=600)
+        self.journal().rows.mirrored([row.id])
+        rows = self.rows(SUCCESS)
+        self.assertIn('Nothing is left', rows['Backlog'].details)
 
     def test_old_operations_without_an_agent(self):
-        """Nobody works on them: start somebody."""
+        """The command that starts one is printed."""
         self.left_over(age=600)
         rows = self.rows(WARNING)
         self.assert_row(
@@ -152,10 +196,9 @@ class TestBacklog(JournalTest):
         self.assert_others_good(rows, 'Backlog')
 
     def test_old_operations_that_an_agent_cannot_mirror(self):
-        """Why not, and how to see all of them."""
+        """The reason, and the command that lists all of them."""
         self.left_over(age=600)
-        kept = self.journal()
-        self.assertTrue(kept.take_lease(agent.LEASE, None, 15.0))
+        self.lead()
         rows = self.rows(WARNING)
         self.assert_row(WARNING, rows['Backlog'], 'placement refused',
                         '  nova-aggregate-mirror-manage journal list')

@@ -147,13 +147,13 @@ class TestRights(status_command.StatusTest):
     def test_nothing_is_allowed(self):
         """Placement's own policy refuses: which role to give."""
         self.conf.write_text(self.conf.read_text().replace(
-            'token = admin', 'token = somebody:else'))
+            'token = admin', 'token = another:user'))
         self.assert_ends_at(
             'Placement rights', FAILURE, 'may not list providers', '403',
             '  openstack role add --project service --user placement admin')
 
     def test_writing_is_not_allowed(self):
-        """Reading is, so that nothing else would have told."""
+        """Reading is allowed, and no other check finds the fault."""
         self.cloud.placement.fail_with(403, methods=('PUT',))
         self.assert_ends_at('Placement rights', FAILURE,
                             'may not write their aggregates')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of a full sync: what nova's command leaves, and what ours does."""
+"""One full sync: what nova's command does, and what ours does."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ from nova.cmd import manage
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import outcome as mirror_outcome
 from tests import fixtures
 
 
@@ -44,7 +45,7 @@ class SyncTest(testtools.TestCase):
         return code, output.getvalue()
 
     def test_stock_stops_at_a_host_with_two_nodes(self) -> None:
-        """The command ends with 1, and hosts after it are not looked at."""
+        """The command exits with 1, and later hosts are not mirrored."""
         code, output = self._nova_manage()
         self.assertEqual(1, code)
         self.assertIn('Unexpected number of compute node records (2)', output)
@@ -57,19 +58,19 @@ class SyncTest(testtools.TestCase):
         self.assertEqual([], self.cloud.drift())
 
     def test_stock_stops_at_the_first_failure(self) -> None:
-        """One 503 ends the command with 2, and nobody else is looked at."""
+        """After one 503 it exits with 2, and no other host is mirrored."""
         self.cloud.placement.fail_with(503, provider=self.first.nodes[0])
         code, _ = self._nova_manage()
         self.assertEqual(2, code)
         self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
 
     def test_stock_stops_at_the_first_failed_write(self) -> None:
-        """One 503 to a PUT ends the command with 3."""
+        """After one 503 to a PUT it exits with 3."""
         self.cloud.placement.fail_with(503, ('PUT',))
         self.assertEqual(3, self._nova_manage()[0])
         self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
 
-    def test_mirrored_goes_on_past_failures_and_tells_them(self) -> None:
+    def test_mirrored_goes_on_past_failures(self) -> None:
         """Only what fails is left, and it is named."""
         [broken] = self.first.nodes
         for methods in ('GET', 'PUT'), ('PUT',):
@@ -77,24 +78,25 @@ class SyncTest(testtools.TestCase):
             self.cloud.placement.fail_with(503, methods, provider=broken)
             outcome = self.cloud.sync().outcome
             self.assertEqual({broken}, self._missing())
-            self.assertEqual({broken}, set(outcome.failed))
+            self.assertEqual({mirror_outcome.Provider(broken)},
+                             set(outcome.failed))
             self.cloud.placement.recover()
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
 
     def test_stock_raises_when_placement_is_down(self) -> None:
-        """The command ends with a traceback."""
+        """The command fails with a traceback."""
         self.cloud.placement.refuse()
         self.assertRaises(ks_exceptions.ClientException, self._nova_manage)
 
     def test_mirrored_is_one_error_when_placement_is_down(self) -> None:
-        """The command has one error of ours to print, fit to be read."""
+        """The command has one error to print."""
         self.cloud.placement.refuse()
         self.assertIsInstance(self.cloud.sync().not_compared,
                               exceptions.PlacementUnreachable)
 
     def test_stock_claims_success_for_a_write_that_was_lost(self) -> None:
-        """The command ends with 0 and has mirrored nothing."""
+        """The command exits with 0 and has mirrored nothing."""
         self.cloud.remove_host(self.aggregate, self.ironic)
         self.cloud.placement.drop_connection()
         code, output = self._nova_manage()
@@ -102,7 +104,7 @@ class SyncTest(testtools.TestCase):
         self.assertEqual(2, output.count('Successfully added'))
         self.assertEqual(2, len(self.cloud.drift()))
 
-    def test_mirrored_tells_of_a_write_that_was_lost(self) -> None:
+    def test_mirrored_reports_a_write_that_was_lost(self) -> None:
         """What is not known to be written is a failure."""
         self.cloud.placement.drop_connection()
         outcome = self.cloud.sync().outcome
@@ -121,8 +123,8 @@ class SyncTest(testtools.TestCase):
         self.assertEqual(0, code)
         self.assertEqual(2, output.count('Successfully added'))
 
-    def test_mirrored_tells_only_what_it_changed(self) -> None:
-        """A second sync finds nothing to do and says nothing."""
+    def test_mirrored_reports_only_what_it_changed(self) -> None:
+        """A second sync finds nothing to do."""
         changes = self.cloud.sync().outcome.changes
         self.assertEqual(sorted(self.cloud.nova.nodes()),
                          sorted(change.provider for change in changes))
@@ -144,14 +146,14 @@ class SyncTest(testtools.TestCase):
         self.cloud.placement.recover()
 
     def test_mirrored_removes_what_the_journal_has(self) -> None:
-        """With the hooks at work the same outage is cured by one sync."""
+        """With the hooks the same outage is repaired by one sync."""
         self.useFixture(fixtures.MirroredNova())
         self._remove_from_nova_only()
         self.assertEqual(1, len(self.cloud.drift()))
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
 
-    def test_mirrored_tells_what_it_does_not_remove(self) -> None:
+    def test_mirrored_reports_what_it_does_not_remove(self) -> None:
         """Without a journal row a stale association is named and kept."""
         self._remove_from_nova_only()
         stale = self.cloud.sync().stale

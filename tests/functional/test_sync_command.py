@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sync_aggregates as an operator uses it: preview, scope, prune, Ctrl-C."""
+"""sync_aggregates as an operator runs it: preview, scope, prune, Ctrl-C."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import rows
 from tests import fixtures
 from tests.functional import test_manage
 from tests import processes
@@ -23,7 +24,7 @@ from tests import processes
 CONF = fixtures.CONF
 PATIENCE = 60
 FOREIGN = uuidutils.generate_uuid()
-LISTS = ('add', 'remove', 'left', 'kept', 'pending')
+LISTS = ('add', 'remove', 'left', 'kept', 'vanished', 'pending')
 
 
 class SyncTest(test_manage.ManageTest):
@@ -36,7 +37,7 @@ class SyncTest(test_manage.ManageTest):
         self.journal = journal.Journal(CONF)
 
     def stale(self, name, *aggregates):
-        """A host that is in these for placement, and in none for nova."""
+        """A host that placement has in these aggregates, and nova in none."""
         host = self.cloud.create_host(name)
         self.placement.set_aggregates(host.nodes[0], aggregates)
         return host
@@ -54,18 +55,24 @@ class SyncTest(test_manage.ManageTest):
         return {(row['host'], row['aggregate_uuid']) for row in plan[key]}
 
     def everything(self):
-        """What placement has, generations too, and the journal."""
+        """What placement has, generations too, the rows and the ledger."""
         return ({node: (self.placement.generation(node),
                         self.placement.aggregates(node))
                  for node in self.cloud.nova.nodes()
                  if self.placement.has_provider(node)},
-                self.journal.rows(), self.journal.ledger())
+                self.journal.rows.all(), self.journal.ledger.entries())
+
+    def left_over(self, host, error='refused'):
+        """An operation that did not reach placement."""
+        row = self.journal.rows.make(rows.Dirty(host))
+        self.journal.rows.record(row)
+        self.journal.rows.hand_over(row, error)
 
 
 class TestPreview(SyncTest):
 
     def test_plan_is_what_a_run_does(self):
-        """To the last association, and nothing is changed before."""
+        """To the last association, and nothing is changed by it."""
         self.host('h1')
         self.host('pending', providers=False)
         self.host('unmapped', mapped=False)
@@ -74,8 +81,7 @@ class TestPreview(SyncTest):
             both.nodes[0], [self.rack.uuid, FOREIGN])
         self.stale('stale', self.zone.uuid)
         late = self.stale('late', self.rack.uuid)
-        row = self.journal.record(journal.Dirty(host='late'))
-        self.journal.hand_over(row.id, 'refused')
+        self.left_over('late')
         before = self.everything()
         plan = self.plan('--dry-run', '--prune', status=4)
         self.assertEqual(before, self.everything())
@@ -91,9 +97,9 @@ class TestPreview(SyncTest):
         self.assertEqual(['pending'], [one['host'] for one in plan['pending']])
         self.assertEqual(['unmapped'], plan['unmapped'])
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
-        self.assertEqual([], self.journal.rows())
+        self.assertEqual([], self.journal.rows.all())
 
-    def test_journal_that_is_not_there_is_not_made(self):
+    def test_journal_is_not_created(self):
         """A preview before the package is in use leaves no trace."""
         self.host('h1')
         made = pathlib.Path(CONF.state_path, 'aggregate_mirror')
@@ -102,8 +108,8 @@ class TestPreview(SyncTest):
         self.plan(status=0)
         self.assertTrue(made.exists())
 
-    def test_status_tells_drift(self):
-        """7 with anything to add or remove, 0 in sync, in both formats."""
+    def test_status_shows_drift(self):
+        """7 with anything to add or stale, 0 in sync, in both formats."""
         host = self.host('h1')
         plan = self.plan('--dry-run', status=7)
         self.assertEqual(7, self.sync('--dry-run').returncode)
@@ -111,13 +117,13 @@ class TestPreview(SyncTest):
                          [row['provider'] for row in plan['add']])
         self.plan(status=0)
         plan = self.plan('--dry-run', status=0)
-        self.assertEqual([[]] * 5, [plan[key] for key in LISTS])
+        self.assertEqual([[]] * 6, [plan[key] for key in LISTS])
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, self.rack.uuid])
-        plan = self.plan('--dry-run', status=7)
+        plan = self.plan('--dry-run', '--no-prune', status=7)
         self.assertEqual(({('h1', self.rack.uuid)}, set()), (
             self.pairs(plan, 'left'), self.pairs(plan, 'remove')))
-        shown = self.sync('--dry-run', '--prune').stdout
+        shown = self.sync('--dry-run').stdout
         self.assertIn('to remove', shown)
         self.assertIn('0 associations to add, 1 to remove', shown)
 
@@ -132,7 +138,7 @@ class TestScope(SyncTest):
         self.host('waits', providers=False)
 
     def test_hosts(self):
-        """Others are neither changed nor complained of."""
+        """Others are neither changed nor reported."""
         plan = self.plan('--host', 'h1', '--prune', status=0)
         self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'add'))
         self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
@@ -152,13 +158,13 @@ class TestScope(SyncTest):
         self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
 
     def test_deleted_aggregate(self):
-        """The ledger remembers that it was one."""
+        """It is known by the ledger."""
         gone = uuidutils.generate_uuid()
         self.stale('h3', gone, FOREIGN)
         done = self.sync('--aggregate', gone, '--prune')
         self.assertEqual(255, done.returncode)
         self.assertIn('no aggregate %s' % gone, done.stderr)
-        self.journal.remember({gone})
+        self.journal.ledger.remember({gone})
         plan = self.plan('--aggregate', gone, '--prune', status=0)
         self.assertEqual({('h3', gone)}, self.pairs(plan, 'remove'))
         self.assertEqual({('h3', FOREIGN)}, self.pairs(plan, 'kept'))
@@ -168,8 +174,7 @@ class TestScope(SyncTest):
         before = self.everything()
         for argv, word in ((('--host', 'h1', '--host', 'h9'), 'no host h9'),
                            (('--host', ''), 'no host'),
-                           (('--aggregate', 'Zone'), 'no aggregate Zone'),
-                           (('--force',), '--prune')):
+                           (('--aggregate', 'Zone'), 'no aggregate Zone')):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
             self.assertIn(word, done.stderr)
@@ -181,13 +186,76 @@ class TestScope(SyncTest):
     def test_rows_that_are_not_covered_stay(self):
         """A row is closed only when all that it is about was made right."""
         for name in ('h1', 'h2'):
-            row = self.journal.record(journal.Dirty(host=name))
-            self.journal.hand_over(row.id, 'refused')
+            self.left_over(name)
         self.plan('--aggregate', 'zone')
-        self.assertEqual(2, len(self.journal.rows()))
+        self.assertEqual(2, len(self.journal.rows.all()))
         self.plan('--host', 'h2')
         self.assertEqual(['h1'],
-                         [row.dirty.host for row in self.journal.rows()])
+                         [row.dirty.host for row in self.journal.rows.all()])
+
+
+class TestDefault(SyncTest):
+    """Whether a sync without --prune or --no-prune removes anything."""
+
+    def setUp(self):
+        super().setUp()
+        self.host('h1')
+        self.stale('stale', self.zone.uuid)
+        self.both = {('stale', self.zone.uuid)}
+
+    def assert_kept(self, *argv):
+        plan = self.plan(*argv, status=0)
+        self.assertEqual((set(), self.both), (
+            self.pairs(plan, 'remove'), self.pairs(plan, 'left')))
+
+    def assert_removed(self, *argv):
+        self.assertEqual(self.both, self.pairs(
+            self.plan(*argv, status=0), 'remove'))
+
+    def test_first_sync(self):
+        """It asks for --prune; the second one removes."""
+        done = self.sync('--quiet')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertIn('| left: not pruned | stale | ', done.stdout)
+        self.assertIn(
+            '1 stale association kept: this is the first sync with this '
+            'journal, look at them and then run it with --prune', done.stdout)
+        self.assert_removed()
+
+    def test_syncs_that_compared_nothing(self):
+        """After a preview and a failure the next one is still the first."""
+        self.plan('--dry-run', status=7)
+        self.placement.refuse()
+        self.assertEqual(2, self.sync().returncode)
+        self.placement.recover()
+        self.assert_kept()
+
+    def test_prune(self):
+        """With it the first sync removes, too."""
+        self.assert_removed('--prune')
+
+    def test_no_prune(self):
+        """With it no sync removes."""
+        for _ in range(2):
+            self.assert_kept('--no-prune')
+        self.assertIn('1 stale association kept: --prune removes them',
+                      self.sync('--no-prune').stdout)
+
+    def test_option(self):
+        """Without [aggregate_mirror] prune only --prune removes."""
+        self.write_conf(more='[aggregate_mirror]\nprune = false\n')
+        for _ in range(2):
+            self.assert_kept()
+        self.assert_removed('--prune')
+
+    def test_force(self):
+        """It is refused where nothing is pruned."""
+        for argv in (('--force',), ('--force', '--no-prune')):
+            done = self.sync(*argv)
+            self.assertEqual(255, done.returncode)
+            line, = done.stderr.splitlines()
+            self.assertIn('add --prune', line)
+        self.assertEqual([], self.journal.history.newest())
 
 
 class TestPrune(SyncTest):
@@ -222,7 +290,7 @@ class TestPrune(SyncTest):
             self.pairs(plan, 'kept'))
 
     def test_brake(self):
-        """8, the additions are made; with --force all of it is."""
+        """8, and only the additions are made; with --force all of it is."""
         self.host('new')
         for number in range(12):
             self.stale('h%d' % number, self.zone.uuid)
@@ -251,7 +319,7 @@ class TestPrune(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_cell_that_is_down(self):
-        """Its hosts' providers are left alone, --force or not."""
+        """The providers of its hosts are left alone, even with --force."""
         self.host('near')
         far = self.stale('far', self.zone.uuid)
         hidden = self.cloud.create_host('hidden', cell='cell2')
@@ -303,13 +371,13 @@ class TestRequests(SyncTest):
 
 class TestErrors(SyncTest):
 
-    def test_every_failure_is_told_and_the_rest_is_done(self):
+    def test_every_failure_is_reported_and_the_rest_is_done(self):
         """Each with its reason, in both formats."""
         broken, good = self.host('broken', nodes=2), self.host('good')
         self.placement.fail_with(503, provider=broken.nodes[0])
         plan = self.plan('--workers', '3', status=2)
         failed, = plan['failed']
-        self.assertEqual(broken.nodes[0], failed['subject'])
+        self.assertEqual('provider ' + broken.nodes[0], failed['subject'])
         self.assertIn('503', failed['reason'])
         for node in (broken.nodes[1], *good.nodes):
             self.assertEqual({self.zone.uuid},
@@ -318,7 +386,7 @@ class TestErrors(SyncTest):
                       % broken.nodes[0], self.sync().stderr)
 
     def test_placement_of_another_region(self):
-        """Its providers are not nova's: one line, and what was asked."""
+        """Its providers are not nova's: one line, with the endpoint."""
         for number in range(3):
             self.host('h%d' % number, providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
@@ -330,8 +398,8 @@ class TestErrors(SyncTest):
         self.assertIn(self.placement.url, done.stderr)
         self.assertIn('region not set', done.stderr)
 
-    def test_reader_that_has_seen_enough(self):
-        """A pipe that is closed is no traceback, and not status 1."""
+    def test_closed_pipe(self):
+        """It is no traceback, and not status 1."""
         self.host('h1')
         reader, writer = os.pipe()
         os.close(reader)
@@ -355,11 +423,10 @@ class TestErrors(SyncTest):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn('\\u0437', done.stdout)
 
-    def test_placement_that_goes_away_in_the_middle(self):
-        """What was done before is told, in JSON too."""
+    def test_placement_that_fails_in_the_middle(self):
+        """What was done before is printed, in JSON too."""
         self.host('h1')
-        row = self.journal.record(journal.Dirty(host='h1'))
-        self.journal.hand_over(row.id, 'refused')
+        self.left_over('h1')
         self.placement.fail_with(503, methods=('GET',), query='member_of')
         plan = self.plan(status=2)
         self.assertEqual({('', self.zone.uuid)}, self.pairs(plan, 'add'))
@@ -403,7 +470,7 @@ class TestProgress(SyncTest):
         ], self.sync().stderr.splitlines())
 
     def interrupted(self, number):
-        """The command, told to end while PUTs are on their way."""
+        """The command, after a signal while PUTs are on their way."""
         self.hosts = [self.host('h%d' % number) for number in range(30)]
         land = self.placement.hold_after(4)
         process = self.start('--workers', '2', stdout=subprocess.PIPE,
@@ -429,15 +496,15 @@ class TestProgress(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_interrupted(self):
-        """What is on its way lands, and the rest is told and left."""
+        """What is on its way lands, and the rest is left and reported."""
         self.check_interrupted(signal.SIGINT, 130)
 
-    def test_told_to_end(self):
-        """A timer's SIGTERM does the same."""
+    def test_terminated(self):
+        """A SIGTERM does the same."""
         self.check_interrupted(signal.SIGTERM, 143)
 
     def test_interrupted_twice(self):
-        """It waits for nothing any more, without a traceback."""
+        """It waits for nothing, and there is no traceback."""
         process, land = self.interrupted(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         # Placement has not answered yet.

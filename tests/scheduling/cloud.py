@@ -34,7 +34,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
     """In the order of their weights, the heaviest first."""
     request_filters: tuple[str, ...] = ()
     host_filters: tuple[str, ...] = ()
-    """Beside those that nova has by default."""
+    """In addition to nova's defaults."""
 
     def setUp(self) -> None:
         conf.register_opts(CONF)
@@ -84,7 +84,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
             extra_spec=extra_specs)
 
     def boot(self, **wanted: Any) -> Any:
-        """Boot a server, and tell what nova says when it runs or failed."""
+        """Boot a server; what nova shows when it runs or has failed."""
         server = self.admin_api.post_server({
             'server': self._build_server(networks='none', **wanted)})
 
@@ -96,7 +96,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         return self._wait_for_assert(ended, max_retries=PATIENCE)
 
     def become(self, server: Any, **expected: Any) -> None:
-        """Wait until nova says this of the server, and is done with it."""
+        """Wait until nova shows this of the server, and no task."""
         self._wait_for_server_parameter(
             server, {'OS-EXT-STS:task_state': None, **expected},
             max_retries=PATIENCE)

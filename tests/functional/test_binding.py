@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two novas with one journal by mistake: the second one leaves it alone."""
+
+import signal
+import subprocess
+import threading
+
+from nova.db.api import api as api_db
+from oslo_utils import uuidutils
+
+from tests import fixtures
+from tests.functional import test_agent
+from tests.functional import test_sync_command
+from tests import processes
+
+PATIENCE = 60
+REFUSAL = 'the journal belongs to another nova, with the cells %s; this nova '
+CURE = ('Give each nova a database of its own in [aggregate_mirror_database] '
+        'connection')
+
+
+class BindingTest(test_sync_command.SyncTest):
+    """A journal with a row, which another nova finds in its place."""
+
+    def setUp(self):
+        super().setUp()
+        self.write_conf(more='[aggregate_mirror]\nmetrics_port = 0\n')
+        self.member = self.host('h1')
+        self.assertEqual(0, self.agent('--once').wait(PATIENCE))
+        # A drain, and a sync, would repair it.
+        self.placement.set_aggregates(
+            self.member.nodes[0], [self.rack.uuid])
+        self.left_over('h1')
+        self.ours = self.cells()
+        self.replace_cells()
+        self.before = self.state()
+
+    def cells(self):
+        return [self.cloud.nova.cell(name).uuid for name in ('cell1', 'cell2')]
+
+    def replace_cells(self):
+        """Be the other nova, of whose cells none is known."""
+        with api_db.get_engine().begin() as connection:
+            for uuid in self.ours:
+                connection.exec_driver_sql(
+                    'UPDATE cell_mappings SET uuid = \'%s\' '
+                    'WHERE uuid = \'%s\'' % (uuidutils.generate_uuid(), uuid))
+
+    def agent(self, *argv):
+        process = subprocess.Popen(
+            [*test_agent.COMMAND, '--config-file', str(self.conf), *argv],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def state(self):
+        """Placement, the rows, the ledger and the history."""
+        return self.everything(), self.journal.history.newest()
+
+    def assert_refused(self, text):
+        """The refusal has both lists of cells, and what to do."""
+        for part in (REFUSAL % ', '.join(sorted(self.ours)), *self.cells(),
+                     CURE):
+            self.assertIn(part, text)
+
+
+class TestRefusal(BindingTest):
+
+    def test_command(self):
+        """255 and one line, also for a preview; nothing is changed."""
+        for argv in ((), ('--prune',), ('--dry-run',)):
+            done = self.sync(*argv)
+            self.assertEqual((255, ''), (done.returncode, done.stdout))
+            line, = done.stderr.splitlines()
+            self.assert_refused(line)
+        self.assertEqual(self.before, self.state())
+
+    def test_agent_that_runs_once(self):
+        """255 and one line; nothing is changed."""
+        process = self.agent('--once')
+        output, _nothing = process.communicate(timeout=PATIENCE)
+        self.assertEqual(255, process.returncode)
+        line, = output.splitlines()
+        self.assert_refused(line)
+        self.assertEqual(self.before, self.state())
+
+    def test_agent(self):
+        """One ERROR; it never leads, and neither drains nor syncs."""
+        process = self.agent()
+        patience = threading.Timer(PATIENCE, process.kill)
+        patience.start()
+        self.addCleanup(patience.cancel)
+        log = processes.hear(process.stdout, ' ERROR ')
+        self.assert_refused(log.splitlines()[-1])
+        self.assertNotIn('leads', log)
+        process.send_signal(signal.SIGTERM)
+        rest, _nothing = process.communicate(timeout=PATIENCE)
+        self.assertEqual(0, process.returncode)
+        for text in (' ERROR ', 'leads'):
+            self.assertNotIn(text, rest)
+        self.assertEqual(self.before, self.state())
+
+
+class TestHook(BindingTest):
+    """Nova-api of the second nova mirrors without the journal."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MirroredNova())
+
+    def kept(self):
+        return self.journal.rows.all(), self.journal.ledger.entries()
+
+    def assert_error(self):
+        error, *_more = self.cloud.warnings()
+        self.assert_refused(error)
+
+    def test_operations(self):
+        """Each is mirrored at once, with one ERROR and no journal."""
+        before = self.kept()
+        new = self.cloud.create_aggregate('new')
+        host = self.cloud.create_host('h2')
+        for act, member in ((self.cloud.add_host, True),
+                            (self.cloud.remove_host, False)):
+            self.assertEqual(
+                fixtures.Outcome(status=200, member=member, mirrored=True,
+                                 ended=True, zone='nova', warnings=1),
+                act(new, host))
+            self.assert_error()
+        self.placement.set_aggregates(host.nodes[0], [new.uuid])
+        self.assertEqual(200, self.cloud.delete_aggregate(new))
+        self.assert_error()
+        self.assertEqual(set(), self.placement.aggregates(host.nodes[0]))
+        self.assertEqual(before, self.kept())
+
+    def test_outage_of_placement(self):
+        """Nova's answer is the same, and the journal is not used."""
+        before = self.kept()
+        host = self.cloud.create_host('h2')
+        self.placement.refuse()
+        self.assertEqual(200, self.cloud.add_host(self.zone, host).status)
+        self.assert_error()
+        self.assertIn('it is not in the journal either',
+                      self.cloud.warnings()[-1])
+        self.placement.recover()
+        self.assertEqual(before, self.kept())
