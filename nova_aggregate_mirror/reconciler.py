@@ -224,8 +224,9 @@ class Reconciler:
     def _begin(self, rows: Collection[mirror_rows.Row], request: Request
                ) -> Outcome:
         """Converge what the journal knows, or see what that would change."""
-        self._progress.step('Journal: %d operations to mirror' % len(rows))
         if rows:
+            self._progress.step('Journal: %d operation%s to mirror' % (
+                len(rows), '' if len(rows) == 1 else 's'))
             self._check_placement(
                 self._report.providers(), self._source.read_all())
         if request.write:

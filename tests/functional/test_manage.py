@@ -87,7 +87,7 @@ class TestSyncAggregates(ManageTest):
              for line in table[3:-1]])
         self.assertEqual('3 associations added, 0 removed; 0 could not be '
                          'mirrored.', summary)
-        self.assertIn('Journal: 0 operations to mirror\n', done.stderr)
+        self.assertIn('Reading placement\n', done.stderr)
         again = self.sync('--quiet')
         self.assertEqual((0, '0 associations added, 0 removed; 0 could not '
                           'be mirrored.\n', ''),

@@ -464,7 +464,7 @@ class TestProgress(SyncTest):
         """The steps, in standard error."""
         self.host('h1')
         self.assertEqual([
-            'Journal: 0 operations to mirror', 'Reading placement',
+            'Reading placement',
             'Reading nova; placement has 1 providers',
             'Nova has 1 compute nodes in 2 aggregates; 1 of them differ',
         ], self.sync().stderr.splitlines())
