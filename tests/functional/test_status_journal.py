@@ -168,7 +168,7 @@ class TestBinding(JournalTest):
             'the journal belongs to another nova', *ours, *theirs,
             '  [aggregate_mirror_database]\n  connection = ',
             '  nova-aggregate-mirror-manage db sync')
-        self.assert_others_good(rows, 'Journal of this nova')
+        self.assert_others_good(rows, 'Journal of this nova', 'Drift')
 
 
 class TestBacklog(JournalTest):
