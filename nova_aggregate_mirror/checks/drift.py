@@ -87,7 +87,10 @@ def _wrong(seen: reconciler.Sync,
 def _by_place(seen: reconciler.Sync, zones: database.Zones,
               changes: Iterable[plan.Change],
               what: str) -> dict[str, set[str]]:
-    """Availability zone, or aggregate that is none, to hosts."""
+    """Availability zone, or aggregate that is none, to hosts.
+
+    Providers that are no compute nodes are named by their UUID.
+    """
     found: dict[str, set[str]] = {}
     for change in changes:
         for uuid in getattr(change, what):
@@ -97,8 +100,9 @@ def _by_place(seen: reconciler.Sync, zones: database.Zones,
                 place = 'aggregate %s' % seen.nova.aggregates[uuid]
             else:
                 place = 'deleted aggregate %s' % uuid
+            host = seen.nova.nodes.get(change.provider)
             found.setdefault(place, set()).add(
-                'host %s' % seen.nova.nodes[change.provider])
+                'host %s' % host if host else 'provider %s' % change.provider)
     return found
 
 
