@@ -102,13 +102,17 @@ class Drain:
         rows = [dataclasses.replace(
             row, running=not self._schedule.may_close(row.id))
             for row in self._rows.some(due)]
-        start = self._now()
+        start, tried = self._now(), self._limit
+        # After an unexpected error of one of them the others are tried.
+        self._limit = 1
+        for row in rows:
+            self._schedule.again(row.id, LONGEST_BACKOFF)
         outcome = self._reconciler.drain(rows)
         left = self._keep(rows, outcome)
         # When nothing succeeds it may be an outage that the probe does not
         # see: then one row shows when it is over, and not all of them.
-        tried = self._limit
-        self._limit = BATCH if outcome.done or self._away else 1
+        self._limit = (1 if left and not outcome.done and not self._away
+                       else BATCH)
         self._figures.drained(
             'unavailable' if self._away else 'failure' if left else 'success',
             self._now() - start, *_counts(outcome))
@@ -123,6 +127,8 @@ class Drain:
             if row.running and row not in failed:
                 self._schedule.again(row.id)
         if failed and (self._stopping() or not self._answers()):
+            for row in failed:
+                self._schedule.again(row.id, 0.0)
             return True
         for row, error in failed.items():
             # Once, and not at every attempt.
@@ -269,7 +275,7 @@ class Agent:
         self._binding = binding
         self._figures = figures
         self._stop = stop
-        self._leads = False
+        self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop can do nothing; empty when it can."""
         self._threads = [
@@ -317,7 +323,9 @@ class Agent:
     def _lease_step(self) -> bool:
         leads, trouble = False, ''
         try:
-            self._binding.bind()
+            if not self._bound:
+                self._binding.bind()
+                self._bound = True
             leads = self._lease.step()
         except exceptions.MirrorError as exc:
             trouble = str(exc)
@@ -330,8 +338,9 @@ class Agent:
         return False
 
     def _sync_step(self) -> bool:
-        if self._leads:
-            self._sync.step()
+        if self._leads and self._sync.step() is not None:
+            # Cells come and go one by one: the journal is bound to them again.
+            self._bound = False
         return False
 
     def _say(self, loop: str, trouble: str) -> None:

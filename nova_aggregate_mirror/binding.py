@@ -41,15 +41,22 @@ class Binding:
         """
         if not self._checked:
             known = self._database.run(queries.cells)
-            _compare(known, self._source.cells())
+            if known:
+                _compare(known, self._source.cells())
             # Until an agent has bound it, another nova's may.
             self._checked = bool(known)
 
     def bind(self) -> None:
-        """Check as above, and make the journal this nova's from now on."""
-        if self._checked:
-            return
-        ours = self._source.cells()
+        """Check as above, and make the journal this nova's from now on.
+
+        Once that was done, a nova that cannot be read is still the same.
+        """
+        try:
+            ours = self._source.cells()
+        except exceptions.NovaUnavailable:
+            if self._checked:
+                return
+            raise
 
         def work(connection: Any) -> None:
             known = queries.cells(connection)

@@ -16,6 +16,8 @@ REMOVALS_LENGTH = 10 ** 6
 
 # Exit statuses: placement, or nova or the journal, could not be read.
 NOT_COMPARED = (2, 255)
+# Options with which not everything is compared.
+SCOPES = (' --host ', ' --aggregate ')
 KEEP = 500
 """So many entries are kept; older ones are deleted."""
 
@@ -52,8 +54,9 @@ class Entry:
 
     @property
     def compared(self) -> bool:
-        """Whether it compared nova with placement, and was not interrupted."""
-        return self.status not in NOT_COMPARED and self.status < 128
+        """Whether it compared all of nova with placement to the end."""
+        return (self.status not in NOT_COMPARED and self.status < 128
+                and not any(option in self.command for option in SCOPES))
 
     def continues(self, before: 'Entry') -> bool:
         """Whether it says nothing new, so that one entry is enough for both.

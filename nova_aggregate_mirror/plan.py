@@ -70,14 +70,16 @@ def compute(desired: source.Memberships, current: source.Memberships,
 
 def check_safe(changes: Iterable[Change], current: source.Memberships,
                desired: source.Memberships, owned: frozenset[str],
-               max_removed_share: float) -> None:
+               max_removed_share: float, foreign: int = 0) -> None:
     """Check that a plan does not follow from a damaged or a wrong database.
 
     :param max_removed_share: of the associations that are ours, between 0 and
         1; up to ten removals are always safe
+    :param foreign: associations of providers that are no compute nodes which
+        would be removed, too
     :raises RemovalsRefused: with the figures
     """
-    removed = sum(len(change.remove) for change in changes)
+    removed = sum(len(change.remove) for change in changes) + foreign
     if not removed:
         return
     if not any(desired.values()):
@@ -85,8 +87,8 @@ def check_safe(changes: Iterable[Change], current: source.Memberships,
         raise exceptions.RemovalsRefused(
             'nova says that no host is in any aggregate; %s would be removed'
             % associations(removed))
-    ours = sum(len(current[provider] & owned)
-               for provider in desired.keys() & current.keys())
+    ours = foreign + sum(len(current[provider] & owned)
+                         for provider in desired.keys() & current.keys())
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
         raise exceptions.RemovalsRefused(
             '%.2f%% of the associations would be removed, which is over '

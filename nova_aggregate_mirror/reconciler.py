@@ -72,7 +72,7 @@ class Sync:
     foreign: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
     """Providers that are no compute node of nova, to their aggregates that
-    are ours; they are left as they are."""
+    are ours, as they were compared."""
     refused: exceptions.RemovalsRefused | None = None
     """Why nothing was removed although it should have been."""
     not_compared: exceptions.MirrorError | None = None
@@ -348,7 +348,9 @@ def _refusal(seen: comparison.Comparison, changes: list[plan.Change],
         return None
     try:
         plan.check_safe(changes, seen.current, seen.nova.desired(),
-                        seen.owned, share)
+                        seen.owned, share, sum(
+                            len(aggregates & seen.expired)
+                            for aggregates in seen.foreign().values()))
     except exceptions.RemovalsRefused as exc:
         return exc
     return None

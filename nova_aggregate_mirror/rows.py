@@ -142,7 +142,10 @@ class Rows:
             lambda connection: queries.mirrored(connection, ids, now))
 
     def retry(self, ids: Iterable[str]) -> int:
-        """Let the agent try rows at once; returns how many there were."""
+        """Let the agent try rows that failed at once.
+
+        :returns: how many had failed
+        """
         ids = sorted(ids)
         return self._database.run(
             lambda connection: queries.retry(connection, ids))

@@ -116,8 +116,9 @@ def backlog(kept: mirror_journal.Journal | None) -> checks.Findings:
             '%s, and no agent runs with this journal. Start one, with the '
             '[aggregate_mirror_database] of nova-api:' % text,
             checks.START_AGENT)]
-    error = next(row.last_error for row in kept.rows.all()
-                 if row.mirrored_at is None)
+    # None may be left by now.
+    error = next((row.last_error for row in kept.rows.all()
+                  if row.mirrored_at is None), '')
     return [checks.warning(
         '%s: %s. See that the agent runs, and what keeps each of them:'
         % (text, error.rstrip('.') or 'no agent has tried it'),

@@ -31,9 +31,12 @@ _FAILED = sa.update(models.dirty).where(
     _DIRTY.id == sa.bindparam('row')).values(
         attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
         mirrored_at=None)
-_MIRRORED = sa.update(models.dirty).where(_DIRTY.id.in_(_SOME)).values(
-    last_error='', mirrored_at=sa.bindparam('now'))
-_RETRY = sa.update(models.dirty).where(_DIRTY.id.in_(_SOME)).values(attempts=0)
+# What was handed over meanwhile may have failed again since.
+_MIRRORED = sa.update(models.dirty).where(
+    _DIRTY.id.in_(_SOME), _DIRTY.running).values(
+        last_error='', mirrored_at=sa.bindparam('now'))
+_RETRY = sa.update(models.dirty).where(
+    _DIRTY.id.in_(_SOME), _DIRTY.attempts > 0).values(attempts=0)
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
 _THESE = _ROWS.where(_DIRTY.id.in_(_SOME))

@@ -280,6 +280,18 @@ class TestOutage(AgentTest):
         self.assertEqual((str(error), len(waits) + 2),
                          (row.last_error, row.attempts))
 
+    def test_row_that_raises_an_unexpected_error(self):
+        """The loop logs it, and the other rows are mirrored meanwhile."""
+        self.hand_over('h1')
+        self.hand_over('h2')
+        self.placement.broken['GET', 'n1'] = ZeroDivisionError()
+        self.assertRaises(ZeroDivisionError, self.drain.step)
+        self.clock += agent.LONGEST_BACKOFF
+        self.assertRaises(ZeroDivisionError, self.drain.step)
+        self.drain.step()
+        self.assertEqual({'a'}, self.placement.aggregates['n2'])
+        self.assertEqual(['h1'], [row.dirty.host for row in self.left()])
+
     def test_row_that_fails_alone_waits_longer_each_time(self):
         """Up to a limit, while the others are mirrored."""
         self.assert_waits(exceptions.RequestRejected('400'),

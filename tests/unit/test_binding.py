@@ -68,8 +68,8 @@ class TestBinding(ends.TestCase):
         self.assertIn('this nova has the cells none', str(error))
         self.assertEqual({'a1'}, self.stored())
 
-    def test_bound_agent_asks_no_more(self):
-        """The lease step of every second does not read nova's mappings."""
+    def test_bound_agent_goes_on_without_nova(self):
+        """Once bound, it is the same nova while that cannot be read."""
         nova = self.nova
         bound = binding.Binding(self.journal.database, nova)
         bound.bind()
@@ -82,7 +82,20 @@ class TestBinding(ends.TestCase):
         bound = binding.Binding(self.journal.database, self.nova)
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertRaises(exceptions.NovaUnavailable, bound.bind)
-        self.assertRaises(exceptions.NovaUnavailable, bound.check)
+        # A journal that is not bound yet is not compared with nova.
+        bound.check()
         self.nova.broken = None
         bound.bind()
         self.assertEqual({ends.CELL}, self.stored())
+        checked = binding.Binding(self.journal.database, self.nova)
+        self.nova.broken = exceptions.NovaUnavailable('refused')
+        self.assertRaises(exceptions.NovaUnavailable, checked.check)
+
+    def test_cells_that_are_replaced_one_by_one(self):
+        """The journal follows a running agent's nova to its new cells."""
+        bound = binding.Binding(self.journal.database, self.nova)
+        for cells in (('a',), ('a', 'b'), ('b',)):
+            self.nova.mapped = {cell: 'name of ' + cell for cell in cells}
+            bound.bind()
+        self.assertEqual({'b'}, self.stored())
+        self.binding('b').check()

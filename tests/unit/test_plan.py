@@ -140,3 +140,14 @@ class TestBrake(testtools.TestCase):
     def test_nothing_to_remove_is_safe(self):
         """Also when nova is empty."""
         self.check(stale=0, right=0)
+
+    def test_removals_from_foreign_providers_count(self):
+        """They cannot be undone, and an empty nova is suspicious with them."""
+        for desired in ({}, {'n1': frozenset({'a'})}):
+            self.assertRaises(
+                exceptions.RemovalsRefused, plan.check_safe, [],
+                {'n1': frozenset({'a'})}, desired, frozenset({'a'}), 0.3,
+                foreign=200)
+        plan.check_safe([], {'n1': frozenset({'a'})},
+                        {'n1': frozenset({'a'})}, frozenset({'a'}), 0.3,
+                        foreign=10)

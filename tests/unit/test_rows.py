@@ -160,6 +160,12 @@ class TestProgress(RowsTest):
         self.assertEqual([rows.Brief(row.id, True, 1, False)],
                          self.rows.briefs())
 
+    def test_row_that_was_handed_over_meanwhile(self):
+        """It is pending: its own converge failed after that of the agent."""
+        row = self.hand_over('h1')
+        self.rows.mirrored([row.id])
+        self.assertEqual([None], [one.mirrored_at for one in self.stored()])
+
     def test_failure_makes_a_row_pending_again(self):
         """Rule 2: a failure clears the time of the last success."""
         row = self.recorded()
