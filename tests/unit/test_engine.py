@@ -135,7 +135,8 @@ class TestTables(testtools.TestCase):
             inspector = sa.inspect(connection)
             self.assertEqual(
                 {'alembic_version', *models.metadata.tables},
-                set(inspector.get_table_names()))
+                # SQLite's own table, which older SQLAlchemy lists too.
+                set(inspector.get_table_names()) - {'sqlite_sequence'})
             for table in models.metadata.sorted_tables:
                 self.assertEqual(
                     [(column.name, column.nullable, column.primary_key)

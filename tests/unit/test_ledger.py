@@ -35,12 +35,15 @@ class TestLedger(LedgerTest):
         class Failed(Exception):
             """Why the caller gave up."""
 
-        def work(connection):
-            enter(connection)
-            raise Failed
+        def fail():
+            with self.ledger.entering(['a']) as enter:
+                def work(connection):
+                    enter(connection)
+                    raise Failed
 
-        with self.assertRaises(Failed), self.ledger.entering(['a']) as enter:
-            self.journal.database.run(work)
+                self.journal.database.run(work)
+
+        self.assertRaises(Failed, fail)
         self.assertEqual({}, self.entries())
         self.ledger.remember(['a'])
         self.assertEqual({'a'}, set(self.entries()))
