@@ -21,7 +21,7 @@ class TestSync(testscenarios.WithScenarios, routed_case.TestCase):
     scenarios = [
         ('dry-run', {'options': ['--dry-run', '--prune'], 'status': 7,
                      'added': False, 'removed': False}),
-        ('add', {'options': [], 'status': 0,
+        ('add', {'options': ['--no-prune'], 'status': 0,
                  'added': True, 'removed': False}),
         ('prune', {'options': ['--prune'], 'status': 0,
                    'added': True, 'removed': True}),
