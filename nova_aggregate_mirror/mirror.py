@@ -180,7 +180,7 @@ class Mirror:
                 raise error
         except exceptions.MirrorError as exc:
             LOG.warning('Aggregate %s (request %s): its deletion did not '
-                        'reach placement: %s. The next full sync removes %s',
+                        'reach placement: %s; the next full sync removes %s',
                         operation.aggregate_id, operation.request_id, exc,
                         aggregate)
 
