@@ -41,13 +41,17 @@ class JournalTest(status_command.StatusTest):
         return pathlib.Path(fixtures.CONF.state_path, 'aggregate_mirror',
                             'journal.sqlite')
 
-    def left_over(self, age: float = 0.0) -> mirror_rows.Row:
-        """An operation that ended so many seconds ago and is not mirrored."""
+    def operation(self, age: float = 0.0) -> mirror_rows.Row:
+        """An operation that began so many seconds ago."""
         kept = self.journal(now=lambda: time.time() - age).rows
         row = kept.make(HOST)
         kept.record(row)
-        kept.hand_over(row, 'placement refused')
         return row
+
+    def left_over(self, age: float = 0.0) -> None:
+        """The same, which did not reach placement."""
+        self.journal().rows.hand_over(
+            self.operation(age), 'placement refused')
 
     def lead(self) -> None:
         """Be an agent that leads."""
@@ -181,7 +185,7 @@ class TestBacklog(JournalTest):
 
     def test_mirrored_operations_that_may_run(self):
         """However old they are, nothing is left to be done for them."""
-        row = self.left_over(age=600)
+        row = self.operation(age=600)
         self.journal().rows.mirrored([row.id])
         rows = self.rows(SUCCESS)
         self.assertIn('Nothing is left', rows['Backlog'].details)

@@ -60,7 +60,7 @@ class Nova:
         if self._world.down == 'nova':
             raise simulated.NovaError('away')
         self.commit(method, number, host)
-        if self._world.fault(0.05):
+        if self._world.fault(0.1):
             raise simulated.NovaError('committed, and failed then')
 
     def commit(self, method: str, number: int, host: str) -> None:

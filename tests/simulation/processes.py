@@ -199,14 +199,6 @@ class Mirror(mirror.Mirror):
             nova.deletions[uuid] -= 1
         return kept
 
-    def after(self, operation: hooks.Operation, kept: Any) -> None:
-        cloud = self._parts.cloud
-        before = cloud.journal_failures
-        super().after(operation, kept)
-        if self.row and cloud.journal_failures == before:
-            # It was handed over, if it could not be mirrored.
-            cloud.unrecorded.pop(self.row.id, None)
-
     def _converge(self, process: Any, kept: Any) -> None:
         super()._converge(process, kept)
         self._parts.cloud.unrecorded.pop(kept.row.id, None)
@@ -234,6 +226,7 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
     kept = hook.before(about)
     if isinstance(kept, str):
         cloud.nova.marked.add(kept)
+    failures = cloud.journal_failures
     try:
         cloud.nova.call(method, number, host, hook.is_judged)
     except simulated.NovaError as exc:
@@ -241,6 +234,9 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
         cloud.world.say('nova: %s', exc)
     finally:
         hook.after(about, kept)
+    if hook.row and cloud.journal_failures == failures:
+        # It was handed over, if it could not be mirrored.
+        cloud.unrecorded.pop(hook.row.id, None)
 
 
 def serve(hook: Mirror, cloud: Cloud, process: str,

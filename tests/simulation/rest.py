@@ -24,12 +24,12 @@ def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
     world = cloud.world
     world.faults = world.kills = 0
     world.say('rest')
+    for number, host in cloud.unrecorded.values():
+        cloud.nova.unexpected(number, host)
     step = processes.drainer(parts)
     wrong = _settle(cloud, step) or _age(cloud, step)
     if wrong:
         return wrong
-    for number, host in cloud.unrecorded.values():
-        cloud.nova.unexpected(number, host)
     wrong = world.wrong + _wrong(cloud)
     if not wrong:
         processes.compare(parts)
@@ -43,7 +43,7 @@ def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
     while True:
         for _ in range(SOON):
             _step(cloud, step)
-        wrong = [] if cloud.unrecorded else _wrong(cloud)
+        wrong = _wrong(cloud)
         if wrong:
             return 'after %d steps: %s' % (SOON, '; '.join(wrong))
         if not cloud.world.late or not cloud.world.choices.likely():
