@@ -9,6 +9,8 @@ from nova_aggregate_mirror.db import queries
 from nova_aggregate_mirror.db import transactions
 from nova_aggregate_mirror import exceptions
 
+LOCK = 'cells'
+
 
 class Cells(Protocol):
     """Where nova's cell mappings are read."""
@@ -59,12 +61,15 @@ class Binding:
             raise
 
         def work(connection: Any) -> None:
-            known = queries.cells(connection)
-            _compare(known, ours)
-            if ours and known != frozenset(ours):
-                queries.set_cells(connection, ours)
+            # First agents of two novas may come at the same time.
+            queries.lock(connection, LOCK)
+            _compare(queries.cells(connection), ours)
+            queries.set_cells(connection, ours)
 
-        self._database.run(work)
+        known = self._database.run(queries.cells)
+        _compare(known, ours)
+        if ours and known != frozenset(ours):
+            self._database.run(work)
         # A nova without cells has nothing to mirror yet.
         self._checked = bool(ours)
 

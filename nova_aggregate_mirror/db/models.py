@@ -55,8 +55,9 @@ lease = sa.Table(
     sa.Column('holder', sa.String(255), nullable=False),
     sa.Column('renewals', sa.BigInteger(), nullable=False),
     sa.Column('seconds', sa.Float(53), nullable=False))
-"""Which agent leads. Each renewal counts one up.
+"""Which agent leads; and the rows that ``queries.lock`` locks.
 
+Each renewal counts one up.
 Clocks are not compared: an agent that has watched a lease stay as it is for
 its ``seconds`` takes it.
 """

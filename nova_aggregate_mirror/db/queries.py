@@ -164,6 +164,17 @@ def set_cells(connection: Any, uuids: Iterable[str]) -> None:
         {'cell_uuid': uuid} for uuid in sorted(uuids)])
 
 
+def lock(connection: Any, name: str) -> None:
+    """Let whoever locks the same name wait until this transaction ends.
+
+    Galera, which locks rows of one server only, undoes one of the two.
+    """
+    connection.execute(_insert_new(connection, models.lease), {
+        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0})
+    connection.execute(sa.update(models.lease).where(
+        _LEASE.name == name).values(renewals=_LEASE.renewals + 1))
+
+
 def lease(connection: Any, name: str) -> Lease | None:
     found = connection.execute(sa.select(
         _LEASE.holder, _LEASE.renewals, _LEASE.seconds).where(

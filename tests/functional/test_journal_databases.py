@@ -164,6 +164,22 @@ class TestManyProcesses(DatabaseTest):
             self.assertRaises(exceptions.WrongNova, call)
         binding.Binding(self.journal.database, ours).check()
 
+    def test_first_cells_by_two_novas_at_once(self) -> None:
+        """All first agents of two novas: one nova's have the journal."""
+        def work(number: int) -> bool:
+            nova = ends.Nova([])
+            nova.mapped = {'cell-%d' % (number % 2): ''}
+            try:
+                binding.Binding(self.open().database, nova).bind()
+            except exceptions.WrongNova:
+                return False
+            return True
+
+        for _turn in range(5):
+            bound = processes.at_once(PROCESSES, work)
+            self.assertIn(bound, ([True, False] * 4, [False, True] * 4))
+            databases.execute(self.url, 'DELETE FROM cells')
+
 
 class TestValues(DatabaseTest):
 
