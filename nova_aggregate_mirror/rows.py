@@ -141,6 +141,12 @@ class Rows:
         self._database.run(
             lambda connection: queries.mirrored(connection, ids, now))
 
+    def not_mirrored(self, ids: Iterable[str]) -> None:
+        """Note that rows that were mirrored may not be any more."""
+        ids = sorted(ids)
+        self._database.run(
+            lambda connection: queries.not_mirrored(connection, ids))
+
     def retry(self, ids: Iterable[str]) -> int:
         """Let the agent try rows that failed at once.
 

@@ -35,6 +35,8 @@ _FAILED = sa.update(models.dirty).where(
 _MIRRORED = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME), _DIRTY.running).values(
         last_error='', mirrored_at=sa.bindparam('now'))
+_NOT_MIRRORED = sa.update(models.dirty).where(
+    _DIRTY.id.in_(_SOME)).values(mirrored_at=None)
 _RETRY = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME), _DIRTY.attempts > 0).values(attempts=0)
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
@@ -82,6 +84,11 @@ def failed(connection: Any, errors: Mapping[str, str]) -> None:
 def mirrored(connection: Any, ids: Collection[str], now: float) -> None:
     for chunk in _chunks(ids):
         connection.execute(_MIRRORED, {'some': chunk, 'now': now})
+
+
+def not_mirrored(connection: Any, ids: Collection[str]) -> None:
+    for chunk in _chunks(ids):
+        connection.execute(_NOT_MIRRORED, {'some': chunk})
 
 
 def retry(connection: Any, ids: Collection[str]) -> int:

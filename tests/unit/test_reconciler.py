@@ -109,6 +109,17 @@ class TestSync(SyncTest):
             (one.id, one.running, one.mirrored_at)
             for one in self.journal.rows.all()])
 
+    def test_failure_clears_the_success_of_a_running_row(self):
+        """It may have changed nova since: then it is pending."""
+        row = self.record('h1', ['n1'])
+        self.sync()
+        self.nova.hosts_of['b'].add('h1')
+        self.placement.broken['GET', 'n1'] = FAILED
+        self.sync()
+        self.assertEqual([(row.id, True, None)], [
+            (one.id, one.running, one.mirrored_at)
+            for one in self.journal.rows.all()])
+
     def test_placement_is_read_before_nova(self):
         """Rule 7: what nova commits in between is missing at the worst."""
         self.sync()
