@@ -37,6 +37,15 @@ class _Kept:
     """Whether the journal belongs to this nova."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Deleted:
+    """The same of an aggregate that is being deleted."""
+
+    uuid: str
+    marked: bool
+    """Whether the ledger knows that a user deletes it."""
+
+
 class _Process:
     """What one process needs; a child of a fork makes its own."""
 
@@ -75,18 +84,20 @@ class Mirror:
             LOG.warning('Host aggregates cannot be mirrored to placement, and '
                         'operations stay in the journal: %s', exc)
 
-    def before(self, operation: hooks.Operation) -> _Kept | str:
+    def before(self, operation: hooks.Operation
+               ) -> _Kept | _Deleted | None:
         """Record what the operation may leave different, durably.
 
-        :returns: for ``after``: what is dirty, or the UUID of the aggregate
-            that is being deleted, which is empty when nova has none
+        :returns: for ``after``: what is dirty, or what is being deleted; None
+            when nova has no such aggregate
         """
         process = self._process()
         place = self._place(process, operation)
         if not operation.host:
-            if place.aggregate_uuid:
-                self._mark(process, operation, place.aggregate_uuid)
-            return place.aggregate_uuid
+            if not place.aggregate_uuid:
+                return None
+            return _Deleted(place.aggregate_uuid, self._mark(
+                process, operation, place.aggregate_uuid))
         row = process.journal.rows.make(rows.Dirty(
             operation.host, place.nodes, operation.request_id))
         try:
@@ -99,11 +110,13 @@ class Mirror:
                       '%s.', *_names(operation), exc, SYNC)
             return _Kept(row, ours=not isinstance(exc, exceptions.WrongNova))
 
-    def after(self, operation: hooks.Operation, kept: _Kept | str) -> None:
+    def after(self, operation: hooks.Operation,
+              kept: _Kept | _Deleted | None) -> None:
         """Converge as nova is now, or hand the row over."""
-        if isinstance(kept, str):
-            if kept:
-                self._remove(operation, kept)
+        if kept is None:
+            return
+        if isinstance(kept, _Deleted):
+            self._remove(operation, kept)
             return
         process = self._process()
         error: exceptions.MirrorError | str = 'the operation was interrupted'
@@ -132,16 +145,21 @@ class Mirror:
         return place
 
     def _mark(self, process: _Process, operation: hooks.Operation,
-              aggregate: str) -> None:
-        """Mark an aggregate as deleted by a user, in the ledger."""
+              aggregate: str) -> bool:
+        """Mark an aggregate as deleted by a user, in the ledger.
+
+        :returns: whether that could be done
+        """
         try:
             _check(process)
             process.journal.ledger.mark(aggregate)
+            return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             LOG.error('Aggregate %s (request %s): %s. If placement cannot be '
                       'reached now, the next full sync removes %s from '
                       'compute nodes only.', operation.aggregate_id,
                       operation.request_id, exc, aggregate)
+            return False
 
     def _converge(self, process: _Process, kept: _Kept) -> None:
         """Make the host right, and close its row.
@@ -166,7 +184,7 @@ class Mirror:
             process.pauses.begin(error, began, options.inline_backoff)
             raise error
 
-    def _remove(self, operation: hooks.Operation, aggregate: str) -> None:
+    def _remove(self, operation: hooks.Operation, kept: _Deleted) -> None:
         """Remove a deleted aggregate from every provider, if it is gone."""
         process = self._process()
         try:
@@ -174,7 +192,7 @@ class Mirror:
             began, options = process.pauses.now(), self._conf.aggregate_mirror
             with process.report.deadline(options.inline_timeout), \
                     process.report.request_id(operation.request_id):
-                outcome = process.unrecorded.remove([aggregate])
+                outcome = process.unrecorded.remove([kept.uuid])
             for error in outcome.failed.values():
                 process.pauses.begin(error, began, options.inline_backoff)
                 raise error
@@ -182,7 +200,8 @@ class Mirror:
             LOG.warning('Aggregate %s (request %s): its deletion did not '
                         'reach placement: %s; the next full sync removes %s',
                         operation.aggregate_id, operation.request_id, exc,
-                        aggregate)
+                        kept.uuid + ('' if kept.marked else
+                                     ' from compute nodes only'))
 
     def _process(self) -> _Process:
         with self._mutex:

@@ -8,6 +8,8 @@ import threading
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror import binding
+from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_agent
 from tests.functional import test_sync_command
@@ -26,7 +28,9 @@ class BindingTest(test_sync_command.SyncTest):
         super().setUp()
         self.write_conf(more='[aggregate_mirror]\nmetrics_port = 0\n')
         self.member = self.host('h1')
-        self.assertEqual(0, self.agent('--once').wait(PATIENCE))
+        binding.Binding(
+            self.journal.database, database.DatabaseSource()).bind()
+        self.assertEqual(0, self.sync('--prune').returncode)
         # A drain, and a sync, would repair it.
         self.placement.set_aggregates(
             self.member.nodes[0], [self.rack.uuid])
@@ -46,9 +50,9 @@ class BindingTest(test_sync_command.SyncTest):
                     'UPDATE cell_mappings SET uuid = \'%s\' '
                     'WHERE uuid = \'%s\'' % (uuidutils.generate_uuid(), uuid))
 
-    def agent(self, *argv):
+    def agent(self):
         process = subprocess.Popen(
-            [*test_agent.COMMAND, '--config-file', str(self.conf), *argv],
+            [*test_agent.COMMAND, '--config-file', str(self.conf)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -75,15 +79,6 @@ class TestRefusal(BindingTest):
             self.assertEqual((255, ''), (done.returncode, done.stdout))
             line, = done.stderr.splitlines()
             self.assert_refused(line)
-        self.assertEqual(self.before, self.state())
-
-    def test_agent_that_runs_once(self):
-        """255 and one line; nothing is changed."""
-        process = self.agent('--once')
-        output, _nothing = process.communicate(timeout=PATIENCE)
-        self.assertEqual(255, process.returncode)
-        line, = output.splitlines()
-        self.assert_refused(line)
         self.assertEqual(self.before, self.state())
 
     def test_agent(self):
@@ -144,5 +139,11 @@ class TestHook(BindingTest):
         self.assert_error()
         self.assertIn('it is not in the journal either',
                       self.cloud.warnings()[-1])
+        self.assertEqual(200, self.cloud.delete_aggregate(
+            self.cloud.create_aggregate('new')))
+        self.assert_error()
+        self.assertIn('its deletion did not reach placement',
+                      self.cloud.warnings()[-1])
+        self.assertIn('from compute nodes only', self.cloud.warnings()[-1])
         self.placement.recover()
         self.assertEqual(before, self.kept())

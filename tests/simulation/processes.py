@@ -224,8 +224,8 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
     about = hooks.Operation(METHODS[method], number, host, request_id)
     hook.row, hook.failed = None, False
     kept = hook.before(about)
-    if isinstance(kept, str):
-        cloud.nova.marked.add(kept)
+    if not host and kept:
+        cloud.nova.marked.add(kept.uuid)
     failures = cloud.journal_failures
     try:
         cloud.nova.call(method, number, host, hook.is_judged)
