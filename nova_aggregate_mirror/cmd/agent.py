@@ -9,15 +9,12 @@ import threading
 from typing import Any
 
 from nova.conf import CONF
-from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
-from nova_aggregate_mirror.cmd import manage
-from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import sync_history
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import conf as mirror_conf
@@ -38,14 +35,6 @@ AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
                 'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-ONCE = cfg.BoolOpt(
-    'once', default=False,
-    help='Mirror what is in the journal, compare everything once, print what '
-         'was changed and end with the exit status of '
-         '"nova-aggregate-mirror-manage placement sync_aggregates", as from a '
-         'timer. Whether stale associations are removed is said by '
-         '[aggregate_mirror] prune.')
 
 
 def _build(journal: mirror_journal.Journal,
@@ -82,20 +71,6 @@ def _note(journal: mirror_journal.Journal, request: reconciler.Request,
     if isinstance(became, reconciler.Sync):
         became = sync_result.Result(became, request)
     sync_history.note(journal.history, request, 'agent', seconds, became)
-
-
-def _run_once() -> int:
-    options = CONF.aggregate_mirror
-    journal = mirror_journal.Journal(CONF)
-    source = database.DatabaseSource(cells.bounded(options.cell_timeout))
-    binding.Binding(journal.database, source).bind()
-    return sync_aggregates.run(
-        lambda stopping, progress: _reconciler(
-            journal, source, report.ReportClient(CONF), stopping=stopping,
-            progress=progress),
-        journal, reconciler.Request(
-            options.max_removed_share if options.prune else None),
-        name='agent --once')
 
 
 def _serve() -> int:
@@ -152,11 +127,9 @@ def _reload() -> None:
 
 def _configure(argv: Sequence[str]) -> None:
     mirror_conf.register_opts(CONF)
-    CONF.register_cli_opt(ONCE)
     configuration.read(argv)
     logging.set_defaults(
-        default_log_levels=logging.get_default_log_levels() + (
-            manage.QUIET if CONF.once and not CONF.debug else AGENT_LEVELS))
+        default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')
     mirror_conf.check(CONF)
     configuration.check_nova()
@@ -164,9 +137,9 @@ def _configure(argv: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM, or once; returns the exit status, see ``cmd.run``."""
+    """Run until SIGTERM; returns the exit status, see ``cmd.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
-        return _run_once() if CONF.once else _serve()
+        return _serve()
 
     return cmd.run(PROGRAM, command)

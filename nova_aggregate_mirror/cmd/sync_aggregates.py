@@ -165,14 +165,13 @@ def _shout(text: str) -> None:
 
 def run(build: Build, journal: mirror_journal.Journal,
         wanted: reconciler.Request, form: str = 'table', quiet: bool = True,
-        verbose: bool = False, name: str = NAME,
+        verbose: bool = False,
         advice: sync_result.Advice = sync_result.Advice()) -> int:
     """Sync, print what happened, and tell the exit status.
 
     :param build: makes the reconciler, given when to leave off, and who is to
         be told how far it is
     :param form: of the result, ``table`` or ``json``
-    :param name: of the command, for the history
     :param advice: what to say of what is left
     :raises MirrorError: when nova or the journal could not be read at all
     """
@@ -181,7 +180,7 @@ def run(build: Build, journal: mirror_journal.Journal,
     def note(became: sync_result.Result | exceptions.MirrorError) -> None:
         try:
             sync_history.note(
-                journal.history, wanted, name, time.monotonic() - start,
+                journal.history, wanted, NAME, time.monotonic() - start,
                 became, interruption.status)
         except exceptions.JournalUnavailable as exc:
             print('The history of syncs lacks this one: %s' % exc,

@@ -337,27 +337,6 @@ class TestProcess(AgentTest):
         self.assertNotIn('Traceback', self.log())
         self.assertNotIn(placement_service.TOKEN, self.log())
 
-    def test_once(self):
-        """It repairs, prints what it did, and exits."""
-        self.drift_of_another_tool()
-        done = self.run_command('--once')
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn('| removed | h1   | %s | rack' % self.one.nodes[0],
-                      done.stdout)
-        self.assertEqual([], self.cloud.drift())
-        entry, = journal.Journal(CONF).history.newest()
-        self.assertEqual('agent --once --prune', entry.command)
-
-    def test_once_with_the_brake(self):
-        """Exit 8, with the figures and what to do."""
-        self.run_command('--once')
-        with api_db.get_engine().begin() as connection:
-            connection.exec_driver_sql('DELETE FROM aggregate_hosts')
-        done = self.run_command('--once')
-        self.assertEqual(8, done.returncode)
-        self.assertIn('3 associations would be removed', done.stderr)
-        self.assertIn('max_removed_share', done.stderr)
-
     def test_what_keeps_it_from_running(self):
         """One line that says what to do, and exit 255."""
         for changes, expected in (
@@ -371,7 +350,7 @@ class TestProcess(AgentTest):
             self.assertIn(expected, line)
 
     def test_help(self):
-        """--once is explained."""
+        """It is explained, and needs no configuration."""
         done = self.run_command('--help')
         self.assertEqual(0, done.returncode)
-        self.assertIn('--once', done.stdout)
+        self.assertIn('--config-file', done.stdout)

@@ -396,7 +396,7 @@ class TestCommands(SecretsTest):
         wrong = {'api': REFUSED}
         for name, *argv in (
                 ('manage', 'placement', 'sync_aggregates', '--verbose'),
-                ('agent', '--once'), ('status', 'upgrade', 'check')):
+                ('status', 'upgrade', 'check')):
             self.assertNotEqual([0], self.run_command(name, (wrong, *argv)))
         for expected, name, *argv in (
                 (2, 'status', 'upgrade', 'check', '--json'),
