@@ -119,13 +119,14 @@ class Exhaustive:
         options: list[Next] = [('go', last)] if not free else []
         if free or self._left:
             options += [('go', actor) for actor in ready if actor is not last]
+            options += [('tick', last)] * bool(world.ticks)
         if world.late:
             options.append(('deliver', last))
         if world.kills:
             options += [('kill', actor) for actor in ready if actor.mortal
                         and (free or actor is last)]
         what, actor = options[self.among(len(options))]
-        if what == 'go' and not free and actor is not last:
+        if not free and (what == 'tick' or what == 'go' and actor is not last):
             self._left -= 1
         return what, actor
 

@@ -58,6 +58,13 @@ def closes_overdue_rows(parts: Parts) -> None:
     parts.prepare = prepare
 
 
+def command_closes_running_rows(parts: Parts) -> None:
+    """Without rule 2: a sync by an operator closes rows of running calls."""
+    sync = parts.reconciler.sync
+    parts.reconciler.sync = lambda rows=(), **request: sync(
+        [dataclasses.replace(row, running=False) for row in rows], **request)
+
+
 def converges_overdue_rows_once(parts: Parts) -> None:
     """Without rule 2: an overdue row waits for its age after one success."""
     def prepare(drain):
@@ -261,7 +268,8 @@ def only_adds(parts: Parts) -> None:
 
 
 PARTS = (has_one_row_per_host, hands_over_only_what_is_there,
-         closes_overdue_rows, converges_overdue_rows_once,
+         closes_overdue_rows, command_closes_running_rows,
+         converges_overdue_rows_once,
          closes_by_the_clock_of_the_writer,
          reads_nova_first, writes_only_differences,
          takes_silence_for_success, closes_what_became_closable_meanwhile,

@@ -49,14 +49,15 @@ class Plan:
 
 
 def small(operations: Iterable[Operation], members: Iterable[str],
-          agents: int = 0, faults: int = 0, kills: int = 0) -> Plan:
+          agents: int = 0, faults: int = 0, kills: int = 0,
+          ticks: int = 0) -> Plan:
     """One host with one node, and one operation for each API worker."""
     return Plan(
         hosts_of={'a': set(members)}, nodes={'n1': 'h1'},
         workers={'api-%d' % number: [operation]
                  for number, operation in enumerate(operations)},
         agents={'agent-%d' % number: (2, False) for number in range(agents)},
-        faults=faults, kills=kills)
+        faults=faults, kills=kills, ticks=ticks)
 
 
 def by_chance(chance: random.Random) -> Plan:
@@ -109,6 +110,14 @@ def _slow(plan: Plan, chance: random.Random) -> None:
     plan.ticks = 4
 
 
+def _beside_a_command(plan: Plan, chance: random.Random) -> None:
+    """An operator syncs while an API worker is at work, and killed."""
+    plan.hosts_of['a'] = set()
+    plan.workers = {'api-1': [('add', 1, 'h1')]}
+    plan.agents, plan.others = {}, []
+    plan.kills, plan.faults, plan.command = 1, 0, True
+
+
 def _beside_a_sync(plan: Plan, chance: random.Random) -> None:
     """One host comes and goes while everything is compared."""
     plan.workers = {
@@ -138,8 +147,8 @@ def _deletion(plan: Plan, chance: random.Random) -> None:
 Kind = Callable[[Plan, random.Random], None]
 KINDS: tuple[Kind, ...] = (
     *[_of_any_kind] * 8, *[_whole_life] * 3, *[_few] * 2,
-    *[_slow] * 3, *[_beside_a_sync] * 3, *[_without_hooks] * 2,
-    *[_deletion] * 2)
+    *[_slow] * 3, *[_beside_a_command] * 2, *[_beside_a_sync] * 3,
+    *[_without_hooks] * 2, *[_deletion] * 2)
 
 
 def _operation(chance: random.Random) -> Operation:

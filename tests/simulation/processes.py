@@ -194,7 +194,9 @@ class Mirror(mirror.Mirror):
         uuid = nova.ids[int(operation.aggregate_id)]
         nova.deletions[uuid] += 1
         kept = super().before(operation)
-        if not kept:
+        if kept:
+            nova.marked.add(kept.uuid)
+        else:
             # It was not found in nova, and so not marked.
             nova.deletions[uuid] -= 1
         return kept
@@ -224,8 +226,6 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
     about = hooks.Operation(METHODS[method], number, host, request_id)
     hook.row, hook.failed = None, False
     kept = hook.before(about)
-    if not host and kept:
-        cloud.nova.marked.add(kept.uuid)
     failures = cloud.journal_failures
     try:
         cloud.nova.call(method, number, host, hook.is_judged)
@@ -310,7 +310,10 @@ def outcome_is_good(done: reconciler.Sync) -> bool:
 
 def command(parts: Parts) -> None:
     """What an operator's sync_aggregates does."""
+    world = parts.cloud.world
+    if world.choices.likely():
+        world.wait(parts.cloud.database.has_rows)
     try:
         parts.reconciler.sync(parts.journal.rows.all())
     except exceptions.MirrorError as exc:
-        parts.cloud.world.say('command: %s', exc)
+        world.say('command: %s', exc)

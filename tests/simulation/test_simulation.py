@@ -83,6 +83,11 @@ class TestEverySchedule(TestCase):
         """A host is added beside an agent: one kill, two preemptions."""
         self.explore(('add', 1, 'h1'), agents=1, kills=1)
 
+    def test_add_that_takes_long_and_a_kill(self):
+        """The row may be overdue: time passes anywhere, one preemption."""
+        self.explore(('add', 1, 'h1'), agents=1, kills=1, ticks=1,
+                     preemptions=1)
+
     def test_add_and_a_failure(self):
         """The same with one request that fails, in each way."""
         self.explore(('add', 1, 'h1'), agents=1, faults=1)
