@@ -34,7 +34,7 @@ from tests import placement_service
 
 CONF = fixtures.CONF
 KILLS = os.environ.get('AGGREGATE_MIRROR_KILLS')
-COUNT = int(KILLS or 20)
+COUNT = int(KILLS or 10)
 SEED = int(os.environ.get('AGGREGATE_MIRROR_SEED', 0)) or time.time_ns()
 # Seconds. The promise is leader_lease + 2 x inline_timeout and a few more.
 LEASE = 3
