@@ -135,13 +135,15 @@ class Reconciler:
         running = [row for row in rows if row.running]
         kept = self.converge(row.dirty for row in running)
         done = [row.id for row in running if row.dirty not in kept.unfinished]
-        lost = [row.id for row in running
-                if row.mirrored_at and row.dirty in kept.unfinished]
         if self._rows and done:
             self._note(kept, functools.partial(self._rows.mirrored, done))
-        if self._rows and lost:
-            self._note(kept, functools.partial(self._rows.not_mirrored, lost))
         outcome.add(kept)
+        lost = [row.id for row in rows if row.mirrored_at is not None
+                and row.dirty in outcome.unfinished and not isinstance(
+                    outcome.unfinished[row.dirty], exceptions.Stopped)]
+        if self._rows and lost:
+            self._note(outcome,
+                       functools.partial(self._rows.not_mirrored, lost))
         return outcome
 
     def remove(self, aggregates: Iterable[str],

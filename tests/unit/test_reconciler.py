@@ -2,6 +2,7 @@
 """The full sync: what it adds, removes, keeps, closes and records."""
 
 import contextlib
+import dataclasses
 
 import fixtures
 
@@ -119,6 +120,20 @@ class TestSync(SyncTest):
         self.assertEqual([(row.id, True, None)], [
             (one.id, one.running, one.mirrored_at)
             for one in self.journal.rows.all()])
+
+    def test_failure_clears_the_success_of_a_row_that_is_long_over(self):
+        """The agent hands it in as if it had been handed over."""
+        self.record('h1', ['n1'])
+        self.sync()
+        self.placement.broken['GET', 'n1'] = FAILED
+        for stopping, cleared in ((True, False), (False, True)):
+            row, = self.journal.rows.all()
+            reconciler.Reconciler(
+                self.journal.ledger, self.nova, self.placement,
+                self.journal.rows, stopping=lambda: stopping
+            ).drain([dataclasses.replace(row, running=False)])
+            row, = self.journal.rows.all()
+            self.assertEqual(cleared, row.mirrored_at is None)
 
     def test_placement_is_read_before_nova(self):
         """Rule 7: what nova commits in between is missing at the worst."""
