@@ -155,9 +155,9 @@ class Mirror:
             process.journal.ledger.mark(aggregate)
             return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-            LOG.error('Aggregate %s (request %s): %s. If placement cannot be '
-                      'reached now, the next full sync removes %s from '
-                      'compute nodes only.', operation.aggregate_id,
+            LOG.error('Aggregate %s (request %s): %s. Its deletion is not '
+                      'marked: if placement cannot be reached now, %s may '
+                      'stay there.', operation.aggregate_id,
                       operation.request_id, exc, aggregate)
             return False
 
@@ -198,10 +198,10 @@ class Mirror:
                 raise error
         except exceptions.MirrorError as exc:
             LOG.warning('Aggregate %s (request %s): its deletion did not '
-                        'reach placement: %s; the next full sync removes %s',
-                        operation.aggregate_id, operation.request_id, exc,
-                        kept.uuid + ('' if kept.marked else
-                                     ' from compute nodes only'))
+                        'reach placement: %s; %s', operation.aggregate_id,
+                        operation.request_id, exc, (
+                            'the next full sync removes %s' if kept.marked
+                            else '%s may stay there') % kept.uuid)
 
     def _process(self) -> _Process:
         with self._mutex:

@@ -144,6 +144,6 @@ class TestHook(BindingTest):
         self.assert_error()
         self.assertIn('its deletion did not reach placement',
                       self.cloud.warnings()[-1])
-        self.assertIn('from compute nodes only', self.cloud.warnings()[-1])
+        self.assertIn('may stay there', self.cloud.warnings()[-1])
         self.placement.recover()
         self.assertEqual(before, self.kept())
