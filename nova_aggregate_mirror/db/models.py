@@ -57,9 +57,8 @@ lease = sa.Table(
     sa.Column('seconds', sa.Float(53), nullable=False))
 """Which agent leads; and the rows that ``queries.lock`` locks.
 
-Each renewal counts one up.
-Clocks are not compared: an agent that has watched a lease stay as it is for
-its ``seconds`` takes it.
+Each renewal counts one up. Clocks are not compared: an agent that has watched
+a lease stay as it is for its ``seconds`` takes it.
 """
 
 syncs = sa.Table(

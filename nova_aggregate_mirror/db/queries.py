@@ -172,9 +172,10 @@ def set_cells(connection: Any, uuids: Iterable[str]) -> None:
 
 
 def lock(connection: Any, name: str) -> None:
-    """Let whoever locks the same name wait until this transaction ends.
+    """Exclude other transactions that lock the same name.
 
-    Galera, which locks rows of one server only, undoes one of the two.
+    They wait until this one ends, or one of them is a conflict and repeated:
+    a deadlock on MySQL, and on Galera, which locks rows of one server only.
     """
     connection.execute(_insert_new(connection, models.lease), {
         'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0})

@@ -350,7 +350,7 @@ class TestProcess(AgentTest):
             self.assertIn(expected, line)
 
     def test_help(self):
-        """It is explained, and needs no configuration."""
+        """It says which configuration is read."""
         done = self.run_command('--help')
         self.assertEqual(0, done.returncode)
         self.assertIn('--config-file', done.stdout)

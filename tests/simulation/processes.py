@@ -194,9 +194,9 @@ class Mirror(mirror.Mirror):
         uuid = nova.ids[int(operation.aggregate_id)]
         nova.deletions[uuid] += 1
         kept = super().before(operation)
-        if kept:
+        if kept and kept.marked:
             nova.marked.add(kept.uuid)
-        else:
+        if not kept:
             # It was not found in nova, and so not marked.
             nova.deletions[uuid] -= 1
         return kept
