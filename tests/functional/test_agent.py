@@ -28,6 +28,7 @@ from tests import processes
 CONF = fixtures.CONF
 FOREIGN = uuidutils.generate_uuid()
 PATIENCE = 60
+PASSWORD = 'correct-horse'
 COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
            'from nova_aggregate_mirror.cmd import agent; '
            'sys.exit(agent.main())']
@@ -336,6 +337,18 @@ class TestProcess(AgentTest):
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
         self.assertNotIn(placement_service.TOKEN, self.log())
+
+    def test_nova_that_cannot_be_read(self):
+        """It says so without the password, and goes on until SIGTERM."""
+        self.write_conf(
+            api='mysql+pymysql://nova:%s@127.0.0.1:1/nova\nmax_retries = 0'
+            % PASSWORD)
+        process = self.start()
+        self.wait_for(lambda: 'can be mirrored' in self.log())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, process.wait(PATIENCE))
+        for text in ('Traceback', PASSWORD, placement_service.TOKEN):
+            self.assertNotIn(text, self.log())
 
     def test_what_keeps_it_from_running(self):
         """One line that says what to do, and exit 255."""
