@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from benchmarks import program
 from benchmarks import workload
 from nova_aggregate_mirror import conf as mirror_conf
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror.source import cells
@@ -67,7 +67,7 @@ class Trial:
         self._placement = ends.Placement(collections.deque(maxlen=0))
         self._source = database.DatabaseSource(cells.bounded(CELL_TIMEOUT))
         self._reconciler = reconciler.Reconciler(
-            journal.Journal(CONF).ledger, self._source, self._placement,
+            store.Journal(CONF).ledger, self._source, self._placement,
             count=CONF.aggregate_mirror.sync_workers)
         for node in nodes:
             self._placement.create(node.uuid)

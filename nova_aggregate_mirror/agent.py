@@ -10,13 +10,14 @@ from typing import Protocol
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import binding as mirror_binding
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import lease as mirror_lease
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import reconciler as mirror_reconciler
 from nova_aggregate_mirror import report as mirror_report
-from nova_aggregate_mirror import rows as mirror_rows
 from nova_aggregate_mirror import schedule
 from nova_aggregate_mirror import source as mirror_source
 
@@ -39,7 +40,7 @@ took, and what became of it; raises JournalUnavailable."""
 class Figures(Protocol):
     """Where an agent leaves its figures; see ``metrics``."""
 
-    def journal(self, backlog: mirror_rows.Backlog) -> None:
+    def backlog(self, backlog: journal.Backlog) -> None:
         """How much is left in the journal."""
 
     def drained(self, result: str, seconds: float, added: int,
@@ -65,7 +66,7 @@ class Drain:
     :param now: seconds of a clock that is never set
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, rows: mirror_rows.Rows,
+    def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
                  reconciler: mirror_reconciler.Reconciler,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient, figures: Figures,
@@ -94,7 +95,7 @@ class Drain:
         :raises JournalUnavailable: when the journal cannot be used
         """
         self._schedule.see(self._rows.briefs())
-        self._figures.journal(self._schedule.backlog())
+        self._figures.backlog(self._schedule.backlog())
         due = self._schedule.due(self._limit)
         if not due or (self._away and not self._answers()):
             return False
@@ -118,7 +119,7 @@ class Drain:
             self._now() - start, *_counts(outcome))
         return not left and len(due) == tried
 
-    def _keep(self, rows: list[mirror_rows.Row],
+    def _keep(self, rows: list[journal.Row],
               outcome: mirror_outcome.Outcome) -> bool:
         """Leave what is not closed to a later step; returns if any failed."""
         failed = {row: outcome.unfinished[row.dirty] for row in rows
@@ -266,8 +267,8 @@ class Agent:
     :param stop: is set to end the loops, and seen within their steps
     """
 
-    def __init__(self, drain: Drain, sync: Sync, lease: mirror_lease.Lease,
-                 binding: mirror_binding.Binding, figures: Figures,
+    def __init__(self, drain: Drain, sync: Sync, lease: lease.Lease,
+                 binding: binding.Binding, figures: Figures,
                  stop: threading.Event) -> None:
         self._drain = drain
         self._sync = sync
@@ -358,7 +359,7 @@ def _counts(outcome: mirror_outcome.Outcome) -> tuple[int, int]:
             sum(len(change.remove) for change in outcome.changes))
 
 
-def _backoff(row: mirror_rows.Row, error: exceptions.MirrorError) -> float:
+def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
     """Seconds that a row waits which failed although others may not."""
     longest = (SOON if isinstance(error, exceptions.Retriable)
                else LONGEST_BACKOFF)

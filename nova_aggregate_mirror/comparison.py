@@ -8,9 +8,8 @@ import dataclasses
 import functools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source
 
 FOREIGN_AFTER = 24 * 3600.0
@@ -25,7 +24,7 @@ class Comparison:
 
     current: source.Memberships
     nova: source.Nova
-    ledger: Mapping[str, mirror_ledger.Entry]
+    ledger: Mapping[str, journal.Entry]
     only: frozenset[str]
     """UUIDs of the aggregates that were asked for; none of them means all."""
     whole: bool = True
@@ -103,12 +102,12 @@ class Comparison:
                     current[change.provider])
         return dataclasses.replace(self, current=current)
 
-    def dirty(self, nodes: Iterable[str]) -> list[rows.Dirty]:
+    def dirty(self, nodes: Iterable[str]) -> list[journal.Dirty]:
         """These compute nodes, by their hosts."""
         by_host: dict[str, set[str]] = {}
         for node in nodes:
             by_host.setdefault(self.nova.nodes[node], set()).add(node)
-        return [rows.Dirty(host=host, nodes=frozenset(nodes))
+        return [journal.Dirty(host=host, nodes=frozenset(nodes))
                 for host, nodes in by_host.items()]
 
     def foreign(self) -> Mapping[str, frozenset[str]]:

@@ -14,12 +14,11 @@ import dataclasses
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
-from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror import workers
 
@@ -44,7 +43,7 @@ AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
 class Ends:
     """What a converge works between, and how."""
 
-    ledger: mirror_ledger.Remembered
+    ledger: journal.Ledger
     source: mirror_source.Source
     report: mirror_report.ReportClient
     each: workers.Each = workers.Workers().each
@@ -68,7 +67,7 @@ class Mode:
     """All nodes of a host, and not only those that are given."""
 
 
-def hosts(ends: Ends, dirty: Collection[rows.Dirty], mode: Mode) -> Outcome:
+def hosts(ends: Ends, dirty: Collection[journal.Dirty], mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""
     outcome = Outcome()
     names = frozenset(one.host for one in dirty)
@@ -233,7 +232,7 @@ def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
                      list(change.add), list(change.remove))
 
 
-def _judge(dirty: rows.Dirty, truth: mirror_source.Nova | None,
+def _judge(dirty: journal.Dirty, truth: mirror_source.Nova | None,
            error: exceptions.MirrorError | None, mode: Mode,
            outcome: Outcome) -> None:
     """Whether everything that was asked for one host is known to be right."""

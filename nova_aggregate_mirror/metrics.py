@@ -17,7 +17,7 @@ from wsgiref import simple_server
 import prometheus_client
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror import journal
 
 PREFIX = 'nova_aggregate_mirror_'
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
@@ -77,7 +77,7 @@ class Metrics:
         self._leader = self._gauge(
             'leader', '1 on the agent that drains the journal and syncs.')
 
-    def journal(self, backlog: rows.Backlog) -> None:
+    def backlog(self, backlog: journal.Backlog) -> None:
         """How much is left in the journal."""
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)

@@ -8,15 +8,15 @@ import threading
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
-from nova_aggregate_mirror import journal as mirror_journal
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report as mirror_report
-from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
@@ -29,7 +29,7 @@ SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 class _Kept:
     """What ``before`` keeps for ``after``."""
 
-    row: rows.Row
+    row: journal.Row
     """Of a host; it may be in the journal even if that is not known."""
     recorded: bool = False
     """Whether the row is known to be in the journal."""
@@ -51,7 +51,7 @@ class _Process:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.pid = os.getpid()
-        self.journal = mirror_journal.Journal(conf)
+        self.journal = store.Journal(conf)
         self.source = database.DatabaseSource()
         self.report = mirror_report.ReportClient(conf)
         self.binding = binding.Binding(self.journal.database, self.source)
@@ -98,7 +98,7 @@ class Mirror:
                 return None
             return _Deleted(place.aggregate_uuid, self._mark(
                 process, operation, place.aggregate_uuid))
-        row = process.journal.rows.make(rows.Dirty(
+        row = process.journal.rows.make(journal.Dirty(
             operation.host, place.nodes, operation.request_id))
         try:
             _check(process)

@@ -4,8 +4,8 @@
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Outcome:
     """What could not be made right, to the reason."""
     unwritten: set[Subject] = dataclasses.field(default_factory=set)
     """Of those, the providers that could be read and not written."""
-    unfinished: dict[rows.Dirty, exceptions.MirrorError] = dataclasses.field(
-        default_factory=dict)
+    unfinished: dict[journal.Dirty, exceptions.MirrorError] = (
+        dataclasses.field(default_factory=dict))
     """What was asked for and is not known to be right, to the first reason."""
 
     def add(self, other: 'Outcome') -> None:

@@ -12,12 +12,12 @@ import math
 from nova_aggregate_mirror import comparison
 from nova_aggregate_mirror import converge as mirror_converge
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import report as mirror_report
-from nova_aggregate_mirror import rows as mirror_rows
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror import workers
 
@@ -46,7 +46,7 @@ class Request:
     aggregates: frozenset[str] = frozenset()
     """Only these, by name or UUID; none of them means all."""
 
-    def covers(self, dirty: mirror_rows.Dirty, nodes: Mapping[str, str]
+    def covers(self, dirty: journal.Dirty, nodes: Mapping[str, str]
                ) -> bool:
         """Whether the request is about all that a journal row is about.
 
@@ -87,10 +87,10 @@ class Reconciler:
     :param batch: hosts whose truth is read in one go
     """
 
-    def __init__(self, ledger: mirror_ledger.Remembered,
+    def __init__(self, ledger: journal.Ledger,
                  source: mirror_source.Source,
                  report: mirror_report.ReportClient,
-                 rows: mirror_rows.Rows | None = None,
+                 rows: rows.Rows | None = None,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
                  progress: mirror_progress.Progress = mirror_progress.Silent(),
@@ -106,7 +106,7 @@ class Reconciler:
         self._ends = mirror_converge.Ends(
             ledger, source, report, self._each, progress)
 
-    def close(self, rows: Iterable[mirror_rows.Row]) -> Outcome:
+    def close(self, rows: Iterable[journal.Row]) -> Outcome:
         """Converge what these rows are about, and close those that are right.
 
         :param rows: rows that were handed over, or the caller's own, before
@@ -126,7 +126,7 @@ class Reconciler:
                 outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
 
-    def drain(self, rows: Collection[mirror_rows.Row]) -> Outcome:
+    def drain(self, rows: Collection[journal.Row]) -> Outcome:
         """Converge what these rows are about; close those handed over.
 
         A row whose operation may still run is converged and kept.
@@ -165,7 +165,7 @@ class Reconciler:
             outcome.add(done)
         return outcome
 
-    def converge(self, dirty: Iterable[mirror_rows.Dirty],
+    def converge(self, dirty: Iterable[journal.Dirty],
                  mode: mirror_converge.Mode = mirror_converge.Mode()
                  ) -> Outcome:
         """Make the providers of dirty hosts right."""
@@ -194,7 +194,7 @@ class Reconciler:
                              self._ledger.entries(), frozenset(), Request())
         return seen.current, seen.nova
 
-    def sync(self, rows: Iterable[mirror_rows.Row] = (),
+    def sync(self, rows: Iterable[journal.Row] = (),
              request: Request = Request()) -> Sync:
         """Compare everything, and converge each host that differs.
 
@@ -227,7 +227,7 @@ class Reconciler:
             seen.deleted, mirror_converge.Mode(write=request.write)))
         return self._repair(seen, request, outcome)
 
-    def _begin(self, rows: Collection[mirror_rows.Row], request: Request
+    def _begin(self, rows: Collection[journal.Row], request: Request
                ) -> Outcome:
         """Converge what the journal knows, or see what that would change."""
         if rows:
@@ -300,8 +300,8 @@ class Reconciler:
         self._progress.expect(len(failed))
         return self.converge(seen.dirty(failed), mode)
 
-    def _covered(self, rows: Iterable[mirror_rows.Row], request: Request
-                 ) -> list[mirror_rows.Row]:
+    def _covered(self, rows: Iterable[journal.Row], request: Request
+                 ) -> list[journal.Row]:
         """Those rows that the request is wholly about."""
         rows = list(rows)
         nodes: Mapping[str, str] = {}
@@ -323,7 +323,7 @@ class Reconciler:
                 % (len(providers), len(nova.nodes), self._report.endpoint()))
 
     def _compare(self, aggregates: frozenset[str],
-                 ledger: Mapping[str, mirror_ledger.Entry],
+                 ledger: Mapping[str, journal.Entry],
                  only: frozenset[str], request: Request
                  ) -> comparison.Comparison:
         self._progress.step('Reading placement')
@@ -368,7 +368,7 @@ def _away(outcome: Outcome) -> exceptions.MirrorError | None:
                  if isinstance(exc, mirror_converge.AWAY)), None)
 
 
-def _not_begun(dirty: Collection[mirror_rows.Dirty],
+def _not_begun(dirty: Collection[journal.Dirty],
                away: exceptions.MirrorError | None) -> Outcome:
     """What becomes of a batch that is not begun any more.
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror import journal
 
 
 @dataclasses.dataclass
 class _Seen:
-    row: rows.Brief
+    row: journal.Brief
     since: float
     """When this agent first saw the row."""
     due: float
@@ -35,7 +35,7 @@ class Schedule:
         self._now = now
         self._seen: dict[str, _Seen] = {}
 
-    def see(self, found: Iterable[rows.Brief]) -> None:
+    def see(self, found: Iterable[journal.Brief]) -> None:
         """Take note of what is in the journal now.
 
         A row that was handed over since, or that an operator wants to be
@@ -74,12 +74,12 @@ class Schedule:
         self._seen[row].due = self._now() + (
             self._overdue if seconds is None else seconds)
 
-    def backlog(self) -> rows.Backlog:
+    def backlog(self) -> journal.Backlog:
         """How much is left, as this agent saw it."""
         pending = [self._age(one) for one in self._seen.values()
                    if one.row.pending]
-        return rows.Backlog(len(pending), len(self._seen) - len(pending),
-                            max(pending, default=0.0))
+        return journal.Backlog(len(pending), len(self._seen) - len(pending),
+                               max(pending, default=0.0))
 
     def _age(self, seen: _Seen) -> float:
         return self._now() - seen.since

@@ -13,7 +13,7 @@ from nova.compute import api as compute_api
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import hooks
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import metrics
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
@@ -185,7 +185,7 @@ class Agent:
         conf.register_opts(CONF)
         self.clock = 0.0
         self.figures = metrics.Metrics()
-        self.journal = journal.Journal(
+        self.journal = store.Journal(
             CONF, now=lambda: time.time() + self.clock,
             clock=lambda: self.clock)
         source, client = database.DatabaseSource(), report.ReportClient(CONF)

@@ -10,8 +10,8 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import nova as checked_nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
@@ -21,7 +21,7 @@ DISCOVER = 'nova-manage cell_v2 discover_hosts'
 RESTART = 'systemctl restart nova-compute'
 
 
-def find(conf: cfg.ConfigOpts, kept: journal.Journal | None,
+def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
          source: database.DatabaseSource,
          client: report.ReportClient) -> checks.Findings:
     """Compare all of nova with all of placement."""

@@ -8,13 +8,13 @@ import tempfile
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal as mirror_journal
-from nova_aggregate_mirror import lease
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import store
 
 # An agent that works mirrors an operation within seconds.
 OVERDUE = 60
@@ -58,7 +58,7 @@ def _version(conf: cfg.ConfigOpts,
         % (text, migration.HEAD), engine.SYNC_COMMAND)]
 
 
-def read(conf: cfg.ConfigOpts) -> mirror_journal.Journal | None:
+def read(conf: cfg.ConfigOpts) -> store.Journal | None:
     """Open the journal as it is; nothing is made or brought up to date.
 
     :returns: None when there is none of this version yet
@@ -70,7 +70,7 @@ def read(conf: cfg.ConfigOpts) -> mirror_journal.Journal | None:
     database = engine.Database(conf)
     if (database.version() or '') < migration.HEAD:
         return None
-    return mirror_journal.Journal(conf, database)
+    return store.Journal(conf, database)
 
 
 def users(conf: cfg.ConfigOpts) -> checks.Findings:
@@ -89,7 +89,7 @@ def users(conf: cfg.ConfigOpts) -> checks.Findings:
         'chown -R %s: %s' % (keeper, path.parent), RESTART)]
 
 
-def belonging(kept: mirror_journal.Journal | None,
+def belonging(kept: store.Journal | None,
               source: binding.Cells) -> checks.Findings:
     """Whether the journal is this nova's, and not another one's."""
     if kept is None:
@@ -101,7 +101,7 @@ def belonging(kept: mirror_journal.Journal | None,
     return []
 
 
-def backlog(kept: mirror_journal.Journal | None) -> checks.Findings:
+def backlog(kept: store.Journal | None) -> checks.Findings:
     """Whether something is left to be mirrored for longer than it takes."""
     left = kept.rows.backlog() if kept else None
     if left is None or not left.pending:

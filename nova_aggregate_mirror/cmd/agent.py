@@ -12,15 +12,15 @@ from nova.conf import CONF
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import sync_history
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal as mirror_journal
-from nova_aggregate_mirror import lease
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import cells
@@ -37,7 +37,7 @@ AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def _build(journal: mirror_journal.Journal,
+def _build(journal: store.Journal,
            figures: agent.Figures) -> agent.Agent:
     options = CONF.aggregate_mirror
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
@@ -57,7 +57,7 @@ def _build(journal: mirror_journal.Journal,
         binding.Binding(journal.database, source), figures, stop)
 
 
-def _reconciler(journal: mirror_journal.Journal,
+def _reconciler(journal: store.Journal,
                 source: database.DatabaseSource, client: report.ReportClient,
                 **options: Any) -> reconciler.Reconciler:
     return reconciler.Reconciler(
@@ -65,7 +65,7 @@ def _reconciler(journal: mirror_journal.Journal,
         count=CONF.aggregate_mirror.sync_workers, **options)
 
 
-def _note(journal: mirror_journal.Journal, request: reconciler.Request,
+def _note(journal: store.Journal, request: reconciler.Request,
           seconds: float,
           became: reconciler.Sync | exceptions.MirrorError) -> None:
     if isinstance(became, reconciler.Sync):
@@ -86,7 +86,7 @@ def _serve() -> int:
     if options.metrics_port:
         server = metrics.Server(
             figures, options.metrics_host, options.metrics_port, _limits())
-    journal = mirror_journal.Journal(CONF)
+    journal = store.Journal(CONF)
     # Blocked in every thread that is started from here on: this one waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     running = _build(journal, figures)

@@ -11,7 +11,8 @@ from typing import Any
 
 import prettytable
 
-from nova_aggregate_mirror import rows as mirror_rows
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import rows
 
 OK = 0
 NO_SUCH_ROW = 1
@@ -21,7 +22,7 @@ WIDTH = 60
 COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
 
 
-def show(kept: mirror_rows.Rows, form: str,
+def show(kept: rows.Rows, form: str,
          now: Callable[[], float] = time.time) -> int:
     """List what is still to be mirrored, oldest first."""
     rows = kept.all()
@@ -35,14 +36,14 @@ def show(kept: mirror_rows.Rows, form: str,
     table.align, table.max_width = 'l', WIDTH
     for row in rows:
         table.add_row([
-            row.id, row.dirty.host, state(row),
+            row.id, row.dirty.host, row.state,
             '%d s' % max(0, now() - row.created_at), row.attempts,
             row.last_error])
     print(table)
     return OK
 
 
-def retry(kept: mirror_rows.Rows, ids: Collection[str]) -> int:
+def retry(kept: rows.Rows, ids: Collection[str]) -> int:
     """Let the agent try rows that failed at once.
 
     :param ids: none means every row
@@ -54,7 +55,7 @@ def retry(kept: mirror_rows.Rows, ids: Collection[str]) -> int:
     return status
 
 
-def forget(kept: mirror_rows.Rows, ids: Collection[str],
+def forget(kept: rows.Rows, ids: Collection[str],
            force: bool = False) -> int:
     """Take rows out of the journal although they are not mirrored.
 
@@ -82,21 +83,13 @@ def _complain(unknown: Collection[str]) -> int:
     return NO_SUCH_ROW if unknown else OK
 
 
-def state(row: mirror_rows.Row) -> str:
-    """Say what became of a row so far, in words."""
-    if not row.running:
-        return 'to be mirrored'
-    return ('mirrored, may still run' if row.mirrored_at is not None
-            else 'may still run')
-
-
-def _document(row: mirror_rows.Row) -> dict[str, Any]:
+def _document(row: journal.Row) -> dict[str, Any]:
     return {
         'id': row.id,
         'host': row.dirty.host,
         'nodes': sorted(row.dirty.nodes),
         'request_id': row.dirty.request_id or None,
-        'state': state(row),
+        'state': row.state,
         'created_at': _time(row.created_at),
         'mirrored_at': (None if row.mirrored_at is None
                         else _time(row.mirrored_at)),

@@ -11,16 +11,16 @@ from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import html_report
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import conf as mirror_conf
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import migration
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import cells
@@ -40,7 +40,7 @@ def placement_sync_aggregates() -> int:
     client = report.ReportClient(CONF)
     client.check_credentials()
     options, asked = CONF.aggregate_mirror, CONF.command
-    kept = journal.Journal(CONF, database=(
+    kept = store.Journal(CONF, database=(
         engine.for_reading(CONF) if asked.dry_run else None))
     binding.Binding(kept.database, source).check()
     wanted, advice = sync_aggregates.choose(asked, options, kept.history)
@@ -84,12 +84,12 @@ def db_version() -> int:
 
 def journal_list() -> int:
     """List what is still to be mirrored, oldest first."""
-    return journal_rows.show(journal.Journal(CONF).rows, CONF.command.format)
+    return journal_rows.show(store.Journal(CONF).rows, CONF.command.format)
 
 
 def journal_retry() -> int:
     """Let the agent try rows that failed at once."""
-    return journal_rows.retry(journal.Journal(CONF).rows, CONF.command.id)
+    return journal_rows.retry(store.Journal(CONF).rows, CONF.command.id)
 
 
 def journal_forget() -> int:
@@ -100,7 +100,7 @@ def journal_forget() -> int:
     closes it. Exit status: 1 when there is no such row, 2 when one was left.
     """
     return journal_rows.forget(
-        journal.Journal(CONF).rows, CONF.command.id, CONF.command.force)
+        store.Journal(CONF).rows, CONF.command.id, CONF.command.force)
 
 
 def _commands(subparsers: argparse._SubParsersAction) -> None:

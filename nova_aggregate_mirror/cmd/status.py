@@ -27,7 +27,7 @@ from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import discovery
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
@@ -55,7 +55,7 @@ class Deployment:
             cells.bounded(self.conf.aggregate_mirror.cell_timeout))
 
     @functools.cached_property
-    def journal(self) -> mirror_journal.Journal | None:
+    def journal(self) -> store.Journal | None:
         return journal.read(self.conf)
 
 

@@ -38,8 +38,8 @@ from typing import Any
 from nova_aggregate_mirror.cmd import sync_history
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import history
-from nova_aggregate_mirror import journal as mirror_journal
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
 
@@ -163,7 +163,7 @@ def _shout(text: str) -> None:
     os.write(sys.__stderr__.fileno(), ('\n%s\n' % text).encode())
 
 
-def run(build: Build, journal: mirror_journal.Journal,
+def run(build: Build, journal: store.Journal,
         wanted: reconciler.Request, form: str = 'table', quiet: bool = True,
         verbose: bool = False,
         advice: sync_result.Advice = sync_result.Advice()) -> int:

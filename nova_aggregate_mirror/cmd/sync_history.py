@@ -7,7 +7,7 @@ import time
 
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import history
+from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror import reconciler
 
 

@@ -11,7 +11,7 @@ from osc_lib.command import command
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.osc import ends as mirror_ends
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler

@@ -10,18 +10,18 @@ import os
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror import binding
-from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import history
-from nova_aggregate_mirror import journal as mirror_journal
-from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import matrix
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report as mirror_report
-from nova_aggregate_mirror import rows as mirror_rows
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror.source import database
 
@@ -43,8 +43,8 @@ class Ends:
 class Journal:
     """What the journal says, or why it cannot."""
 
-    ledger: mirror_ledger.Remembered = mirror_ledger.NoLedger()
-    rows: tuple[mirror_rows.Row, ...] = ()
+    known: journal.Ledger = ledger.NoLedger()
+    rows: tuple[journal.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
     trouble: str = ''
 
@@ -90,7 +90,7 @@ def read_journal(conf: cfg.ConfigOpts, source: binding.Cells) -> Journal:
     try:
         opened = engine.Database(conf)
         opened.check()
-        kept = mirror_journal.Journal(conf, opened)
+        kept = store.Journal(conf, opened)
         with contextlib.suppress(exceptions.NovaUnavailable):
             binding.Binding(kept.database, source).check()
         return Journal(kept.ledger, tuple(kept.rows.all()),
@@ -103,7 +103,7 @@ def _compare(ends: Ends, journal: Journal, request: reconciler.Request,
              workers: int) -> reconciler.Sync:
     try:
         sync = reconciler.Reconciler(
-            journal.ledger, ends.source, ends.report, None, ends.stopping,
+            journal.known, ends.source, ends.report, None, ends.stopping,
             workers, ends.progress).sync(journal.rows, request)
     except exceptions.Stopped:
         raise

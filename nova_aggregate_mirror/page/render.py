@@ -15,7 +15,6 @@ from typing import Any
 
 import jinja2
 
-from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import matrix
@@ -135,7 +134,7 @@ def values(gathered: gather.Gathered) -> dict[str, Any]:
         'chunks': _chunks(rows, [column.uuid for column in columns]),
         'hosts': len({*nova.members, *nova.nodes.values()}),
         'differing': sum(len(row.hosts) for row in rows if row.differs),
-        'journal': [(row, journal_rows.state(row)) for row in journal.rows],
+        'journal': [(row, row.state) for row in journal.rows],
         'pending': result.document()['pending'],
         'kept': [*result.kept, *result.vanished],
         'repair': REPAIR if result.added or result.removed or result.left

@@ -15,7 +15,7 @@ from nova import objects
 import testtools
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests import placement_service
 from tests.unit import servers
@@ -148,7 +148,7 @@ class StatusTest(testtools.TestCase):
                 self.cloud.placement.set_aggregates(node, {aggregate.uuid})
         return host
 
-    def journal(self, **kwargs: Any) -> journal.Journal:
+    def journal(self, **kwargs: Any) -> store.Journal:
         """The journal that the command will find."""
         conf.register_opts(fixtures.CONF)
-        return journal.Journal(fixtures.CONF, **kwargs)
+        return store.Journal(fixtures.CONF, **kwargs)

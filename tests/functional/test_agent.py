@@ -18,8 +18,8 @@ from oslo_utils import uuidutils
 import testtools
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import lease
+from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import store
 from tests.cloud import processes as cloud_processes
 from tests import fixtures
 from tests import placement_service
@@ -249,10 +249,10 @@ class TestLease(AgentTest):
     def test_leader_is_killed(self):
         """The lease expires by the clock of the agent that waits."""
         clock = 0.0
-        ours = lease.Lease(journal.Journal(CONF).database, 10,
+        ours = lease.Lease(store.Journal(CONF).database, 10,
                            now=lambda: clock)
         self.assertTrue(processes.killed(lambda: lease.Lease(
-            journal.Journal(CONF).database, 10).step()))
+            store.Journal(CONF).database, 10).step()))
         for seconds, leads in ((0, False), (9, False), (2, True), (9, True)):
             clock += seconds
             self.assertEqual(leads, ours.step())
@@ -315,7 +315,7 @@ class TestProcess(AgentTest):
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
         # Then it finds no drift twice, which is one entry.
-        past = journal.Journal(CONF).history
+        past = store.Journal(CONF).history
         self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
         last, *before = past.newest()
         self.assertEqual(('agent --prune', 0, 0, 0), (

@@ -9,7 +9,7 @@ from oslo_utils import uuidutils
 import webob
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler

@@ -8,7 +8,7 @@ import threading
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror import binding
+from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.functional import test_agent

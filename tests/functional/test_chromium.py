@@ -8,7 +8,7 @@ import uuid
 import fixtures as base_fixtures
 import testtools
 
-from nova_aggregate_mirror import history
+from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import render

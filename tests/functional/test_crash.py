@@ -16,9 +16,9 @@ from nova import objects
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import report
-from nova_aggregate_mirror import rows
 from tests import fixtures
 
 CONF = fixtures.CONF
@@ -78,8 +78,8 @@ OUTAGE_MOMENTS = {
     'after_handing_over': (rows.Rows, 'hand_over', dies_after),
 }
 NOT_DELETED_MOMENTS = {
-    'before_the_mark': (ledger.Ledger, 'mark', dies_before),
-    'after_the_mark': (ledger.Ledger, 'mark', dies_after),
+    'before_the_mark': (ledger.DatabaseLedger, 'mark', dies_before),
+    'after_the_mark': (ledger.DatabaseLedger, 'mark', dies_after),
 }
 DELETED_MOMENTS = {
     'after_the_commit': (objects.Aggregate, 'destroy', dies_after),
@@ -89,7 +89,8 @@ DELETED_MOMENTS = {
 }
 # A kill between two of these leaves what a kill after the first one leaves.
 CHANGES = ((rows.Rows, 'close'), (rows.Rows, 'mirrored'),
-           (ledger.Ledger, 'remember'), (ledger.Ledger, 'observe'),
+           (ledger.DatabaseLedger, 'remember'),
+           (ledger.DatabaseLedger, 'observe'),
            (report.ReportClient, 'put'))
 
 

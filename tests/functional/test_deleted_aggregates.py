@@ -11,7 +11,7 @@ import testscenarios
 import testtools
 
 from nova_aggregate_mirror import comparison
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror import journal
 from tests import fixtures
 from tests.functional import test_sync_command
 
@@ -39,7 +39,7 @@ class DeletionTest(testtools.TestCase):
     def prune(self, value: bool) -> None:
         self.cloud.nova.conf.config(prune=value, group='aggregate_mirror')
 
-    def entry(self) -> ledger.Entry | None:
+    def entry(self) -> journal.Entry | None:
         """What the ledger has of the aggregate."""
         return self.agent.journal.ledger.entries().get(self.zone.uuid)
 

@@ -9,10 +9,10 @@ from nova.db.api import api as api_db
 import testscenarios
 import testtools
 
-from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import history
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import store
 from tests import databases
 from tests import fixtures
 from tests.functional import test_sync_command
@@ -37,7 +37,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.conf.set_override('connection', databases.create(
             self, self.kind), 'aggregate_mirror_database')
         engine.Database(self.conf).migrate()
-        self.history = journal.Journal(self.conf).history
+        self.history = store.Journal(self.conf).history
 
     def note(self, *entries, keep=history.KEEP):
         for entry in entries:
@@ -100,7 +100,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
     def test_many_at_once(self):
         """None sees an error, and every pass is counted."""
         def work(number):
-            kept = journal.Journal(self.conf).history
+            kept = store.Journal(self.conf).history
             for _turn in range(TURNS):
                 kept.note(GOOD, keep=1000)
 

@@ -12,8 +12,8 @@ import fixtures as base_fixtures
 from nova.db.api import api as api_db
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror import history
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import history
 from tests import fixtures
 from tests.functional import test_manage
 from tests.functional import test_sync_command

@@ -15,12 +15,12 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
-from nova_aggregate_mirror import binding
-from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import lease
-from nova_aggregate_mirror import rows as mirror_rows
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import store
 from tests import databases
 from tests import processes
 from tests.unit import ends
@@ -29,8 +29,8 @@ load_tests = testscenarios.load_tests_apply_scenarios
 
 PROCESSES = 8
 TURNS = 150
-HOST = mirror_rows.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
-                         request_id='req-1')
+HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
+                     request_id='req-1')
 # The default of MariaDB from 11.6.2 on: a row that changed since the
 # transaction began is an error.
 SNAPSHOT = ('mysql with snapshots', {
@@ -65,12 +65,12 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         self.journal = self.open()
         self.rows, self.ledger = self.journal.rows, self.journal.ledger
 
-    def open(self) -> journal.Journal:
+    def open(self) -> store.Journal:
         """The journal as another process has it."""
-        return journal.Journal(self.conf, now=lambda: self.now,
-                               clock=lambda: self.clock)
+        return store.Journal(self.conf, now=lambda: self.now,
+                             clock=lambda: self.clock)
 
-    def record(self, dirty: mirror_rows.Dirty = HOST) -> mirror_rows.Row:
+    def record(self, dirty: journal.Dirty = HOST) -> journal.Row:
         """Write the row of an operation that runs."""
         row = self.rows.make(dirty)
         self.rows.record(row)
@@ -85,7 +85,7 @@ class TestManyProcesses(DatabaseTest):
         """All processes write all that can be written; none sees an error."""
         def work(number: int) -> int:
             chance = random.Random(number)
-            kept = journal.Journal(self.conf)
+            kept = store.Journal(self.conf)
             rows, closed = kept.rows, 0
             for turn in range(TURNS):
                 row = rows.make(HOST)
@@ -188,7 +188,7 @@ class TestValues(DatabaseTest):
         """Also where the server compares without regard to case."""
         hosts = ['h1', 'H1', 'h1 ', 'x' * 255]
         for host in hosts:
-            self.record(mirror_rows.Dirty(host=host))
+            self.record(journal.Dirty(host=host))
             self.now += 1
         self.assertEqual(hosts, [
             row.dirty.host for row in self.open().rows.all()])
@@ -198,7 +198,7 @@ class TestValues(DatabaseTest):
     def test_row_of_a_host_with_very_many_nodes(self) -> None:
         """A nova-compute with 5000 ironic nodes."""
         nodes = frozenset(str(uuid.UUID(int=n)) for n in range(5000))
-        self.record(mirror_rows.Dirty(host='h1', nodes=nodes))
+        self.record(journal.Dirty(host='h1', nodes=nodes))
         row, = self.open().rows.all()
         self.assertEqual(nodes, row.dirty.nodes)
 

@@ -26,7 +26,7 @@ import testscenarios
 import testtools
 from testtools import content
 
-from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror import reconciler
 from tests import databases
 from tests import fixtures

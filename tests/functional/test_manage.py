@@ -13,9 +13,9 @@ from nova import objects
 import testtools
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests import placement_service
 
@@ -229,11 +229,11 @@ class TestJournal(ManageTest):
     def setUp(self):
         super().setUp()
         conf.register_opts(fixtures.CONF)
-        self.rows = journal.Journal(fixtures.CONF).rows
+        self.rows = store.Journal(fixtures.CONF).rows
 
     def operation(self):
         """An operation that runs."""
-        row = self.rows.make(rows.Dirty('h1', request_id='req-1'))
+        row = self.rows.make(journal.Dirty('h1', request_id='req-1'))
         self.rows.record(row)
         return row
 

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import migration
-from nova_aggregate_mirror.db import models
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal import store
 from tests import databases
 from tests.unit import ends
 
@@ -40,8 +40,8 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
 
     def record(self):
         """Write a row, as nova-api does."""
-        kept = journal.Journal(self.conf).rows
-        kept.record(kept.make(rows.Dirty('h1')), {'a'})
+        kept = store.Journal(self.conf).rows
+        kept.record(kept.make(journal.Dirty('h1')), {'a'})
 
     def described(self, url):
         """Columns, indexes and primary keys of all tables but alembic's."""

@@ -13,7 +13,7 @@ import fixtures as base_fixtures
 import testtools
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests import nova_service
 from tests import placement_service
@@ -127,7 +127,7 @@ class NovaApiTest(testtools.TestCase):
 
     def rows(self) -> list[Any]:
         conf.register_opts(nova_service.CONF)
-        return journal.Journal(nova_service.CONF).rows.all()
+        return store.Journal(nova_service.CONF).rows.all()
 
     def assert_served(self, ended: Ended) -> None:
         self.assertTrue(ended.started, ended.log)

@@ -223,7 +223,7 @@ class TestJournal(RecoveryTest):
 
         self.cloud.placement.refuse()
         with base_fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.db.engine.Database.transaction',
+                'nova_aggregate_mirror.journal.db.engine.Database.transaction',
                 transaction):
             self.calls()
         self.cloud.placement.recover()

@@ -22,8 +22,8 @@ import testtools
 from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import report
-from nova_aggregate_mirror import rows
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.unit import ends
@@ -236,8 +236,8 @@ class TestSecrets(SecretsTest):
         for url in URLS:
             conf = ends.make_conf(self)
             conf.set_override('connection', url, 'aggregate_mirror_database')
-            kept = journal.Journal(conf)
-            row = kept.rows.make(rows.Dirty('h1'))
+            kept = store.Journal(conf)
+            row = kept.rows.make(journal.Dirty('h1'))
             self.refused(kept.rows.record, row, ['a'])
             self.refused(kept.rows.hand_over, row, 'refused')
             self.refused(kept.rows.all)

@@ -12,12 +12,12 @@ from nova import objects
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal as checked_journal
-from nova_aggregate_mirror.db import migration
-from nova_aggregate_mirror import lease
-from nova_aggregate_mirror import rows as mirror_rows
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.source import database
 from tests import databases
 from tests import fixtures
@@ -28,7 +28,7 @@ from tests.functional.status_command import WARNING
 
 MANAGE = str(pathlib.Path(sys.executable).with_name(
     'nova-aggregate-mirror-manage'))
-HOST = mirror_rows.Dirty(host='h1', request_id='req-1')
+HOST = journal.Dirty(host='h1', request_id='req-1')
 JOURNAL = ('Journal', 'Journal users', 'Journal of this nova', 'Backlog',
            'Drift')
 CONNECTION = '[aggregate_mirror_database]\nconnection = %s\n'
@@ -41,7 +41,7 @@ class JournalTest(status_command.StatusTest):
         return pathlib.Path(fixtures.CONF.state_path, 'aggregate_mirror',
                             'journal.sqlite')
 
-    def operation(self, age: float = 0.0) -> mirror_rows.Row:
+    def operation(self, age: float = 0.0) -> journal.Row:
         """An operation that began so many seconds ago."""
         kept = self.journal(now=lambda: time.time() - age).rows
         row = kept.make(HOST)

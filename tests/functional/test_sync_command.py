@@ -16,7 +16,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror.journal import store
 from tests import fixtures
 from tests.functional import test_manage
 from tests import processes
@@ -34,7 +34,7 @@ class SyncTest(test_manage.ManageTest):
         self.placement = self.cloud.placement
         self.rack = self.cloud.create_aggregate('rack')
         conf.register_opts(CONF)
-        self.journal = journal.Journal(CONF)
+        self.journal = store.Journal(CONF)
 
     def stale(self, name, *aggregates):
         """A host that placement has in these aggregates, and nova in none."""
@@ -64,7 +64,7 @@ class SyncTest(test_manage.ManageTest):
 
     def left_over(self, host, error='refused'):
         """An operation that did not reach placement."""
-        row = self.journal.rows.make(rows.Dirty(host))
+        row = self.journal.rows.make(journal.Dirty(host))
         self.journal.rows.record(row)
         self.journal.rows.hand_over(row, error)
 

@@ -8,7 +8,7 @@ import fixtures as base_fixtures
 from nova import objects
 import testtools
 
-from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from tests import fixtures
 
 
@@ -86,7 +86,7 @@ class NoNodeTest(TopologyTest):
         self.assertEqual(expected, self._outcomes('stock'))
         self.mirrored()
         self.assertEqual(expected, self._outcomes('mirrored'))
-        self.assertEqual([], journal.Journal(fixtures.CONF).rows.all())
+        self.assertEqual([], store.Journal(fixtures.CONF).rows.all())
 
     def test_mirrored_compute_node_appears_later(self) -> None:
         """A full sync mirrors it, and nova finishes what it could not."""

@@ -13,15 +13,16 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import agent
-from nova_aggregate_mirror.db import models
-from nova_aggregate_mirror.db import transactions
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import mirror
 from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import rows
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
 from tests.simulation import world as simulated
@@ -132,7 +133,7 @@ class Journal:
         world = cloud.world
         self.now = lambda: world.now + skew
         self.database = Database(cloud)
-        self.ledger = ledger.Ledger(
+        self.ledger = ledger.DatabaseLedger(
             cloud.conf, self.database, self.now, clock=lambda: world.now)
         self.rows = rows.Rows(self.database, self.ledger, self.now)
 
@@ -172,7 +173,7 @@ class Mirror(mirror.Mirror):
     def __init__(self, parts: Parts) -> None:
         self._conf = parts.cloud.conf
         self._parts = parts
-        self.row: rows.Row | None = None
+        self.row: journal.Row | None = None
         self.failed = False
         """Whether nova's method did."""
 
@@ -267,7 +268,7 @@ def drainer(parts: Parts) -> Callable[[], bool]:
     cloud, made = parts.cloud, parts.reconciler
     close = made.close
 
-    def judging(found: Iterable[rows.Row]) -> Any:
+    def judging(found: Iterable[journal.Row]) -> Any:
         found = list(found)
         oldest = cloud.world.now - cloud.conf.aggregate_mirror.max_call_age
         cloud.judged |= {

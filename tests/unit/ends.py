@@ -12,10 +12,10 @@ import testtools
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import report
-from nova_aggregate_mirror import rows
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror import workers
 
@@ -165,19 +165,19 @@ class TestCase(testtools.TestCase):
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement, self.journal.rows)
 
-    def open_journal(self) -> journal.Journal:
+    def open_journal(self) -> store.Journal:
         """The journal as another process has it."""
-        return journal.Journal(self.conf, now=lambda: self.now,
-                               clock=lambda: self.clock)
+        return store.Journal(self.conf, now=lambda: self.now,
+                             clock=lambda: self.clock)
 
-    def record(self, host: str, nodes: Iterable[str] = ()) -> rows.Row:
+    def record(self, host: str, nodes: Iterable[str] = ()) -> journal.Row:
         """Write the row of an operation that runs."""
-        row = self.journal.rows.make(rows.Dirty(host, frozenset(nodes)))
+        row = self.journal.rows.make(journal.Dirty(host, frozenset(nodes)))
         self.journal.rows.record(row, self.nova.hosts_of)
         return row
 
     def hand_over(self, host: str, nodes: Iterable[str] = (),
-                  error: str = 'refused') -> rows.Row:
+                  error: str = 'refused') -> journal.Row:
         """Write the row of an operation that did not reach placement."""
         row = self.record(host, nodes)
         self.journal.rows.hand_over(row, error)

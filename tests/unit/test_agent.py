@@ -8,11 +8,11 @@ import threading
 import fixtures
 
 from nova_aggregate_mirror import agent
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import lease
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import rows
 from tests.unit import ends
 
 REFUSED = exceptions.PlacementUnreachable('refused')
@@ -99,8 +99,8 @@ class TestDrain(AgentTest):
         self.drain.step()
         self.clock += 30
         self.drain.step()
-        self.assertEqual((rows.Backlog(1, 0, 30.0),),
-                         self.figures.last('journal'))
+        self.assertEqual((journal.Backlog(1, 0, 30.0),),
+                         self.figures.last('backlog'))
 
     def test_second_agent_that_drains_meanwhile(self):
         """Duplicate work is harmless, as when the lease changed hands."""

@@ -10,8 +10,8 @@ from prometheus_client import exposition
 import testtools
 import yaml
 
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import metrics
-from nova_aggregate_mirror import rows
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
@@ -31,7 +31,7 @@ class TestAlerts(testtools.TestCase):
         """A rule about a figure that does not exist would never fire."""
         figures = metrics.Metrics()
         # A figure with a label is there once something was counted.
-        figures.journal(rows.Backlog(0, 0, 0.0))
+        figures.backlog(journal.Backlog(0, 0, 0.0))
         figures.synced('success', 0.0)
         shown = exposition.generate_latest(figures.registry).decode()
         names = {name for rule in alerts() for name in re.findall(

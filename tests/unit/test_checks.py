@@ -8,13 +8,13 @@ import stat
 import fixtures
 import testtools
 
-from nova_aggregate_mirror import binding
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
-from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
 from tests import processes
 from tests.unit import ends
 
@@ -188,7 +188,7 @@ class TestJournal(ends.TestCase):
     def test_journal_that_another_process_locks(self):
         """It is not broken; the command shows which process has it."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.db.engine.BUSY_TIMEOUT', 0.01))
+            'nova_aggregate_mirror.journal.db.engine.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()
         with engine.Database(self.conf).transaction():
             one, = journal.tables(self.conf)

@@ -5,10 +5,10 @@ import dataclasses
 
 from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import rows
 from tests.unit import ends
 
 Aggregate = mirror_outcome.Aggregate
@@ -27,7 +27,7 @@ class TestHosts(ends.TestCase):
 
     def converge(self, *hosts, **kwargs):
         return self.reconciler.converge(
-            [rows.Dirty(host) for host in hosts],
+            [journal.Dirty(host) for host in hosts],
             converge.Mode(**kwargs))
 
     def test_missing_is_added_and_stale_of_ours_is_removed(self):
@@ -66,7 +66,7 @@ class TestHosts(ends.TestCase):
         outcome = self.converge('h1')
         self.assertIsInstance(outcome.failed[Provider('n1')],
                               exceptions.GenerationConflict)
-        self.assertIn(rows.Dirty('h1'), outcome.unfinished)
+        self.assertIn(journal.Dirty('h1'), outcome.unfinished)
         self.assertEqual({Provider('n1')}, outcome.unwritten)
 
     def test_closing_converge_writes_even_when_nothing_differs(self):
@@ -194,7 +194,7 @@ class TestHosts(ends.TestCase):
         self.placement.create('n1', 'b', 'deleted')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'deleted'}, self.placement.aggregates['n1'])
-        self.assertIsInstance(outcome.unfinished[rows.Dirty('h1')],
+        self.assertIsInstance(outcome.unfinished[journal.Dirty('h1')],
                               exceptions.JournalUnavailable)
 
     def test_row_of_a_running_operation_is_converged_and_kept(self):
@@ -337,7 +337,7 @@ class TestOutcome(ends.TestCase):
     def test_one_error_of_many_is_over_when_all_are_right(self):
         """What is not known to be right stays so until it is."""
         error = exceptions.PlacementUnreachable('refused')
-        first, second = rows.Dirty('h1'), rows.Dirty('h2')
+        first, second = journal.Dirty('h1'), journal.Dirty('h2')
         one, other = Provider('n1'), Provider('n2')
         outcome = Outcome(
             failed={one: error, other: error}, unwritten={one, other},
@@ -358,7 +358,7 @@ class TestOutcome(ends.TestCase):
             changes=[plan.Change('n1', ('a',))],
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
             pending={'n3': 'h3'}, failed={subject: error},
-            unwritten={subject}, unfinished={rows.Dirty('h1'): error})
+            unwritten={subject}, unfinished={journal.Dirty('h1'): error})
         one = Outcome()
         one.add(other)
         self.assertEqual(other, one)

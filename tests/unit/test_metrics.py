@@ -15,8 +15,8 @@ from prometheus_client import parser
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import metrics
-from nova_aggregate_mirror import rows
 
 LIMITS = {'drain': 60, 'sync': 600}
 
@@ -60,7 +60,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_journal(self):
         """How much is pending and for how long, and how much only waits."""
-        self.metrics.journal(rows.Backlog(3, 2, 17.5))
+        self.metrics.backlog(journal.Backlog(3, 2, 17.5))
         figures = self.figures()
         self.assertEqual(3, figures['journal_pending_rows',])
         self.assertEqual(2, figures['journal_waiting_rows',])
@@ -103,7 +103,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_journal_without_pending_rows_is_a_success(self):
         """Without work nothing is drained, and no alert is to fire."""
-        self.metrics.journal(rows.Backlog(0, 2, 0.0))
+        self.metrics.backlog(journal.Backlog(0, 2, 0.0))
         self.assertEqual(1234.5, self.figures()[
             'last_success_timestamp_seconds', 'drain'])
 
@@ -130,7 +130,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_figures_of_a_former_leader(self):
         """The new leader shows the backlog and the drift, and only it."""
-        self.metrics.journal(rows.Backlog(3, 2, 17.5))
+        self.metrics.backlog(journal.Backlog(3, 2, 17.5))
         self.metrics.synced('success', 2.0, drift=4, refused=True)
         self.metrics.leading(False)
         figures = self.figures()

@@ -7,9 +7,9 @@ import dataclasses
 import fixtures
 
 from nova_aggregate_mirror import comparison
-from nova_aggregate_mirror.db import engine
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror import progress
 from nova_aggregate_mirror import reconciler
@@ -44,7 +44,7 @@ class SyncTest(ends.TestCase):
     def lock_journal(self):
         """Let another process hold the journal's database from now on."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.db.engine.BUSY_TIMEOUT', 0.0))
+            'nova_aggregate_mirror.journal.db.engine.BUSY_TIMEOUT', 0.0))
         lock = contextlib.ExitStack()
         lock.enter_context(engine.Database(self.conf).transaction())
         self.addCleanup(lock.close)
@@ -330,7 +330,7 @@ class TestLedger(SyncTest):
         self.placement.create('n2', 'a', 'b')
         self.log.clear()
         self.assertEqual([], self.sync().outcome.changes)
-        self.assertEqual(dict.fromkeys('ab', mirror_ledger.Entry()),
+        self.assertEqual(dict.fromkeys('ab', journal.Entry()),
                          self.ledger.entries())
 
     def test_aggregate_without_hosts_enters_the_ledger(self):

@@ -3,7 +3,7 @@
 
 import testtools
 
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import schedule
 
 OVERDUE = 10.0
@@ -12,7 +12,7 @@ ALL = 100
 
 
 def brief(row, running=False, attempts=0, pending=True):
-    return rows.Brief(row, running, attempts, pending)
+    return journal.Brief(row, running, attempts, pending)
 
 
 class TestSchedule(testtools.TestCase):
@@ -102,10 +102,10 @@ class TestSchedule(testtools.TestCase):
 
     def test_backlog(self):
         """The age is for how long this agent has seen a pending row."""
-        self.assertEqual(rows.Backlog(0, 0, 0.0), self.schedule.backlog())
+        self.assertEqual(journal.Backlog(0, 0, 0.0), self.schedule.backlog())
         waiting = brief('a', running=True, pending=False)
         self.schedule.see([waiting])
         self.clock += 7
         self.schedule.see([waiting, brief('b'), brief('c', running=True)])
         self.clock += 3
-        self.assertEqual(rows.Backlog(2, 1, 3.0), self.schedule.backlog())
+        self.assertEqual(journal.Backlog(2, 1, 3.0), self.schedule.backlog())

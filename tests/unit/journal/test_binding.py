@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A journal and the nova that it belongs to."""
 
-from nova_aggregate_mirror import binding
-from nova_aggregate_mirror.db import queries
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import queries
 from tests.unit import ends
 
 

@@ -6,52 +6,21 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
-import dataclasses
 import math
 import time
 from typing import Any
-from typing import Protocol
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.db import queries
-from nova_aggregate_mirror.db import transactions
-
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """What is known of one UUID that is, or once was, an aggregate's."""
-
-    deleted: bool = False
-    """Whether a user deleted it, or began to."""
-    absent: float = 0.0
-    """For how many seconds no full sync has found it in nova."""
-
-
-class Remembered(Protocol):
-    """What a reconciler asks of a ledger."""
-
-    def entries(self) -> Mapping[str, Entry]:
-        """Read every UUID."""
-
-    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
-        """Read which of these UUIDs are there."""
-
-    def remember(self, aggregates: Iterable[str]) -> None:
-        """Enter UUIDs of nova aggregates."""
-
-    def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
-        """Note what a full sync of everything saw.
-
-        :param present: UUIDs of nova's aggregates
-        :param empty: UUIDs that no provider is in
-        """
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
 
 
 class NoLedger:
     """The ledger of a deployment without a journal: only nova's own."""
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, journal.Entry]:
         return {}
 
     def known(self, aggregates: Iterable[str]) -> frozenset[str]:
@@ -64,7 +33,7 @@ class NoLedger:
         pass
 
 
-class Ledger:
+class DatabaseLedger:
     """The ledger in the journal's database.
 
     Every method raises ``JournalUnavailable`` when the database cannot be
@@ -90,11 +59,11 @@ class Ledger:
         """Marks of UUIDs that nova still has, to when this process first saw
         them: the clocks of two hosts are never compared."""
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, journal.Entry]:
         """Read every UUID."""
         now, found = self._now(), self._database.run(queries.ledger)
         self._entered = frozenset(row.aggregate_uuid for row in found)
-        return {row.aggregate_uuid: Entry(
+        return {row.aggregate_uuid: journal.Entry(
             row.deleted_at is not None,
             0.0 if row.absent_since is None
             else max(0.0, now - row.absent_since)) for row in found}

@@ -6,11 +6,11 @@ import time
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import transactions
-from nova_aggregate_mirror import history
-from nova_aggregate_mirror import ledger
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import rows
 
 
 class Journal:
@@ -29,6 +29,6 @@ class Journal:
                  now: Callable[[], float] = time.time,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.database = transactions.Transactions(conf, database)
-        self.ledger = ledger.Ledger(conf, self.database, now, clock)
+        self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
         self.rows = rows.Rows(self.database, self.ledger, now)
         self.history = history.History(self.database)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger, on a real SQLite file."""
 
-from nova_aggregate_mirror import ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import ledger
 from tests.unit import ends
 
 HOUR = 3600.0
@@ -25,7 +26,7 @@ class TestLedger(LedgerTest):
         uuids = ['uuid-%d' % number for number in range(1200)]
         self.ledger.remember(uuids)
         self.open_journal().ledger.remember(uuids[:3])
-        self.assertEqual(dict.fromkeys(uuids, ledger.Entry()), self.entries())
+        self.assertEqual(dict.fromkeys(uuids, journal.Entry()), self.entries())
         self.assertEqual(frozenset({'uuid-7'}),
                          self.ledger.known(['uuid-7', 'foreign']))
         self.assertEqual(frozenset(), self.ledger.known([]))
@@ -79,7 +80,7 @@ class TestAbsence(LedgerTest):
             self.now += HOUR
             self.ledger.observe(['b'], [])
         self.assertEqual(
-            {'a': ledger.Entry(absent=3 * HOUR), 'b': ledger.Entry()},
+            {'a': journal.Entry(absent=3 * HOUR), 'b': journal.Entry()},
             self.entries())
 
     def test_absence_that_was_interrupted(self):
@@ -131,7 +132,7 @@ class TestMarks(LedgerTest):
         self.ledger.remember(['a'])
         self.ledger.mark('a')
         self.ledger.mark('b')
-        self.assertEqual(dict.fromkeys('ab', ledger.Entry(deleted=True)),
+        self.assertEqual(dict.fromkeys('ab', journal.Entry(deleted=True)),
                          self.entries())
 
     def test_mark_of_an_aggregate_that_is_gone_stays(self):

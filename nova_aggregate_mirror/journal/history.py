@@ -4,9 +4,9 @@
 import dataclasses
 from typing import Any
 
-from nova_aggregate_mirror.db import history as queries
-from nova_aggregate_mirror.db import transactions
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror.journal.db import syncs
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import rows
 
 # Characters of a name, as columns of names have them.
 NAME_LENGTH = 255
@@ -95,21 +95,21 @@ class History:
             removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
         def work(connection: Any) -> None:
-            for found in queries.newest(connection, 1):
-                if entry.continues(_entry(found)) and queries.count(
+            for found in syncs.newest(connection, 1):
+                if entry.continues(_entry(found)) and syncs.count(
                         connection, found, {
                             'ended_at': entry.ended_at,
                             'seconds': entry.seconds,
                             'reason': entry.reason}):
                     return
-            queries.insert(connection, dataclasses.asdict(entry), keep)
+            syncs.insert(connection, dataclasses.asdict(entry), keep)
 
         self._database.run(work)
 
     def newest(self, limit: int = KEEP) -> list[Entry]:
         """Read the last full syncs, newest first."""
         return [_entry(found) for found in self._database.run(
-            lambda connection: queries.newest(connection, limit))]
+            lambda connection: syncs.newest(connection, limit))]
 
 
 def _entry(found: Any) -> Entry:

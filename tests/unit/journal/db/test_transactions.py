@@ -10,10 +10,10 @@ import fixtures
 from oslo_db import exception as db_exc
 import testtools
 
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import queries
-from nova_aggregate_mirror.db import transactions
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
 from tests.unit import ends
 from tests.unit import servers
 
@@ -31,7 +31,7 @@ class TestTransactions(testtools.TestCase):
         self.useFixture(fixtures.FakeLogger())
         self.conf = ends.make_conf(self)
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.db.transactions.PAUSE', 0.0))
+            'nova_aggregate_mirror.journal.db.transactions.PAUSE', 0.0))
         self.transactions = transactions.Transactions(self.conf)
         self.path = pathlib.Path(
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
@@ -107,7 +107,8 @@ class TestTransactions(testtools.TestCase):
 
         server = self.useFixture(servers.Server(meet))
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.db.engine.PATIENCE', servers.PATIENCE))
+            'nova_aggregate_mirror.journal.db.engine.PATIENCE',
+            servers.PATIENCE))
         self.conf.set_override(
             'connection', 'mysql+pymysql://user@%s/journal'
             % server.url.split('/')[2], 'aggregate_mirror_database')

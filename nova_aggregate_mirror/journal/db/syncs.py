@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.db import models
+from nova_aggregate_mirror.journal.db import models
 
 _SYNCS = models.syncs.c
 _NEWEST = sa.select(models.syncs).order_by(_SYNCS.id.desc())

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite
 
-from nova_aggregate_mirror.db import models
+from nova_aggregate_mirror.journal.db import models
 
 CHUNK = 500
 

@@ -19,8 +19,8 @@ from oslo_db.sqlalchemy import engines
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.db import migration
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import migration
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 

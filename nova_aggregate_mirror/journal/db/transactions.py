@@ -11,7 +11,7 @@ from typing import TypeVar
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 
-from nova_aggregate_mirror.db import engine
+from nova_aggregate_mirror.journal.db import engine
 
 T = TypeVar('T')
 

@@ -3,7 +3,7 @@
 
 from alembic import context
 
-from nova_aggregate_mirror.db import models
+from nova_aggregate_mirror.journal.db import models
 
 context.configure(connection=context.config.attributes['connection'],
                   target_metadata=models.metadata)

@@ -6,8 +6,8 @@ import time
 
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.db import queries
-from nova_aggregate_mirror.db import transactions
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
 
 NAME = 'agent'
 

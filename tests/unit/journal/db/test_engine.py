@@ -11,10 +11,10 @@ import fixtures
 import sqlalchemy as sa
 import testtools
 
-from nova_aggregate_mirror.db import engine
-from nova_aggregate_mirror.db import migration
-from nova_aggregate_mirror.db import models
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
 from tests.unit import ends
 from tests.unit import servers
 
@@ -50,7 +50,7 @@ class TestServer(testtools.TestCase):
         """A call waits for it for a few seconds at most."""
         # Libpq waits two seconds at least.
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.db.engine.PATIENCE', 2))
+            'nova_aggregate_mirror.journal.db.engine.PATIENCE', 2))
         server = self.useFixture(servers.Server(_says_nothing))
         for driver in DRIVERS:
             self.unavailable(self.open('%s://user:secret@%s/journal' % (

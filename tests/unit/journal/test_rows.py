@@ -6,11 +6,12 @@ import dataclasses
 import os
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import rows
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import rows
 from tests import processes
 from tests.unit import ends
 
-DIRTY = rows.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
+DIRTY = journal.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
 
 
 class RowsTest(ends.TestCase):
@@ -35,7 +36,7 @@ class TestRecord(RowsTest):
         """A row is durable on return, complete, and listed oldest first."""
         first = self.recorded()
         self.now += 1
-        second = self.recorded(rows.Dirty('h0'))
+        second = self.recorded(journal.Dirty('h0'))
         self.assertEqual([first, second], self.stored())
         self.assertEqual(
             (DIRTY, True, 1000.0, 0, '', None),
@@ -50,7 +51,7 @@ class TestRecord(RowsTest):
     def test_aggregates_enter_the_ledger_in_the_same_transaction(self):
         """Rule 8: no row without the ledger, no ledger without the row."""
         self.recorded(aggregates=['a'])
-        row = self.rows.make(rows.Dirty('h2', request_id=None))
+        row = self.rows.make(journal.Dirty('h2', request_id=None))
         with self.assertRaisesRegex(exceptions.JournalUnavailable, 'NULL'):
             self.rows.record(row, ['b'])
         other = self.open_journal()
@@ -67,7 +68,7 @@ class TestRecord(RowsTest):
     def test_many_nodes(self):
         """An ironic host may have thousands of compute nodes."""
         nodes = frozenset('%036d' % number for number in range(3000))
-        self.recorded(rows.Dirty('ironic', nodes))
+        self.recorded(journal.Dirty('ironic', nodes))
         self.assertEqual(nodes, self.stored()[0].dirty.nodes)
 
     def test_processes_write_at_once(self):
@@ -157,7 +158,7 @@ class TestProgress(RowsTest):
         self.rows.mirrored([row.id])
         self.assertEqual([dataclasses.replace(
             row, attempts=1, mirrored_at=1005.0)], self.stored())
-        self.assertEqual([rows.Brief(row.id, True, 1, False)],
+        self.assertEqual([journal.Brief(row.id, True, 1, False)],
                          self.rows.briefs())
 
     def test_row_that_was_handed_over_meanwhile(self):
@@ -173,7 +174,7 @@ class TestProgress(RowsTest):
         self.rows.failed({row.id: 'refused'})
         self.assertEqual([dataclasses.replace(
             row, attempts=1, last_error='refused')], self.stored())
-        self.assertEqual([rows.Brief(row.id, True, 1, True)],
+        self.assertEqual([journal.Brief(row.id, True, 1, True)],
                          self.rows.briefs())
 
     def test_retry(self):
@@ -197,7 +198,7 @@ class TestBacklog(RowsTest):
 
     def test_empty_journal(self):
         """Nothing is pending, and nothing has an age."""
-        self.assertEqual(rows.Backlog(0, 0, 0.0), self.rows.backlog())
+        self.assertEqual(journal.Backlog(0, 0, 0.0), self.rows.backlog())
 
     def test_pending_and_waiting(self):
         """The age is that of the oldest pending row."""
@@ -207,7 +208,7 @@ class TestBacklog(RowsTest):
         self.now += 5
         self.recorded()
         self.now += 20
-        self.assertEqual(rows.Backlog(2, 1, 25.0), self.rows.backlog())
+        self.assertEqual(journal.Backlog(2, 1, 25.0), self.rows.backlog())
 
     def test_row_of_a_host_whose_clock_is_ahead(self):
         """No age is negative."""

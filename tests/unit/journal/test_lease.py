@@ -2,7 +2,7 @@
 """Which agent leads, on a real SQLite file."""
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import lease
+from nova_aggregate_mirror.journal import lease
 from tests import processes
 from tests.unit import ends
 

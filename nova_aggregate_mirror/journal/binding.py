@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Protocol
 
-from nova_aggregate_mirror.db import queries
-from nova_aggregate_mirror.db import transactions
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
 
 LOCK = 'cells'
 

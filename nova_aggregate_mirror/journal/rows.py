@@ -10,63 +10,13 @@ from typing import Any
 
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.db import queries
-from nova_aggregate_mirror.db import transactions
-from nova_aggregate_mirror import ledger as mirror_ledger
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import ledger
 
 # Characters of an error; more help nobody, and a column is as long as it is.
 ERROR_LENGTH = 1000
-
-
-@dataclasses.dataclass(frozen=True)
-class Dirty:
-    """What one operation may leave different between nova and placement."""
-
-    host: str
-    nodes: frozenset[str] = frozenset()
-    """UUIDs of the host's compute nodes when the operation began."""
-    request_id: str = ''
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A journal row: what is dirty, and what became of it so far."""
-
-    id: str
-    """A UUID of the process that writes the row."""
-    dirty: Dirty
-    running: bool
-    """Whether the operation may still run; not, once it is handed over."""
-    created_at: float
-    """Seconds since the epoch, for display."""
-    attempts: int = 0
-    """How often it failed."""
-    last_error: str = ''
-    mirrored_at: float | None = None
-    """When the host was last found or made right; None after a failure."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Brief:
-    """As much of a row as it takes to tell when it is due."""
-
-    id: str
-    running: bool
-    attempts: int
-    pending: bool
-    """Whether placement may not show it yet."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Backlog:
-    """How much is left in the journal."""
-
-    pending: int
-    """Operations that placement may not show yet."""
-    waiting: int
-    """Operations that are mirrored, and may still run."""
-    oldest: float
-    """The age in seconds of the oldest pending one; 0 without any."""
 
 
 class Rows:
@@ -81,18 +31,19 @@ class Rows:
     """
 
     def __init__(self, database: transactions.Transactions,
-                 ledger: mirror_ledger.Ledger,
+                 ledger: ledger.DatabaseLedger,
                  now: Callable[[], float] = time.time) -> None:
         self._database = database
         self._ledger = ledger
         self._now = now
 
-    def make(self, dirty: Dirty) -> Row:
+    def make(self, dirty: journal.Dirty) -> journal.Row:
         """Make the row of an operation that begins; nothing is written."""
-        return Row(id=uuidutils.generate_uuid(), dirty=dirty, running=True,
-                   created_at=self._now())
+        return journal.Row(
+            id=uuidutils.generate_uuid(), dirty=dirty, running=True,
+            created_at=self._now())
 
-    def record(self, row: Row, aggregates: Iterable[str] = ()) -> None:
+    def record(self, row: journal.Row, aggregates: Iterable[str] = ()) -> None:
         """Write a row; durable on return.
 
         :param aggregates: UUIDs of nova aggregates that enter the ledger in
@@ -114,7 +65,7 @@ class Rows:
         return self._database.run(
             lambda connection: queries.delete(connection, ids))
 
-    def hand_over(self, row: Row, error: str) -> None:
+    def hand_over(self, row: journal.Row, error: str) -> None:
         """Leave a row to the agent: its operation has ended.
 
         A row that is not there is written, because it is not known whether
@@ -156,29 +107,29 @@ class Rows:
         return self._database.run(
             lambda connection: queries.retry(connection, ids))
 
-    def all(self) -> list[Row]:
+    def all(self) -> list[journal.Row]:
         """Read every row, oldest first."""
         return [_row(found) for found in self._database.run(queries.rows)]
 
-    def some(self, ids: Iterable[str]) -> list[Row]:
+    def some(self, ids: Iterable[str]) -> list[journal.Row]:
         """Read those of these rows that are still there."""
         ids = sorted(ids)
         return [_row(found) for found in self._database.run(
             lambda connection: queries.these(connection, ids))]
 
-    def briefs(self) -> list[Brief]:
+    def briefs(self) -> list[journal.Brief]:
         """Read what tells when each row is due, oldest row first."""
-        return [Brief(found.id, found.running, found.attempts,
-                      found.mirrored_at is None)
+        return [journal.Brief(found.id, found.running, found.attempts,
+                              found.mirrored_at is None)
                 for found in self._database.run(queries.briefs)]
 
-    def backlog(self) -> Backlog:
+    def backlog(self) -> journal.Backlog:
         """Read how much is left.
 
         The age is by the clocks of the hosts that wrote the rows.
         """
         count, mirrored, began = self._database.run(queries.backlog)
-        return Backlog(
+        return journal.Backlog(
             count - mirrored, mirrored,
             0.0 if began is None else max(0.0, self._now() - began))
 
@@ -192,7 +143,7 @@ def storable(text: str, length: int = ERROR_LENGTH) -> str:
     return plain.encode('ascii', 'backslashreplace').decode()[:length]
 
 
-def _insert(connection: Any, row: Row) -> None:
+def _insert(connection: Any, row: journal.Row) -> None:
     queries.insert(
         connection, id=row.id, host=row.dirty.host,
         nodes=','.join(sorted(row.dirty.nodes)),
@@ -201,11 +152,11 @@ def _insert(connection: Any, row: Row) -> None:
         last_error=row.last_error, mirrored_at=row.mirrored_at)
 
 
-def _row(found: Any) -> Row:
-    return Row(
+def _row(found: Any) -> journal.Row:
+    return journal.Row(
         id=found.id, running=found.running, created_at=found.created_at,
         attempts=found.attempts, last_error=found.last_error,
         mirrored_at=found.mirrored_at,
-        dirty=Dirty(host=found.host, nodes=frozenset(
+        dirty=journal.Dirty(host=found.host, nodes=frozenset(
             filter(None, found.nodes.split(','))),
             request_id=found.request_id))
