@@ -16,8 +16,8 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import outcome as mirror_outcome
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import reconciler as mirror_reconciler
-from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import schedule
 from nova_aggregate_mirror import source as mirror_source
 
@@ -69,7 +69,7 @@ class Drain:
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
                  reconciler: mirror_reconciler.Reconciler,
                  source: mirror_source.Source,
-                 report: mirror_report.ReportClient, figures: Figures,
+                 report: client.Client, figures: Figures,
                  now: Callable[[], float] = time.monotonic,
                  stopping: Callable[[], bool] = lambda: False) -> None:
         options = conf.aggregate_mirror

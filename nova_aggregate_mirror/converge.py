@@ -16,11 +16,11 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import outcome as mirror_outcome
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
-from nova_aggregate_mirror import workers
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ Aggregate = mirror_outcome.Aggregate
 Host = mirror_outcome.Host
 Outcome = mirror_outcome.Outcome
 Provider = mirror_outcome.Provider
-States = Mapping[str, mirror_report.Provider]
+States = Mapping[str, client.Provider]
 
 # Somebody else writes the same provider at the same time, and now and then
 # again; more often than this means that they never stop.
@@ -45,8 +45,8 @@ class Ends:
 
     ledger: journal.Ledger
     source: mirror_source.Source
-    report: mirror_report.ReportClient
-    each: workers.Each = workers.Workers().each
+    report: client.Client
+    each: parallel.Each = parallel.Workers().each
     progress: mirror_progress.Progress = mirror_progress.Silent()
 
 
@@ -208,7 +208,7 @@ def _write(ends: Ends, states: States, changes: Iterable[plan.Change],
     return conflicts
 
 
-def _put(report: mirror_report.ReportClient, state: mirror_report.Provider,
+def _put(report: client.Client, state: client.Provider,
          change: plan.Change, mode: Mode, outcome: Outcome) -> None:
     provider = change.provider
     try:

@@ -119,3 +119,9 @@ class InvalidConfiguration(Permanent):
 
 class UnexpectedNova(Permanent):
     """Nova's internals are not as this release of the package knows them."""
+
+
+STALE_ENDPOINT = (NotAuthorized, PlacementUnreachable, MalformedAnswer,
+                  InvalidConfiguration)
+"""After these the endpoint, the catalog or the token may be out of date, so
+that the next call asks keystone."""

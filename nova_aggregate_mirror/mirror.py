@@ -14,9 +14,9 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import pauses
+from nova_aggregate_mirror.limits import breaker
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
@@ -53,14 +53,14 @@ class _Process:
         self.pid = os.getpid()
         self.journal = store.Journal(conf)
         self.source = database.DatabaseSource()
-        self.report = mirror_report.ReportClient(conf)
+        self.report = client.Client(conf)
         self.binding = binding.Binding(self.journal.database, self.source)
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.report, self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
             ledger.NoLedger(), self.source, self.report, self.journal.rows)
         """For operations that may not be in the journal."""
-        self.pauses = pauses.Pauses()
+        self.breaker = breaker.Breaker()
 
 
 class Mirror:
@@ -77,7 +77,7 @@ class Mirror:
         self._mutex = threading.Lock()
         self._made: _Process | None = None
         try:
-            mirror_report.ReportClient(conf).check_credentials()
+            client.Client(conf).check_credentials()
         except exceptions.MissingCredentials as exc:
             if conf.aggregate_mirror.missing_credentials == 'fail':
                 raise
@@ -166,8 +166,8 @@ class Mirror:
 
         :raises MirrorError: why placement may not be right now
         """
-        process.pauses.check(kept.recorded)
-        began, options = process.pauses.now(), self._conf.aggregate_mirror
+        process.breaker.check(kept.recorded)
+        began, options = process.breaker.now(), self._conf.aggregate_mirror
         dirty = kept.row.dirty
         with process.report.deadline(options.inline_timeout), \
                 process.report.request_id(dirty.request_id):
@@ -181,20 +181,20 @@ class Mirror:
         error = outcome.unfinished.get(dirty)
         if error and (kept.recorded or not isinstance(
                 error, exceptions.JournalUnavailable)):
-            process.pauses.begin(error, began, options.inline_backoff)
+            process.breaker.begin(error, began, options.inline_backoff)
             raise error
 
     def _remove(self, operation: hooks.Operation, kept: _Deleted) -> None:
         """Remove a deleted aggregate from every provider, if it is gone."""
         process = self._process()
         try:
-            process.pauses.check(recorded=True)
-            began, options = process.pauses.now(), self._conf.aggregate_mirror
+            process.breaker.check(recorded=True)
+            began, options = process.breaker.now(), self._conf.aggregate_mirror
             with process.report.deadline(options.inline_timeout), \
                     process.report.request_id(operation.request_id):
                 outcome = process.unrecorded.remove([kept.uuid])
             for error in outcome.failed.values():
-                process.pauses.begin(error, began, options.inline_backoff)
+                process.breaker.begin(error, began, options.inline_backoff)
                 raise error
         except exceptions.MirrorError as exc:
             LOG.warning('Aggregate %s (request %s): its deletion did not '

@@ -15,11 +15,11 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import outcome as mirror_outcome
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
-from nova_aggregate_mirror import workers
 
 Outcome = mirror_outcome.Outcome
 
@@ -89,7 +89,7 @@ class Reconciler:
 
     def __init__(self, ledger: journal.Ledger,
                  source: mirror_source.Source,
-                 report: mirror_report.ReportClient,
+                 report: client.Client,
                  rows: rows.Rows | None = None,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
@@ -102,7 +102,7 @@ class Reconciler:
         self._rows = rows
         self._stopping = stopping
         self._progress = progress
-        self._each = workers.Workers(count, stopping).each
+        self._each = parallel.Workers(count, stopping).each
         self._ends = mirror_converge.Ends(
             ledger, source, report, self._each, progress)
 

@@ -15,8 +15,8 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import metrics
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import database
 from tests import nova_service
 from tests import placement_service
@@ -188,12 +188,12 @@ class Agent:
         self.journal = store.Journal(
             CONF, now=lambda: time.time() + self.clock,
             clock=lambda: self.clock)
-        source, client = database.DatabaseSource(), report.ReportClient(CONF)
+        source, placement = database.DatabaseSource(), client.Client(CONF)
         self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, source, client, self.journal.rows,
+            self.journal.ledger, source, placement, self.journal.rows,
             count=CONF.aggregate_mirror.sync_workers)
         self._drain = agent.Drain(
-            CONF, self.journal.rows, self.reconciler, source, client,
+            CONF, self.journal.rows, self.reconciler, source, placement,
             self.figures, now=lambda: self.clock)
         self._sync = agent.Sync(
             CONF, self.reconciler, self.figures, now=lambda: self.clock)

@@ -12,9 +12,9 @@ from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import database
 
 DISCOVER = 'nova-manage cell_v2 discover_hosts'
@@ -23,13 +23,13 @@ RESTART = 'systemctl restart nova-compute'
 
 def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
          source: database.DatabaseSource,
-         client: report.ReportClient) -> checks.Findings:
+         api: client.Client) -> checks.Findings:
     """Compare all of nova with all of placement."""
     options = conf.aggregate_mirror
     try:
         zones = source.zones()
         seen = reconciler.Reconciler(
-            kept.ledger if kept else ledger.NoLedger(), source, client,
+            kept.ledger if kept else ledger.NoLedger(), source, api,
             count=options.sync_workers
         ).sync(request=reconciler.Request(
             max_removed_share=options.max_removed_share, write=False))

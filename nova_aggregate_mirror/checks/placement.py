@@ -5,11 +5,11 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror import credentials
-from nova_aggregate_mirror import discovery
+from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.placement import client
 
 RESTART = 'systemctl restart placement-api'
 EXAMPLE = {
@@ -34,9 +34,9 @@ CONSEQUENCES = {
 
 def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     """Whether a section of nova.conf has what it takes to authenticate."""
-    section = credentials.section(conf, group)
+    section = auth.section(conf, group)
     try:
-        names = credentials.missing(conf, group)
+        names = auth.missing(conf, group)
         reason = 'There is no %s in [%s]' % (', '.join(names), section)
     except exceptions.MissingCredentials as exc:
         reason, names = str(exc).rstrip('.'), ['auth_type']
@@ -61,7 +61,7 @@ def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
 
 def authentication(way: discovery.Discovery) -> checks.Findings:
     """Whether keystone gives a token for the credentials."""
-    section = credentials.section(way.conf, way.group)
+    section = auth.section(way.conf, way.group)
     try:
         way.authenticate()
     except exceptions.NotAuthorized as exc:
@@ -94,7 +94,7 @@ def endpoint(way: discovery.Discovery) -> checks.Findings:
             '%s Start what serves placement, which may also be called '
             'apache2, httpd or devstack@placement-api:' % exc, RESTART)]
     return [checks.good('Placement answers at %s.'
-                        % translation.without_secrets(url))]
+                        % errors.without_secrets(url))]
 
 
 def catalog(way: discovery.Discovery) -> checks.Findings:
@@ -105,7 +105,7 @@ def catalog(way: discovery.Discovery) -> checks.Findings:
         if not way.has_catalog():
             return [checks.failure(
                 'The token is good for no project, and so has no catalog. '
-                'Add:', '[%s]' % credentials.section(way.conf, way.group),
+                'Add:', '[%s]' % auth.section(way.conf, way.group),
                 *('%s = %s' % (name, EXAMPLE[name])
                   for name in ('project_name', 'project_domain_name')))]
         return [_not_in_catalog(way, way.offered())]
@@ -144,36 +144,36 @@ def microversions(way: discovery.Discovery) -> checks.Findings:
     except exceptions.MirrorError as exc:
         return [checks.failure(str(exc), RESTART)]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
-    needed = _number(report.MICROVERSION)
+    needed = _number(client.MICROVERSION)
     if _number(newest) < needed:
         return [checks.failure(
             '%s, and %s is needed. Upgrade placement to 2.0.0 (Train) or '
-            'later first:' % (text, report.MICROVERSION),
+            'later first:' % (text, client.MICROVERSION),
             'pip install --upgrade openstack-placement',
             'placement-manage db sync', RESTART)]
     if needed < _number(oldest):
         return [checks.failure(
             '%s, and not %s any more. In nova-api\'s environment, run:'
-            % (text, report.MICROVERSION),
+            % (text, client.MICROVERSION),
             'pip install --upgrade nova-aggregate-mirror')]
-    return [checks.good('%s; %s is used.' % (text, report.MICROVERSION))]
+    return [checks.good('%s; %s is used.' % (text, client.MICROVERSION))]
 
 
 def rights(way: discovery.Discovery,
-           client: report.ReportClient) -> checks.Findings:
+           placement: client.Client) -> checks.Findings:
     """Whether the account may read and write the aggregates of providers.
 
     It is tried on a provider that does not exist: placement looks at the
     rights first.
     """
-    nobody = report.Provider(uuidutils.generate_uuid(), frozenset(), 0)
+    nobody = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     for what, attempt in (
-            ('list providers', client.probe),
-            ('read their aggregates', lambda: client.get(nobody.uuid)),
+            ('list providers', placement.probe),
+            ('read their aggregates', lambda: placement.get(nobody.uuid)),
             ('write their aggregates',
-             lambda: client.put(nobody, frozenset()))):
+             lambda: placement.put(nobody, frozenset()))):
         try:
-            with client.deadline(way.conf.aggregate_mirror.inline_timeout):
+            with placement.deadline(way.conf.aggregate_mirror.inline_timeout):
                 attempt()
         except exceptions.ProviderNotFound:
             continue
@@ -202,7 +202,7 @@ def neutron(way: discovery.Discovery) -> checks.Findings:
 
 def _account(way: discovery.Discovery) -> tuple[str, str, str]:
     """User, project and domain, for a command."""
-    values = way.conf[credentials.section(way.conf, way.group)]
+    values = way.conf[auth.section(way.conf, way.group)]
 
     def first(*names: str) -> str:
         return next((values[name] for name in names

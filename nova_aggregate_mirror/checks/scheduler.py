@@ -10,8 +10,8 @@ from oslo_utils import importutils
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror import source as mirror_source
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
@@ -49,7 +49,7 @@ def filters(conf: cfg.ConfigOpts) -> checks.Findings:
 
 
 def sharing(source: mirror_source.Source,
-            client: report.ReportClient) -> checks.Findings:
+            placement: client.Client) -> checks.Findings:
     """Whether a sharing provider is outside of aggregates that are asked for.
 
     Segments of neutron are left out: they may have no aggregate but their own.
@@ -58,9 +58,9 @@ def sharing(source: mirror_source.Source,
     """
     try:
         aggregates = frozenset(source.aggregates())
-        outside = {provider for provider, name in client.sharing().items()
+        outside = {provider for provider, name in placement.sharing().items()
                    if name != SEGMENT % provider
-                   and not aggregates <= client.get(provider).aggregates}
+                   and not aggregates <= placement.get(provider).aggregates}
     except exceptions.MirrorError as exc:
         return [checks.failure(
             '%s Placement\'s log says more:' % exc,
@@ -75,7 +75,7 @@ def sharing(source: mirror_source.Source,
         'request_filters from nova.conf:' % checks.some(outside),
         *('openstack --os-placement-api-version %s resource provider '
           'aggregate set --generation GENERATION --aggregate AGGREGATE_UUID '
-          '%s' % (report.MICROVERSION, provider)
+          '%s' % (client.MICROVERSION, provider)
           for provider in sorted(outside)[:checks.NAMES]))]
 
 

@@ -21,8 +21,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
@@ -43,14 +43,14 @@ def _build(journal: store.Journal,
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
     stop = threading.Event()
     # An agent that waits long for one request is late when placement is back.
-    client = report.ReportClient(CONF, request_timeout=options.inline_timeout)
+    placement = client.Client(CONF, request_timeout=options.inline_timeout)
     return agent.Agent(
         agent.Drain(
             CONF, journal.rows, _reconciler(
-                journal, source, client, stopping=stop.is_set),
-            source, client, figures, stopping=stop.is_set),
+                journal, source, placement, stopping=stop.is_set),
+            source, placement, figures, stopping=stop.is_set),
         agent.Sync(
-            CONF, _reconciler(journal, source, report.ReportClient(CONF),
+            CONF, _reconciler(journal, source, client.Client(CONF),
                               stopping=stop.is_set),
             figures, note=functools.partial(_note, journal)),
         lease.Lease(journal.database, options.leader_lease),
@@ -58,10 +58,10 @@ def _build(journal: store.Journal,
 
 
 def _reconciler(journal: store.Journal,
-                source: database.DatabaseSource, client: report.ReportClient,
+                source: database.DatabaseSource, placement: client.Client,
                 **options: Any) -> reconciler.Reconciler:
     return reconciler.Reconciler(
-        journal.ledger, source, client, journal.rows,
+        journal.ledger, source, placement, journal.rows,
         count=CONF.aggregate_mirror.sync_workers, **options)
 
 
@@ -120,7 +120,7 @@ def _reload() -> None:
     mirror_conf.forget_mistakes(CONF)
     try:
         mirror_conf.check(CONF)
-        report.ReportClient(CONF).check_credentials()
+        client.Client(CONF).check_credentials()
     except exceptions.MirrorError as exc:
         LOG.error('The configuration cannot be used: %s', exc)
 
@@ -133,7 +133,7 @@ def _configure(argv: Sequence[str]) -> None:
     logging.setup(CONF, 'nova')
     mirror_conf.check(CONF)
     configuration.check_nova()
-    report.ReportClient(CONF).check_credentials()
+    client.Client(CONF).check_credentials()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -31,8 +31,8 @@ from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import output
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import database
 
 
@@ -59,7 +59,7 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
         with interruption.watched(), output.replaced(name) as write, \
                 mirror_progress.shown(quiet) as progress:
             gathered = gather.gather(conf, gather.Ends(
-                source, report.ReportClient(conf), interruption.stopping,
+                source, client.Client(conf), interruption.stopping,
                 progress))
             write(render.render(gathered, time.time()))
     except exceptions.Stopped:

@@ -21,8 +21,8 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
@@ -37,8 +37,8 @@ QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
 def placement_sync_aggregates() -> int:
     """Make placement's aggregates equal to nova's host aggregates."""
     source = _source()
-    client = report.ReportClient(CONF)
-    client.check_credentials()
+    placement = client.Client(CONF)
+    placement.check_credentials()
     options, asked = CONF.aggregate_mirror, CONF.command
     kept = store.Journal(CONF, database=(
         engine.for_reading(CONF) if asked.dry_run else None))
@@ -46,7 +46,7 @@ def placement_sync_aggregates() -> int:
     wanted, advice = sync_aggregates.choose(asked, options, kept.history)
     return sync_aggregates.run(
         lambda stopping, progress: reconciler.Reconciler(
-            kept.ledger, source, client, kept.rows, stopping,
+            kept.ledger, source, placement, kept.rows, stopping,
             asked.workers or options.sync_workers, progress),
         kept, wanted, asked.format, asked.quiet, asked.verbose, advice=advice)
 

@@ -17,6 +17,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
@@ -25,10 +26,9 @@ from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror import conf as mirror_conf
-from nova_aggregate_mirror import discovery
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
@@ -47,7 +47,7 @@ class Deployment:
         self.conf = conf
         self.placement = discovery.Discovery(conf, 'placement')
         self.neutron = discovery.Discovery(conf, 'neutron')
-        self.report = report.ReportClient(conf)
+        self.report = client.Client(conf)
 
     @functools.cached_property
     def source(self) -> database.DatabaseSource:

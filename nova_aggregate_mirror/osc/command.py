@@ -11,12 +11,12 @@ from osc_lib.command import command
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.osc import ends as mirror_ends
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import translation
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
@@ -52,7 +52,7 @@ class Lister(command.Lister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; returns its exit status."""
         try:
-            with translation.advising(mirror_ends.ADVICE):
+            with errors.advising(mirror_ends.ADVICE):
                 super().run(parsed_args)
         except exceptions.Stopped:
             self.tell(['Interrupted before anything was done'])

@@ -5,9 +5,9 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from typing import Any
 
-from nova_aggregate_mirror import access
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
 
 TIMEOUT = 120.0
@@ -36,7 +36,7 @@ class Ends:
 
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
-        self.report = report.ReportClient(access.Connected(sdk, TIMEOUT))
+        self.report = client.Client(connection.Connected(sdk, TIMEOUT))
         self.source = api.ApiSource(api.connect(
             session=sdk.session, service_type='compute',
             region_name=config.get_region_name('compute'),

@@ -19,9 +19,9 @@ from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import matrix
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import progress as mirror_progress
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report as mirror_report
 from nova_aggregate_mirror import source as mirror_source
 from nova_aggregate_mirror.source import database
 
@@ -34,7 +34,7 @@ class Ends:
     """What the page is read from."""
 
     source: database.DatabaseSource
-    report: mirror_report.ReportClient
+    report: client.Client
     stopping: Callable[[], bool] = lambda: False
     progress: mirror_progress.Progress = mirror_progress.Silent()
 

@@ -19,10 +19,10 @@ from novaclient import client as nova_client
 from novaclient.v2 import client as nova_v2
 from oslo_utils import uuidutils
 
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import translation
 
 T = TypeVar('T')
 
@@ -168,7 +168,7 @@ class ApiSource:
             # The managers of the client keep what they list in the user's
             # home, for the completion of another command. This parses the
             # body, and the token and the catalog first.
-            with translation.parsing(doing):
+            with errors.parsing(doing):
                 response, body = self._nova.client.get(path, raise_exc=False)
             if response.status_code != 200:
                 raise _refusal(doing, response.status_code, body)
@@ -241,13 +241,13 @@ def _text(doing: str, one: dict[str, Any], key: str) -> str:
 
 
 def _malformed(doing: str, happened: str) -> exceptions.MirrorError:
-    return translation.error(exceptions.MalformedAnswer, doing, happened)
+    return errors.error(exceptions.MalformedAnswer, doing, happened)
 
 
 @contextlib.contextmanager
 def _translated(doing: str) -> Iterator[None]:
     try:
-        with translation.advising(_ADVICE), translation.translated(doing):
+        with errors.advising(_ADVICE), errors.translated(doing):
             yield
     except (exceptions.NovaUnavailable, exceptions.UnexpectedNova):
         raise
@@ -272,6 +272,6 @@ def _refusal(doing: str, status: int, body: Any) -> exceptions.MirrorError:
     said = ' '.join(one['message'] for one in (
         body.values() if isinstance(body, dict) else ())
         if isinstance(one, dict) and isinstance(one.get('message'), str))
-    said = ' '.join(translation.without_secrets(said).split())
+    said = ' '.join(errors.without_secrets(said).split())
     return kind('%s: answered %s %s. %s.' % (
         doing, status, said.rstrip('. '), advice))

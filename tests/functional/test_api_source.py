@@ -11,9 +11,9 @@ import webob
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror import outcome as mirror_outcome
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plan
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror.source import api
 from tests import fixtures
 from tests.functional import test_source
@@ -102,7 +102,7 @@ class TestEquality(ApiSourceTest):
                 host.nodes[0], [self.zone.uuid, foreign])
         synced = [
             reconciler.Reconciler(
-                ledger.NoLedger(), source, report.ReportClient(fixtures.CONF)
+                ledger.NoLedger(), source, client.Client(fixtures.CONF)
             ).sync(request=reconciler.Request(
                 reconciler.WHATEVER, write=False))
             for source in (self.source, self.api)]
@@ -191,7 +191,7 @@ class TestPruning(ApiSourceTest):
 
     def prune(self):
         return reconciler.Reconciler(
-            ledger.NoLedger(), self.api, report.ReportClient(fixtures.CONF)
+            ledger.NoLedger(), self.api, client.Client(fixtures.CONF)
         ).sync(request=reconciler.Request(reconciler.WHATEVER))
 
     def left(self, host):

@@ -18,7 +18,7 @@ import testtools
 
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from tests import fixtures
 
 CONF = fixtures.CONF
@@ -61,10 +61,10 @@ COMMITS = {
     'remove': (objects.Aggregate, 'delete_host', dies_after),
 }
 REQUESTS = {
-    'before_the_get': (report.ReportClient, 'get', dies_before),
-    'after_the_get': (report.ReportClient, 'get', dies_after),
-    'before_the_put': (report.ReportClient, 'put', dies_before),
-    'after_the_put': (report.ReportClient, 'put', dies_after),
+    'before_the_get': (client.Client, 'get', dies_before),
+    'after_the_get': (client.Client, 'get', dies_after),
+    'before_the_put': (client.Client, 'put', dies_before),
+    'after_the_put': (client.Client, 'put', dies_after),
 }
 MOMENTS = {
     'before_recording': (rows.Rows, 'record', dies_before),
@@ -83,15 +83,15 @@ NOT_DELETED_MOMENTS = {
 }
 DELETED_MOMENTS = {
     'after_the_commit': (objects.Aggregate, 'destroy', dies_after),
-    'before_member_of': (report.ReportClient, 'members', dies_before),
-    'after_member_of': (report.ReportClient, 'members', dies_after),
+    'before_member_of': (client.Client, 'members', dies_before),
+    'after_member_of': (client.Client, 'members', dies_after),
     **REQUESTS,
 }
 # A kill between two of these leaves what a kill after the first one leaves.
 CHANGES = ((rows.Rows, 'close'), (rows.Rows, 'mirrored'),
            (ledger.DatabaseLedger, 'remember'),
            (ledger.DatabaseLedger, 'observe'),
-           (report.ReportClient, 'put'))
+           (client.Client, 'put'))
 
 
 class CrashTest(testtools.TestCase):

@@ -194,10 +194,11 @@ class BrokenPackageTest(NovaApiTest):
     def test_module_broken(self) -> None:
         """A module of a hook may be broken in any way."""
         self.assert_stock(
-            self.serve(('broken_import', 'nova_aggregate_mirror.report',
-                        'RuntimeError')),
+            self.serve((
+                'broken_import', 'nova_aggregate_mirror.placement.client',
+                'RuntimeError')),
             '[aggregate_mirror] hooks: mirror could not be loaded',
-            'nova_aggregate_mirror.report is broken')
+            'nova_aggregate_mirror.placement.client is broken')
 
     def test_package_broken(self) -> None:
         """The module that loads the hooks may be broken, too."""

@@ -320,7 +320,7 @@ class PauseTest(OutageTest):
     def _lengthen(self) -> None:
         """Let the short pause outlast a slow test, too."""
         self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.pauses.REFUSED_PAUSE', 3600.0))
+            'nova_aggregate_mirror.limits.breaker.REFUSED_PAUSE', 3600.0))
 
     def _see_no_request(self, fault: Fault) -> None:
         self.placement.requests.clear()

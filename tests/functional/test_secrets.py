@@ -23,7 +23,7 @@ from nova_aggregate_mirror import conf as mirror_conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests.unit import ends
@@ -276,10 +276,10 @@ class CloudTest(SecretsTest):
         """Let nova-api, the agent and a full sync fail; see what they say."""
         self.assertEqual(200, self.cloud.add_host(
             self.zone, self.host).status)
-        client = report.ReportClient(fixtures.CONF)
-        for call in (client.probe, client.providers):
+        placement = client.Client(fixtures.CONF)
+        for call in (placement.probe, placement.providers):
             self.refused(call)
-        self.see('endpoint', client.endpoint())
+        self.see('endpoint', placement.endpoint())
         worker = fixtures.Agent()
         for _ in range(2):
             worker.drain()

@@ -6,7 +6,7 @@ from typing import Any
 import fixtures
 from placement import microversion
 
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from tests.functional import status_command
 from tests.functional.status_command import FAILURE
 from tests.functional.status_command import SUCCESS
@@ -38,7 +38,7 @@ class TestOlderPlacement(OtherPlacementTest):
 class TestOldestPlacement(OtherPlacementTest):
 
     versions = microversion.VERSIONS[
-        :microversion.VERSIONS.index(report.MICROVERSION) + 1]
+        :microversion.VERSIONS.index(client.MICROVERSION) + 1]
 
     def test_just_right(self):
         """What nova 29 needs is enough."""

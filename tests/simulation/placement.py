@@ -8,7 +8,7 @@ import dataclasses
 import functools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from tests.simulation import nova as simulated_nova
 from tests.simulation import world as simulated
 
@@ -35,7 +35,7 @@ class Placement:
                  nova: simulated_nova.Nova) -> None:
         self._world = world
         self._nova = nova
-        self.providers: dict[str, report.Provider] = {}
+        self.providers: dict[str, client.Provider] = {}
         self.foreign: dict[str, frozenset[str]] = {}
         """What other tools wrote with a generation: it has to stay."""
         self.added: set[str] = set()
@@ -53,19 +53,19 @@ class Placement:
         if provider in self.foreign:
             self._recreated.add(provider)
         self.foreign[provider] = frozenset(foreign)
-        self.providers[provider] = report.Provider(
+        self.providers[provider] = client.Provider(
             provider, self.foreign[provider].union(aggregates), 0)
 
     def delete(self, provider: str) -> None:
         del self.providers[provider]
         self.foreign[provider] = frozenset()
 
-    def state(self, provider: str) -> report.Provider:
+    def state(self, provider: str) -> client.Provider:
         if provider not in self.providers:
             raise exceptions.ProviderNotFound(provider)
         return self.providers[provider]
 
-    def apply(self, write: Write) -> report.Provider:
+    def apply(self, write: Write) -> client.Provider:
         """What placement does when a PUT arrives."""
         now = self.state(write.provider)
         generation = now.generation
@@ -78,7 +78,7 @@ class Placement:
         else:
             generation += 1
             self._unchecked.discard(write.provider)
-        written = report.Provider(write.provider, write.aggregates, generation)
+        written = client.Provider(write.provider, write.aggregates, generation)
         self.providers[write.provider] = written
         return written
 
@@ -89,7 +89,7 @@ class Placement:
         self.foreign[provider] &= aggregates
         self._meddle(provider, before ^ aggregates)
 
-    def replace(self, state: report.Provider,
+    def replace(self, state: client.Provider,
                 aggregates: frozenset[str]) -> None:
         """Another tool writes with the generation that it has read.
 
@@ -104,7 +104,7 @@ class Placement:
         if changed & set(self._nova.ids.values()):
             self._world.disturbed.add(provider)
 
-    def _check(self, now: report.Provider, write: Write) -> None:
+    def _check(self, now: client.Provider, write: Write) -> None:
         ever = set(self._nova.ids.values())
         removed = now.aggregates - write.aggregates
         added = write.aggregates - now.aggregates
@@ -137,7 +137,7 @@ class Report:
         yield
 
     # The real one: the order of its requests matters.
-    memberships = report.ReportClient.memberships
+    memberships = client.Client.memberships
 
     def endpoint(self) -> str:
         return 'the simulation'
@@ -145,15 +145,15 @@ class Report:
     def probe(self) -> None:
         self._ask('probe')
 
-    def get(self, provider: str) -> report.Provider:
+    def get(self, provider: str) -> client.Provider:
         self._ask('GET %s', provider)
         state = self._placement.state(provider)
         self._answered('got %s, generation %d', state.aggregates,
                        state.generation)
         return state
 
-    def put(self, provider: report.Provider,
-            aggregates: frozenset[str]) -> report.Provider:
+    def put(self, provider: client.Provider,
+            aggregates: frozenset[str]) -> client.Provider:
         write = Write(provider.uuid, aggregates, provider.generation, True)
         arrive = functools.partial(self._placement.apply, write)
         self._world.patience()

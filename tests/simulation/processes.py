@@ -20,8 +20,8 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror import mirror
-from nova_aggregate_mirror import pauses
 from nova_aggregate_mirror import reconciler
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
@@ -162,7 +162,7 @@ class Parts:
             self.journal.ledger, self.source, self.report, self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
             ledger.NoLedger(), self.source, self.report, self.journal.rows)
-        self.pauses = pauses.Pauses(lambda: cloud.world.now)
+        self.breaker = breaker.Breaker(lambda: cloud.world.now)
         self.prepare: Callable[[agent.Drain], object] = lambda drain: None
         """What a mutant changes of an agent's drain."""
 

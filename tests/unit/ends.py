@@ -14,10 +14,10 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import outcome
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import report
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror import workers
 
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 
@@ -41,16 +41,16 @@ class Placement:
         self.aggregates[provider] = set(aggregates)
         self.generations[provider] += 1
 
-    def get(self, provider: str) -> report.Provider:
+    def get(self, provider: str) -> client.Provider:
         self._ask('GET', provider)
         if provider not in self.aggregates:
             raise exceptions.ProviderNotFound('no provider %s' % provider)
-        return report.Provider(uuid=provider,
+        return client.Provider(uuid=provider,
                                aggregates=frozenset(self.aggregates[provider]),
                                generation=self.generations[provider])
 
-    def put(self, provider: report.Provider,
-            aggregates: frozenset[str]) -> report.Provider:
+    def put(self, provider: client.Provider,
+            aggregates: frozenset[str]) -> client.Provider:
         self.before_put(provider.uuid)
         self._ask('PUT', provider.uuid)
         if provider.uuid not in self.aggregates:
@@ -58,7 +58,7 @@ class Placement:
         if provider.generation != self.generations[provider.uuid]:
             raise exceptions.GenerationConflict('%s changed' % provider.uuid)
         self.write(provider.uuid, aggregates)
-        return report.Provider(uuid=provider.uuid, aggregates=aggregates,
+        return client.Provider(uuid=provider.uuid, aggregates=aggregates,
                                generation=self.generations[provider.uuid])
 
     def members(self, *aggregates: str) -> frozenset[str]:
@@ -76,7 +76,7 @@ class Placement:
 
     def memberships(self, aggregates: Iterable[str],
                     unlikely: Iterable[str] = (),
-                    each: workers.Each | None = None) -> source.Memberships:
+                    each: parallel.Each | None = None) -> source.Memberships:
         self._ask('LIST', '')
         wanted = {*aggregates, *unlikely}
         return {provider: frozenset(found & wanted)

@@ -4,32 +4,32 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import pauses
+from nova_aggregate_mirror.limits import breaker
 
 BACKOFF = 30.0
 
 
-class TestPauses(testtools.TestCase):
+class TestBreaker(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
         self.clock = 100.0
-        self.pauses = pauses.Pauses(lambda: self.clock)
+        self.breaker = breaker.Breaker(lambda: self.clock)
 
     def fail_with(self, error, after=0.0, backoff=BACKOFF):
         began = self.clock
         self.clock += after
-        self.pauses.begin(error, began, backoff)
+        self.breaker.begin(error, began, backoff)
 
     def assert_lasts(self, seconds, recorded=True):
         """Nothing is tried for so long, for a reason, and then it is."""
         end = self.clock + seconds
         self.clock = end - 0.01
-        error = self.assertRaises(exceptions.NotTried, self.pauses.check,
+        error = self.assertRaises(exceptions.NotTried, self.breaker.check,
                                   recorded)
         self.assertEqual('not tried, because reason', str(error))
         self.clock = end
-        self.pauses.check(recorded)
+        self.breaker.check(recorded)
 
     def test_timeout(self):
         """The next call may wait as long again."""
@@ -46,7 +46,7 @@ class TestPauses(testtools.TestCase):
         for kind in (exceptions.PlacementUnreachable, exceptions.NotAuthorized,
                      exceptions.MalformedAnswer):
             self.fail_with(kind('reason'))
-            self.assert_lasts(pauses.REFUSED_PAUSE)
+            self.assert_lasts(breaker.REFUSED_PAUSE)
 
     def test_shorter_option_holds(self):
         """0 tries at every request."""
@@ -55,7 +55,7 @@ class TestPauses(testtools.TestCase):
         for kind in exceptions.PlacementUnreachable, \
                 exceptions.DeadlineExceeded:
             self.fail_with(kind('reason'), backoff=0.0)
-            self.pauses.check(recorded=True)
+            self.breaker.check(recorded=True)
 
     def test_what_only_this_call_met(self):
         """The next one may succeed, and costs no token."""
@@ -64,7 +64,7 @@ class TestPauses(testtools.TestCase):
                       exceptions.GenerationConflict('reason'),
                       exceptions.CellUnavailable('reason')):
             self.fail_with(error, after=5)
-            self.pauses.check(recorded=True)
+            self.breaker.check(recorded=True)
 
     def test_refusal_does_not_shorten_a_timeout(self):
         """A call that began earlier may fail later, and in another way."""
@@ -75,6 +75,6 @@ class TestPauses(testtools.TestCase):
     def test_what_is_not_in_the_journal(self):
         """It is tried, unless it would have to wait."""
         self.fail_with(exceptions.PlacementUnreachable('reason'))
-        self.pauses.check(recorded=False)
+        self.breaker.check(recorded=False)
         self.fail_with(exceptions.DeadlineExceeded('reason'))
         self.assert_lasts(BACKOFF, recorded=False)

@@ -10,9 +10,9 @@ from keystoneauth1 import session as ks_session
 from oslo_config import cfg
 import requests
 
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.http import errors
 
 # Keystoneauth calls these optional because any of a row will do; they are
 # needed by the plugins that know the option before them.
@@ -48,7 +48,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     :raises MissingCredentials: there is no such auth_type
     :raises InvalidConfiguration: an option has a value that it cannot have
     """
-    with translation.translated('Reading [%s]' % group):
+    with errors.translated('Reading [%s]' % group):
         values = conf[section(conf, group)]
         if not values.auth_type:
             return ['auth_type']
@@ -78,7 +78,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     """
     absent = missing(conf, group)
     if absent:
-        raise translation.error(
+        raise errors.error(
             exceptions.MissingCredentials, 'Reading [%s]' % group,
             'no %s in [%s]' % (', '.join(absent), section(conf, group)))
     return loading.load_auth_from_conf_options(conf, group)
@@ -95,10 +95,10 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
            if name in conf[group]}
     transport = _Transport()
     for scheme in list(transport.adapters):
-        transport.mount(scheme, deadline.Adapter(
-            pool_maxsize=deadline.KEPT_CONNECTIONS,
+        transport.mount(scheme, adapter.Adapter(
+            pool_maxsize=adapter.KEPT_CONNECTIONS,
             auth_url=getattr(auth, 'auth_url', None) or '', **tls))
-    with translation.translated('Reading [%s]' % group):
+    with errors.translated('Reading [%s]' % group):
         return loading.load_session_from_conf_options(
             conf, group, session=transport, auth=auth,
             # The list of timings would grow as long as the process lives.

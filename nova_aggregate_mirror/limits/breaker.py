@@ -5,14 +5,13 @@ from collections.abc import Callable
 import time
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
 
 REFUSED_PAUSE = 1.0
 """Seconds without a try after one that failed at once: about as long as the
 agent takes to see that placement is back."""
 
 
-class Pauses:
+class Breaker:
     """Keeps calls from waiting for what has just failed.
 
     :param now: seconds that only grow
@@ -32,7 +31,8 @@ class Pauses:
         :param backoff: seconds for which a placement that hangs is left alone
         """
         now = self.now()
-        if not isinstance(error, (exceptions.DeadlineExceeded, *report.STALE)):
+        if not isinstance(error, (exceptions.DeadlineExceeded,
+                                  *exceptions.STALE_ENDPOINT)):
             return
         # A refusal may take long, too: no route, or a proxy that waits.
         if (isinstance(error, exceptions.DeadlineExceeded)

@@ -11,7 +11,7 @@ import testtools
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from tests import placement_service
 from tests.unit import ends
 from tests.unit import servers
@@ -171,7 +171,7 @@ class TestSharing(servers.LoopbackTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.placement = self.useFixture(placement_service.PlacementService())
-        self.client = report.ReportClient(servers.make_conf(
+        self.client = client.Client(servers.make_conf(
             auth_type='admin_token', endpoint=self.placement.url,
             token=placement_service.TOKEN))
         self.nova = ends.Nova([])

@@ -17,7 +17,8 @@ import fixtures
 import requests
 import testtools
 
-from nova_aggregate_mirror import deadline
+from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.limits import deadline
 from tests.unit import servers
 
 # A server that is not stopped takes 30 s or more to say this.
@@ -70,7 +71,7 @@ class DeadlineTestCase(testtools.TestCase):
         # Proxies and authorities of the machine are not the tests'.
         self.session.trust_env = False
         for scheme in ('http://', 'https://'):
-            self.session.mount(scheme, deadline.Adapter())
+            self.session.mount(scheme, adapter.Adapter())
         self.addCleanup(self.session.close)
 
     def start(self,
@@ -148,7 +149,7 @@ class KeystoneTestCase(DeadlineTestCase):
     def test_refusal_at_auth_url_alone_is_final(self) -> None:
         """Elsewhere on that server a 401 stays what it is."""
         server = self.start(_refuses)
-        self.session.mount('http://', deadline.Adapter(
+        self.session.mount('http://', adapter.Adapter(
             auth_url=server.url + 'identity'))
         for path, status in (('identity', 403), ('identity/', 403),
                              ('identity/v3/auth/tokens', 401),

@@ -8,20 +8,20 @@ import contextlib
 import contextvars
 import math
 import os
-import threading
 from typing import Any
 import urllib.parse
+import uuid
 
 from openstack import proxy
 from oslo_config import cfg
 import requests
 
-from nova_aggregate_mirror import access
-from nova_aggregate_mirror import answers
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import translation
-from nova_aggregate_mirror import workers
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import responses
 
 MICROVERSION = '1.36'
 # UUIDs in one query: 2 KB, where servers' limits begin at 4.
@@ -29,33 +29,10 @@ MANY = 50
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
-STALE = (exceptions.NotAuthorized, exceptions.PlacementUnreachable,
-         exceptions.MalformedAnswer, exceptions.InvalidConfiguration)
-"""After these the endpoint, the catalog or the token may be out of date, so
-that the next call asks keystone."""
-
-Provider = answers.Provider
+Provider = responses.Provider
 
 
-class _Slot:
-    """The SDK's client in one process, and who may build it."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.client: proxy.Proxy | None = None
-        self.endpoint = ''
-
-    def drop(self, client: proxy.Proxy | None) -> None:
-        """Forget this client, unless another one has taken its place."""
-        if client is not None and self.client is client:
-            self.client = None
-            # The next client may have the same session, and so its token.
-            client.session.invalidate()
-            # The SDK caches by client, so that its idle sockets would stay.
-            client.session.session.close()
-
-
-class ReportClient:
+class Client:
     """Reads and writes the aggregates of placement's resource providers.
 
     One object serves all threads or greenlets of a process and the children
@@ -69,13 +46,13 @@ class ReportClient:
         ``[aggregate_mirror] request_timeout`` unless given.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts | access.Access, *,
+    def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
                  request_timeout: float | None = None) -> None:
-        self._access = (access.Configured(conf)
+        self._access = (connection.Configured(conf)
                         if isinstance(conf, cfg.ConfigOpts) else conf)
         self._timeout = request_timeout
         # By process id: a forked child must not share its parent's sockets.
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[int, connection.Slot] = {}
 
     @contextlib.contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
@@ -98,19 +75,19 @@ class ReportClient:
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
-        return answers.providers(*self._call('GET', '/resource_providers'))
+        return responses.providers(*self._call('GET', '/resource_providers'))
 
     def probe(self) -> None:
         """Ask for a provider that nobody has: does placement answer?
 
         :raises MirrorError: it does not.
         """
-        answers.providers(*self._call('GET', '/resource_providers?uuid='
-                                      '00000000-0000-0000-0000-000000000000'))
+        responses.providers(*self._call(
+            'GET', '/resource_providers?uuid=' + str(uuid.UUID(int=0))))
 
     def sharing(self) -> Mapping[str, str]:
         """Read the providers that share what they have: UUIDs to names."""
-        return answers.names(*self._call(
+        return responses.names(*self._call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
     def members(self, *aggregates: str) -> frozenset[str]:
@@ -121,12 +98,12 @@ class ReportClient:
         which = aggregates[0] if len(aggregates) == 1 else (
             'in:' + ','.join(aggregates))
         query = urllib.parse.urlencode({'member_of': which}, safe=':,')
-        return answers.providers(
+        return responses.providers(
             *self._call('GET', '/resource_providers?' + query))
 
     def memberships(self, aggregates: Iterable[str],
                     unlikely: Iterable[str] = (),
-                    each: workers.Each = workers.Workers().each
+                    each: parallel.Each = parallel.Workers().each
                     ) -> Mapping[str, frozenset[str]]:
         """Read which of these aggregates each provider is in.
 
@@ -160,7 +137,7 @@ class ReportClient:
 
         :raises ProviderNotFound: placement itself says that it has none.
         """
-        return answers.provider(
+        return responses.provider(
             *self._call('GET', _path(provider), provider), provider)
 
     def put(self, provider: Provider, aggregates: frozenset[str]) -> Provider:
@@ -175,8 +152,8 @@ class ReportClient:
             'PUT', _path(provider.uuid), provider.uuid, json={
                 'aggregates': sorted(aggregates),
                 'resource_provider_generation': provider.generation})
-        written = answers.provider(doing, answer, provider.uuid)
-        answers.check_written(doing, written, provider, aggregates)
+        written = responses.provider(doing, answer, provider.uuid)
+        responses.check_written(doing, written, provider, aggregates)
         return written
 
     def endpoint(self) -> str:
@@ -187,7 +164,7 @@ class ReportClient:
             url = slot.endpoint or url
         return 'region %s, interface %s, endpoint %s' % (
             region or 'not set', interfaces,
-            translation.without_secrets(url or 'not known'))
+            errors.without_secrets(url or 'not known'))
 
     def _call(self, method: str, path: str, provider: str | None = None,
               **body: Any) -> tuple[str, dict[str, Any]]:
@@ -196,7 +173,7 @@ class ReportClient:
         slot = self._slot()
         client = None
         try:
-            with self._bounded(), translation.translated(doing):
+            with self._bounded(), errors.translated(doing):
                 for _attempt in range(2):
                     client, token = self._client(slot, doing)
                     response = _send(client, slot.endpoint.rstrip('/') + path,
@@ -205,8 +182,8 @@ class ReportClient:
                         break
                     # The token was revoked, or keystone lost its keys.
                     slot.drop(client)
-            return doing, answers.document(doing, response, provider)
-        except STALE:
+            return doing, responses.document(doing, response, provider)
+        except exceptions.STALE_ENDPOINT:
             # Without one, it was the token of the client there that failed.
             slot.drop(client or slot.client)
             raise
@@ -216,8 +193,8 @@ class ReportClient:
             slot.drop(client)
             raise
 
-    def _slot(self) -> _Slot:
-        return self._slots.setdefault(os.getpid(), _Slot())
+    def _slot(self) -> connection.Slot:
+        return self._slots.setdefault(os.getpid(), connection.Slot())
 
     def _bounded(self) -> contextlib.AbstractContextManager[None]:
         seconds = self._timeout
@@ -227,7 +204,7 @@ class ReportClient:
             seconds = self._access.timeout
         return deadline.within(seconds)
 
-    def _client(self, slot: _Slot, doing: str
+    def _client(self, slot: connection.Slot, doing: str
                 ) -> tuple[proxy.Proxy, Mapping[str, str]]:
         """Return a client that has the endpoint, and the token's headers."""
         # Keystoneauth has locks of its own around tokens, but without limit.
@@ -239,10 +216,10 @@ class ReportClient:
                 client = self._access.client()
                 # Asked for once: it is looked up in the whole catalog.
                 # Without one keystoneauth refuses the request.
-                with translation.parsing(doing):
+                with errors.parsing(doing):
                     slot.endpoint = client.get_endpoint() or ''
                 slot.client = client
-            with translation.parsing(doing):
+            with errors.parsing(doing):
                 return client, client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()

@@ -1,88 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One absolute deadline over everything that an HTTP call does, bodies too.
+"""An HTTP transport that ends every request, body included, by the deadline.
 
 A socket timeout bounds one read; a server that sends a byte a second never
 meets it. Here every connect, handshake and read gets what is left of the
-deadline of the current context, so that no thread or signal is needed and
-native threads and greenlets are bounded alike. Name resolution is the one
-exception: the system's resolver has a timeout of its own.
+deadline. Name resolution is the one exception: the system's resolver has a
+timeout of its own.
 """
 
-from collections.abc import Iterator
-import contextlib
-import contextvars
 import functools
 import http.client
 import io
-import math
 import socket
-import time
 from typing import Any
 
 from keystoneauth1 import session
 import requests
 import urllib3
 
+from nova_aggregate_mirror.limits import deadline
+
 # More threads than this at once connect anew for each request.
 KEPT_CONNECTIONS = 64
-
-
-class _Deadline:
-    """When time is up, and whether a request already waited in vain."""
-
-    def __init__(self, expiry: float) -> None:
-        self.expiry = expiry
-        self.missed = False
-
-
-_CURRENT: contextvars.ContextVar[_Deadline] = contextvars.ContextVar(
-    'aggregate_mirror_deadline', default=_Deadline(math.inf))
-
-
-@contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Bound everything inside; of nested deadlines the earliest holds."""
-    expiry = min(_CURRENT.get().expiry, time.monotonic() + seconds)
-    token = _CURRENT.set(_Deadline(expiry))
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
-
-
-def remaining() -> float:
-    """Seconds left, 0.0 when none are, infinity when there is no deadline."""
-    return max(0.0, _CURRENT.get().expiry - time.monotonic())
-
-
-def missed() -> bool:
-    """Tell whether a request of the innermost ``within`` timed out.
-
-    Version discovery hides a timeout behind another error, or behind none.
-    """
-    return _CURRENT.get().missed or not remaining()
-
-
-@contextlib.contextmanager
-def _noted(*timeouts: type[Exception]) -> Iterator[None]:
-    try:
-        yield
-    except timeouts:
-        _CURRENT.get().missed = True
-        raise
-
-
-def _allowance(ceiling: float | None) -> float | None:
-    """Seconds that one socket operation may take; None is without limit.
-
-    :raises TimeoutError: no time is left.
-    """
-    left = remaining()
-    if not left:
-        # A socket timeout of 0 would mean "do not block", not "give up".
-        raise TimeoutError('the deadline has passed')
-    allowed = left if ceiling is None else min(left, ceiling)
-    return None if allowed == math.inf else allowed
 
 
 class _Reader(io.RawIOBase):
@@ -98,8 +36,8 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        with _noted(TimeoutError):
-            self._sock.settimeout(_allowance(self._ceiling))
+        with deadline.noted(TimeoutError):
+            self._sock.settimeout(deadline.allowance(self._ceiling))
             return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -131,7 +69,7 @@ class _Connection:
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
         # A TLS handshake that may follow gets no more than what is left.
-        sock.settimeout(_allowance(sock.gettimeout()))
+        sock.settimeout(deadline.allowance(sock.gettimeout()))
         return sock
 
 
@@ -193,7 +131,7 @@ class Adapter(session.TCPKeepAliveAdapter):
         connect, read = (
             timeout if isinstance(timeout, tuple) else (timeout, timeout))
         try:
-            left = _allowance(None)
+            left = deadline.allowance(None)
             # A name may have an IPv6 and an IPv4 address that both hang,
             # and each is given the whole time for connecting.
             half = None if left is None else left / 2
@@ -201,7 +139,7 @@ class Adapter(session.TCPKeepAliveAdapter):
         except TimeoutError as exc:
             raise requests.exceptions.ConnectTimeout(
                 exc, request=request) from exc
-        with _noted(requests.exceptions.Timeout):
+        with deadline.noted(requests.exceptions.Timeout):
             response = super().send(
                 request, stream=stream, timeout=bounds, **kwargs)
         if (response.status_code == 401 and request.method == 'GET'

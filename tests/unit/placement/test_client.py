@@ -10,7 +10,7 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from tests import placement_service
 from tests.unit import servers
 
@@ -26,7 +26,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         super().setUp()
         self.placement = self.useFixture(placement_service.PlacementService())
         self.conf = self.make_conf()
-        self.client = report.ReportClient(self.conf)
+        self.client = client.Client(self.conf)
         self.placement.create_provider(PROVIDER, 'node')
 
     def make_conf(self, **placement: Any) -> cfg.ConfigOpts:
@@ -53,7 +53,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         """A provider that was written can be written again as it is."""
         provider = self.client.get(PROVIDER)
         self.assertEqual(
-            report.Provider(PROVIDER, frozenset(), 0), provider)
+            client.Provider(PROVIDER, frozenset(), 0), provider)
         provider = self.client.put(provider, frozenset({AGGREGATE}))
         self.assertEqual(self.client.get(PROVIDER), provider)
         provider = self.client.put(provider, frozenset())
@@ -80,7 +80,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
                           missing)
         self.assertRaises(
             exceptions.ProviderNotFound, self.client.put,
-            report.Provider(missing, frozenset(), 0), frozenset())
+            client.Provider(missing, frozenset(), 0), frozenset())
 
     def test_upper_case_uuid_is_kept_as_it_is(self) -> None:
         """A foreign aggregate is not rewritten in another spelling."""
@@ -131,7 +131,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
     def test_configured_retries_are_not_made(self) -> None:
         """Retries in [placement] do not multiply the load of an outage."""
-        self.client = report.ReportClient(self.make_conf(
+        self.client = client.Client(self.make_conf(
             connect_retries=3, status_code_retries=3))
         self.warm_up()
         self.placement.fail_with(503)
@@ -196,23 +196,23 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
     def test_request_timeout_holds_outside_of_a_deadline(self) -> None:
         """A full sync does not wait for ever for one request."""
-        client = report.ReportClient(self.conf, request_timeout=0.5)
+        placement = client.Client(self.conf, request_timeout=0.5)
         self.placement.hang()
-        self.assertRaises(exceptions.DeadlineExceeded, client.providers)
+        self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
 
     def test_deadline_replaces_the_request_timeout(self) -> None:
         """Inside of a deadline, longer or shorter, only that one counts."""
-        client = report.ReportClient(self.conf, request_timeout=0)
-        self.assertRaises(exceptions.DeadlineExceeded, client.providers)
-        with client.deadline(servers.PATIENCE):
-            self.assertEqual({PROVIDER}, client.providers())
+        placement = client.Client(self.conf, request_timeout=0)
+        self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
+        with placement.deadline(servers.PATIENCE):
+            self.assertEqual({PROVIDER}, placement.providers())
 
     def test_shorter_timeout_of_nova_holds(self) -> None:
         """[placement] timeout is honoured where it is the shorter one."""
-        client = report.ReportClient(self.make_conf(timeout=1))
+        placement = client.Client(self.make_conf(timeout=1))
         self.placement.hang()
-        with client.deadline(servers.PATIENCE * 10):
-            self.assertRaises(exceptions.DeadlineExceeded, client.providers)
+        with placement.deadline(servers.PATIENCE * 10):
+            self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
 
     def test_calls_inside_share_the_deadline(self) -> None:
         """Once it has passed, nothing more is sent."""
@@ -257,7 +257,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
-        self.client = report.ReportClient(servers.make_conf(
+        self.client = client.Client(servers.make_conf(
             auth_type='password', auth_url=self.cloud.url + '/v3',
             username='nova', password='s3cret', project_name='service',
             user_domain_name='Default', project_domain_name='Default',
@@ -381,75 +381,3 @@ class KeystoneTestCase(servers.LoopbackTestCase):
                      {'versions': [3]}, {'versions': [{'id': []}]}):
             self.cloud.answers['/'] = (200, body)
             self.assertRaises(exceptions.Retriable, self.client.providers)
-
-
-class CredentialsTestCase(servers.LoopbackTestCase):
-    """What check_credentials accepts, without any network."""
-
-    def check(self, **placement: Any) -> None:
-        report.ReportClient(
-            servers.make_conf(**placement)).check_credentials()
-
-    def missing(self, **placement: Any) -> str:
-        return str(self.assertRaises(
-            exceptions.MissingCredentials, self.check, **placement))
-
-    def test_empty_section(self) -> None:
-        """The first option to add is named."""
-        self.assertIn('no auth_type in [placement]', self.missing())
-
-    def test_unknown_plugin(self) -> None:
-        """An auth_type that no library knows is named."""
-        self.assertIn('no-such', self.missing(auth_type='no-such'))
-
-    def test_missing_options_are_named(self) -> None:
-        """Each option that is missing is named."""
-        self.assertIn(
-            'no username, password, user_domain_name in [placement]',
-            self.missing(auth_type='password', auth_url='http://127.0.0.1:1'))
-        self.assertIn(
-            'no auth_url in [placement]',
-            self.missing(auth_type='password', user_id='u', password='p'))
-
-    def test_application_credential(self) -> None:
-        """What it needs is named as well."""
-        account = {'auth_type': 'v3applicationcredential',
-                   'auth_url': 'http://127.0.0.1:1'}
-        self.assertIn('no application_credential_id, '
-                      'application_credential_secret in [placement]',
-                      self.missing(**account))
-        self.assertIn('no application_credential_secret in [placement]',
-                      self.missing(**account, application_credential_id='i'))
-
-    def test_what_a_plugin_itself_misses(self) -> None:
-        """It is told in the plugin's words."""
-        self.assertIn('domain', self.missing(
-            auth_type='v3totp', auth_url='http://127.0.0.1:1', username='u',
-            passcode='p'))
-
-    def test_client_says_it_too(self) -> None:
-        """A call without credentials tells the same, and is permanent."""
-        client = report.ReportClient(servers.make_conf())
-        error = self.assertRaises(exceptions.MissingCredentials,
-                                  client.providers)
-        self.assertIn('no auth_type in [placement]', str(error))
-
-    def test_complete_section(self) -> None:
-        """Complete credentials pass, with nobody at the other end."""
-        self.check(auth_type='none')
-        self.check(auth_type='password', auth_url='http://127.0.0.1:1',
-                   username='nova', password='p', user_domain_name='Default')
-        self.check(auth_type='v3applicationcredential',
-                   auth_url='http://127.0.0.1:1',
-                   application_credential_id='i',
-                   application_credential_secret='s')
-
-    def test_other_section(self) -> None:
-        """The section that auth_section names is the one that counts."""
-        conf = servers.make_conf(auth_section='elsewhere')
-        client = report.ReportClient(conf)
-        error = self.assertRaises(exceptions.MissingCredentials,
-                                  client.check_credentials)
-        self.assertIn('no auth_type in [elsewhere]', str(error))
-        conf.set_override('auth_type', 'none', 'elsewhere')
-        client.check_credentials()

@@ -6,9 +6,9 @@ import time
 
 import testtools
 
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import workers
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import parallel
 
 COUNT = 4
 PATIENCE = 20
@@ -20,7 +20,7 @@ class TestWorkers(testtools.TestCase):
     def test_results_come_in_the_order_of_the_items(self):
         """However many there are, and of none there is none."""
         for count in (1, COUNT):
-            each = workers.Workers(count).each
+            each = parallel.Workers(count).each
             self.assertEqual([], each(str, []))
             self.assertEqual([str(number) for number in range(50)],
                              each(str, range(50)))
@@ -38,12 +38,12 @@ class TestWorkers(testtools.TestCase):
             with lock:
                 running.pop()
 
-        workers.Workers(COUNT).each(call, range(3 * COUNT))
+        parallel.Workers(COUNT).each(call, range(3 * COUNT))
         self.assertEqual(COUNT, max(most))
 
     def test_with_one_no_thread_is_made(self):
         """Inside nova-api everything happens where it was called."""
-        found = workers.Workers().each(
+        found = parallel.Workers().each(
             lambda _item: threading.current_thread(), range(3))
         self.assertEqual({threading.current_thread()}, set(found))
 
@@ -64,7 +64,7 @@ class TestWorkers(testtools.TestCase):
             del begun[:], ended[:]
             meeting = threading.Barrier(count, timeout=PATIENCE)
             self.assertRaises(exceptions.PlacementUnreachable,
-                              workers.Workers(count).each, call, range(1000))
+                              parallel.Workers(count).each, call, range(1000))
             self.assertEqual(list(range(count)), sorted(begun))
             self.assertEqual(list(range(1, count)), sorted(ended))
 
@@ -75,13 +75,13 @@ class TestWorkers(testtools.TestCase):
             del done[:]
             self.assertRaises(
                 exceptions.Stopped,
-                workers.Workers(count, lambda: len(done) > 9).each,
+                parallel.Workers(count, lambda: len(done) > 9).each,
                 done.append, range(1000))
             self.assertTrue(10 <= len(done) < 10 + COUNT, len(done))
 
     def test_deadline_of_the_caller_is_everyones(self):
         """A thread of ours has no more time than who waits for it."""
         with deadline.within(5):
-            left = workers.Workers(COUNT).each(
+            left = parallel.Workers(COUNT).each(
                 lambda _item: deadline.remaining(), range(COUNT))
         self.assertLessEqual(max(left), 5)

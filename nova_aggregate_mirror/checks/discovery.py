@@ -11,11 +11,11 @@ from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import loading
 from oslo_config import cfg
 
-from nova_aggregate_mirror import answers
-from nova_aggregate_mirror import credentials
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import responses
 
 
 class Discovery:
@@ -75,32 +75,32 @@ class Discovery:
         :param endpoint: what ``endpoint`` returned
         """
         url = endpoint.rstrip('/') + '/'
-        doing = 'GET %s' % translation.without_secrets(url)
+        doing = 'GET %s' % errors.without_secrets(url)
         with self._bounded(doing):
             response = self._adapter().session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
-        answer = answers.document(doing, response, None)
+        answer = responses.document(doing, response, None)
         found = answer.get('versions')
         first = found[0] if isinstance(found, list) and found else None
         if isinstance(first, dict):
             oldest, newest = first.get('min_version'), first.get('max_version')
             if _is_version(oldest) and _is_version(newest):
                 return oldest, newest
-        raise translation.error(exceptions.MalformedAnswer, doing,
-                                'the answer has no microversions')
+        raise errors.error(exceptions.MalformedAnswer, doing,
+                           'the answer has no microversions')
 
     @contextlib.contextmanager
     def _asking(self, doing: str) -> Iterator[ks_adapter.Adapter]:
         with self._bounded(doing):
             adapter = self._adapter()
-            with translation.parsing(doing):
+            with errors.parsing(doing):
                 yield adapter
 
     @contextlib.contextmanager
     def _bounded(self, doing: str) -> Iterator[None]:
         with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
-                translation.translated(doing):
+                errors.translated(doing):
             yield
 
     def _adapter(self) -> ks_adapter.Adapter:
@@ -109,13 +109,13 @@ class Discovery:
         return self._made
 
     def _make(self) -> ks_adapter.Adapter:
-        session = credentials.session(self.conf, self.group)
+        session = auth.session(self.conf, self.group)
         try:
             return loading.load_adapter_from_conf_options(
                 self.conf, self.group, session=session)
         except TypeError as exc:
             # Two options that exclude each other, or an unknown interface.
-            raise translation.error(
+            raise errors.error(
                 exceptions.InvalidConfiguration,
                 'Reading [%s]' % self.group, str(exc)) from exc
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import fixtures
 
-from nova_aggregate_mirror import discovery
+from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror import exceptions
 from tests.unit import servers
 

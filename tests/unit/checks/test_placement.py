@@ -2,8 +2,8 @@
 """What is said of releases of placement that there may be some day."""
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.checks import placement
-from nova_aggregate_mirror import discovery
 from tests.unit import servers
 
 

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """How placement is reached: as nova.conf says, or by a given connection."""
 
+import threading
 from typing import Protocol
 
-from openstack import connection
+import openstack
 from openstack import proxy
 from oslo_config import cfg
 
-from nova_aggregate_mirror import credentials
-from nova_aggregate_mirror import deadline
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
 
 _GROUP = 'placement'
 
 
 class Access(Protocol):
-    """What the report client needs to know of a deployment."""
+    """What the client needs to know of a deployment."""
 
     @property
     def timeout(self) -> float:
@@ -29,6 +30,24 @@ class Access(Protocol):
 
     def place(self) -> tuple[str, str, str]:
         """Region, interfaces and endpoint that are asked for, or empty."""
+
+
+class Slot:
+    """The SDK's client in one process, and who may build it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.client: proxy.Proxy | None = None
+        self.endpoint = ''
+
+    def drop(self, client: proxy.Proxy | None) -> None:
+        """Forget this client, unless another one has taken its place."""
+        if client is not None and self.client is client:
+            self.client = None
+            # The next client may have the same session, and so its token.
+            client.session.invalidate()
+            # The SDK caches by client, so that its idle sockets would stay.
+            client.session.session.close()
 
 
 class Configured:
@@ -45,11 +64,11 @@ class Configured:
         return self._conf.aggregate_mirror.request_timeout
 
     def check(self) -> None:
-        credentials.load(self._conf, _GROUP)
+        auth.load(self._conf, _GROUP)
 
     def client(self) -> proxy.Proxy:
-        return _placement(connection.Connection(
-            session=credentials.session(self._conf, _GROUP),
+        return _placement(openstack.connection.Connection(
+            session=auth.session(self._conf, _GROUP),
             oslo_conf=self._conf, service_types={_GROUP}))
 
     def place(self) -> tuple[str, str, str]:
@@ -67,10 +86,11 @@ class Connected:
     :param timeout: seconds for one call
     """
 
-    def __init__(self, sdk: connection.Connection, timeout: float) -> None:
+    def __init__(self, sdk: openstack.connection.Connection,
+                 timeout: float) -> None:
         self._sdk = sdk
         self.timeout = timeout
-        deadline.bound(sdk.session)
+        adapter.bound(sdk.session)
 
     def check(self) -> None:
         """Do nothing: whoever gave the connection has seen to them."""
@@ -87,7 +107,7 @@ class Connected:
                 config.get_endpoint(_GROUP) or '')
 
 
-def _placement(sdk: connection.Connection) -> proxy.Proxy:
+def _placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
     # The SDK gets a token, the catalog and the version document.
-    with translation.parsing('Looking for placement'):
+    with errors.parsing('Looking for placement'):
         return sdk.placement

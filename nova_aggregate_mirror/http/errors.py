@@ -15,8 +15,8 @@ from oslo_utils import strutils
 from requests import exceptions as requests_exceptions
 from urllib3 import exceptions as urllib3_exceptions
 
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
 
 Kind = type[exceptions.MirrorError]
 

@@ -13,7 +13,7 @@ import testtools
 import urllib3
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import errors
 
 
 def _classes(module: Any) -> list[type[Exception]]:
@@ -104,8 +104,8 @@ class TranslationTestCase(testtools.TestCase):
 
     def test_meaning_of_the_important_ones(self) -> None:
         """Retry or give up is right, also while an answer is parsed."""
-        for expected, errors in MEANINGS:
-            for error in errors:
+        for expected, causes in MEANINGS:
+            for error in causes:
                 self.assertIs(expected, type(self.translate(error)),
                               repr(error))
                 self.assertIs(
@@ -136,11 +136,11 @@ class TranslationTestCase(testtools.TestCase):
 
     @staticmethod
     def _raise(error: Exception) -> None:
-        with translation.translated('GET /path'):
+        with errors.translated('GET /path'):
             raise error
 
     @staticmethod
     def _parse(error: Exception) -> None:
-        with translation.translated('GET /path'), \
-                translation.parsing('GET /path'):
+        with errors.translated('GET /path'), \
+                errors.parsing('GET /path'):
             raise error

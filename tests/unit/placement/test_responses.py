@@ -10,7 +10,7 @@ from typing import Any
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
+from nova_aggregate_mirror.placement import client
 from tests.unit import servers
 
 PROVIDER = uuidutils.generate_uuid()
@@ -24,7 +24,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(servers.Cloud())
-        self.client = report.ReportClient(servers.make_conf(
+        self.client = client.Client(servers.make_conf(
             auth_type='none', endpoint_override=self.cloud.url))
 
     def assert_malformed(self, path: str, bodies: Iterable[Any],
@@ -72,7 +72,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
 
     def test_write_that_is_not_confirmed(self) -> None:
         """A PUT is done only when the answer repeats it, one step later."""
-        provider = report.Provider(PROVIDER, frozenset(), 7)
+        provider = client.Provider(PROVIDER, frozenset(), 7)
         self.assert_malformed(PATH, (
             {'aggregates': [], 'resource_provider_generation': 8},
             {'aggregates': [AGGREGATE], 'resource_provider_generation': 7},
@@ -85,7 +85,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
         self.client.providers()
         self.assertRaises(
             TypeError, self.client.put,
-            report.Provider(PROVIDER, frozenset(), 7), frozenset({object()}))
+            client.Provider(PROVIDER, frozenset(), 7), frozenset({object()}))
 
     def test_unexpected_success_is_an_error(self) -> None:
         """Only status 200 is an answer."""
@@ -111,11 +111,11 @@ class AnswerTestCase(servers.LoopbackTestCase):
             {'status': 409, 'code': 'placement.undefined_code'}]})
         self.assertRaises(
             exceptions.PlacementFailed, self.client.put,
-            report.Provider(PROVIDER, frozenset(), 1), frozenset())
+            client.Provider(PROVIDER, frozenset(), 1), frozenset())
 
     def test_secrets_stay_out_of_messages(self) -> None:
         """Nobody reads a password or a token in a log."""
-        self.client = report.ReportClient(servers.make_conf(
+        self.client = client.Client(servers.make_conf(
             auth_type='none', endpoint_override='http://nova:s3@cret@' +
             self.cloud.host))
         self.cloud.answers['/resource_providers'] = (400, {'errors': [{
@@ -145,9 +145,9 @@ class BodyTestCase(servers.LoopbackTestCase):
             client.sendall(answer)
 
         server = self.useFixture(servers.Server(script))
-        client = report.ReportClient(servers.make_conf(
+        placement = client.Client(servers.make_conf(
             auth_type='none', endpoint_override=server.url))
-        self.assertRaises(expected, client.providers)
+        self.assertRaises(expected, placement.providers)
 
     def test_truncated_body(self) -> None:
         """A body that is shorter than announced is not read at all."""
@@ -192,7 +192,7 @@ class BodyTestCase(servers.LoopbackTestCase):
     def test_tls_that_is_none(self) -> None:
         """An https endpoint that does not speak TLS is unreachable."""
         cloud = self.useFixture(servers.Cloud())
-        client = report.ReportClient(servers.make_conf(
+        placement = client.Client(servers.make_conf(
             auth_type='none',
             endpoint_override='https://' + cloud.host))
-        self.assertRaises(exceptions.PlacementUnreachable, client.providers)
+        self.assertRaises(exceptions.PlacementUnreachable, placement.providers)

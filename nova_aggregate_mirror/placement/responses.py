@@ -9,7 +9,7 @@ from oslo_utils import uuidutils
 import requests
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import errors
 
 _CONCURRENT_UPDATE = 'placement.concurrent_update'
 
@@ -107,7 +107,7 @@ def _refusal(doing: str, response: requests.Response,
     status = response.status_code
     said = _error_document(body, status)
     detail = str(said.get('detail', ''))
-    kind = translation.meaning_of_status(status)
+    kind = errors.meaning_of_status(status)
     if status == 404 and provider and provider in detail:
         # The UUID is not in what placement says of a path it does not know.
         kind = exceptions.ProviderNotFound
@@ -115,7 +115,7 @@ def _refusal(doing: str, response: requests.Response,
         kind = exceptions.GenerationConflict
     elif kind is exceptions.RequestRejected and not said:
         kind = exceptions.MalformedAnswer
-    return translation.error(kind, doing, 'answered %d %s' % (
+    return errors.error(kind, doing, 'answered %d %s' % (
         status, detail or response.reason or ''))
 
 
@@ -132,4 +132,4 @@ def _error_document(body: dict[str, Any] | None, status: int
 
 
 def _malformed(doing: str, happened: str) -> exceptions.MirrorError:
-    return translation.error(exceptions.MalformedAnswer, doing, happened)
+    return errors.error(exceptions.MalformedAnswer, doing, happened)

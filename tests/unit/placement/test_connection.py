@@ -5,22 +5,22 @@ import json
 
 import fixtures
 from keystoneauth1 import session
-from openstack import connection
+import openstack
 from openstack import proxy
 import testtools
 
-from nova_aggregate_mirror import access
-from nova_aggregate_mirror import deadline
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import report
-from nova_aggregate_mirror import translation
+from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import connection
 from tests.unit import servers
 
 PROVIDER = 'c2a1c1f4-62c5-4ac4-b1a5-5a5b6a0c1d11'
 NOBODY = (200, {'resource_providers': []})
 
 
-class Broken(access.Configured):
+class Broken(connection.Configured):
     """An access with a bug."""
 
     def __init__(self, error: Exception) -> None:
@@ -46,12 +46,12 @@ class ConnectedTest(servers.LoopbackTestCase):
             201, self.cloud.token(*urls))
 
     def connect(self, timeout: float = servers.PATIENCE, **options: str
-                ) -> report.ReportClient:
-        self.sdk = connection.Connection(**{
+                ) -> client.Client:
+        self.sdk = openstack.connection.Connection(**{
             'auth': {'auth_url': self.cloud.url + '/v3', 'username': 'nova',
                      'password': 'the-password', 'user_domain_id': 'default'},
             'region_name': 'R', 'interface': 'internal', **options})
-        return report.ReportClient(access.Connected(self.sdk, timeout))
+        return client.Client(connection.Connected(self.sdk, timeout))
 
     def test_region_and_interface(self) -> None:
         """They are the connection's, and named in errors."""
@@ -111,7 +111,7 @@ class ConnectedTest(servers.LoopbackTestCase):
         """As long as somebody says what to do instead."""
         client = self.connect()
         self.cloud.answers['/resource_providers'] = (403, {})
-        with translation.advising({
+        with errors.advising({
                 exceptions.NotAuthorized: 'Ask the administrator.'}):
             error = self.assertRaises(exceptions.NotAuthorized,
                                       client.providers)
@@ -126,9 +126,9 @@ class TestErrors(testtools.TestCase):
         """It is not taken for a malformed answer."""
         for error in (TypeError(), AttributeError(), KeyError(),
                       AssertionError()):
-            client = report.ReportClient(Broken(error))
+            placement = client.Client(Broken(error))
             self.assertIs(error, self.assertRaises(
-                type(error), client.providers))
+                type(error), placement.providers))
 
 
 class TestBound(testtools.TestCase):
@@ -141,9 +141,9 @@ class TestBound(testtools.TestCase):
             self.skipTest('keystoneauth has no such settings yet')
         for old in given.session.adapters.values():
             old.tls_min_version = '1.3'
-        deadline.bound(given)
+        adapter.bound(given)
         self.assertEqual(
             {'1.3'}, {new.tls_min_version
                       for new in given.session.adapters.values()})
         self.assertIsInstance(given.session.get_adapter('https://host/'),
-                              deadline.Adapter)
+                              adapter.Adapter)

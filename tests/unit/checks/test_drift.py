@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks say of drift."""
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import drift
+from nova_aggregate_mirror import exceptions
+from tests.unit import ends
+
+USER = 4711
+
+
+class TestDrift(ends.TestCase):
+
+    def find(self) -> checks.Findings:
+        self.nova.zones = lambda: {}
+        return drift.find(self.conf, self.journal, self.nova, self.placement)
+
+    def test_what_cannot_be_read(self):
+        """What helps depends on who did not answer."""
+        for error, cure in (
+                (exceptions.DeadlineExceeded('slow'),
+                 ('[aggregate_mirror]', 'request_timeout = 120')),
+                (exceptions.PlacementFailed('500'),
+                 ('systemctl restart placement-api',))):
+            self.placement.broken = {('LIST', ''): error}
+            one, = self.find()
+            self.assertEqual((checks.Code.FAILURE, cure),
+                             (one.code, one.cure))
+        self.nova.broken = exceptions.NovaUnavailable('refused')
+        one, = self.find()
+        self.assertEqual('[api_database]', one.cure[0])
+
+    def test_provider_that_cannot_be_read(self):
+        """The others are compared all the same."""
+        self.nova.hosts_of = {'a': {'h1', 'h2'}}
+        self.nova.nodes = {'n1': 'h1', 'n2': 'h2'}
+        for node in self.nova.nodes:
+            self.placement.create(node)
+        self.placement.broken = {
+            ('GET', 'n1'): exceptions.MalformedAnswer('half of it.')}
+        place, cure, unknown = self.find()
+        self.assertIn('lacks host h2.', place.text)
+        self.assertEqual(checks.Code.FAILURE, unknown.code)
+        self.assertIn('n1: half of it.', unknown.text)
+        self.assertEqual((checks.SYNC + ' --dry-run',), unknown.cure)
+
+    def test_many_hosts(self):
+        """A few are named; one host with many nodes is one."""
+        self.nova.hosts_of = {'a': {'h%d' % i for i in range(9)}}
+        for number in range(18):
+            node = 'n%02d' % number
+            self.nova.nodes[node] = 'h%d' % (number % 9)
+            self.placement.create(node)
+        first, cure = self.find()
+        self.assertEqual('In placement, aggregate name of a lacks host h0, '
+                         'host h1, host h2, host h3, host h4 and 4 more.',
+                         first.text)
+        self.assertEqual((checks.SYNC,), cure.cure)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks say of a journal."""
+
+import fixtures
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal.db import engine
+from tests.unit import ends
+
+USER = 4711
+
+
+class TestJournal(ends.TestCase):
+
+    def test_tables_of_an_older_release(self):
+        """The check reports them and changes nothing; nova-api does."""
+        self.assertEqual([], self.journal.rows.all())
+        database = engine.Database(self.conf)
+        with database.transaction() as connection:
+            connection.exec_driver_sql(
+                'UPDATE alembic_version SET version_num = \'0000\'')
+        one, = journal.tables(self.conf)
+        self.assertEqual(checks.Code.SUCCESS, one.code)
+        self.assertIn('0000', one.text)
+        self.assertIsNone(journal.read(self.conf))
+        self.assertEqual('0000', database.version())
+
+    def test_journal_that_was_never_used(self):
+        """Nothing is created, and nothing is left to be mirrored."""
+        self.assertIsNone(journal.read(self.conf))
+        self.assertEqual([], journal.users(self.conf))
+        self.assertEqual([], journal.belonging(None, self.nova))
+        one, = journal.backlog(None)
+        self.assertEqual(checks.Code.SUCCESS, one.code)
+        self.assertIsNone(journal.read(self.conf))
+
+    def test_journal_of_another_nova(self):
+        """The finding names the cells of both, and the option."""
+        other = ends.Nova([])
+        other.mapped = {'other': 'cell1 (other)'}
+        binding.Binding(self.journal.database, other).bind()
+        kept = journal.read(self.conf)
+        self.assertEqual([], journal.belonging(kept, other))
+        one, = journal.belonging(kept, self.nova)
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('with the cells other; this nova has the cells '
+                      'cell1 (%s)' % ends.CELL, one.text)
+        self.assertEqual(journal.SERVER, one.cure[:2])
+
+    def test_operations_that_are_mirrored(self):
+        """A row that only waits for its age is no backlog."""
+        row = self.record('h1')
+        self.journal.rows.mirrored([row.id])
+        one, = journal.backlog(journal.read(self.conf))
+        self.assertEqual((checks.Code.SUCCESS,
+                          'Nothing is left to be mirrored.'),
+                         (one.code, one.text))
+
+    def test_no_url(self):
+        """The line to have, without what was there."""
+        self.conf.set_override('connection', 'geheim@nowhere',
+                               'aggregate_mirror_database')
+        one, = journal.tables(self.conf)
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertEqual(journal.SERVER, one.cure)
+        self.assertNotIn('geheim', one.text)
+
+    def test_journal_that_another_process_locks(self):
+        """It is not broken; the command shows which process has it."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.engine.BUSY_TIMEOUT', 0.01))
+        self.journal.rows.all()
+        with engine.Database(self.conf).transaction():
+            one, = journal.tables(self.conf)
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('fuser', one.cure[0])

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about nova and about the user who runs the checks."""
+
+import os
+import pathlib
+import stat
+
+import fixtures
+import testtools
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror.checks import nova
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from tests import processes
+from tests.unit import ends
+
+USER = 4711
+
+
+class TestHook(testtools.TestCase):
+
+    def find(self) -> checks.Findings:
+        return nova.hook(ends.make_conf(self))
+
+    def test_package_that_is_not_installed(self):
+        """Files without their entry points are no installation."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.checks.nova.metadata.entry_points',
+            lambda group: []))
+        one, = self.find()
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('pip install', one.cure[0])
+
+    def test_unknown_nova(self):
+        """What differs, and that nova goes on by itself."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.compute.api.AggregateAPI.placement_client', None))
+        one, = self.find()
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('placement_client is no property', one.text)
+        self.assertEqual(
+            ('pip install --upgrade nova-aggregate-mirror',), one.cure)
+
+    def test_hook_that_refuses_to_start(self):
+        """Missing credentials are said by a check of their own."""
+        def load(conf):
+            raise exceptions.MissingCredentials('no auth_type')
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.hooks.load', load))
+        one, = self.find()
+        self.assertEqual(checks.Code.SUCCESS, one.code)
+
+
+class UserTest(testtools.TestCase):
+    """A state_path that belongs to one user, and a command of another."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if os.geteuid():
+            self.skipTest('only root can become another user')
+        self.conf = ends.make_conf(self)
+        self.state = pathlib.Path(self.conf.state_path)
+        self.file = self.state / 'aggregate_mirror' / 'journal.sqlite'
+
+    def find(self, user: int = USER) -> checks.Finding:
+        """The one finding of a process of a user without any rights."""
+        def work(_number: int) -> checks.Findings:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            return journal.tables(self.conf)
+
+        (one,), = processes.at_once(1, work)
+        return one
+
+    def own(self, *paths: pathlib.Path) -> None:
+        for path in paths:
+            os.chown(path, USER, USER)
+
+    def test_journal_of_another_user(self):
+        """The cure names the user to run the command as."""
+        self.own(self.state)
+        engine.Database(self.conf)
+        self.state.chmod(0o755)
+        one = self.find(USER + 1)
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertEqual(
+            ('sudo -u %d nova-aggregate-mirror-status upgrade check' % USER,),
+            one.cure)
+
+    def test_state_path_of_another_user(self):
+        """Nothing can be seen in it, nor made."""
+        self.own(self.state)
+        self.state.chmod(0o700)
+        one = self.find(USER + 1)
+        self.assertIn('sudo -u %d ' % USER, one.cure[0])
+
+    def test_own_state_path(self):
+        """The journal can be made; it is not."""
+        self.own(self.state)
+        one = self.find()
+        self.assertEqual(checks.Code.SUCCESS, one.code, one)
+        self.assertEqual([], list(self.state.iterdir()))
+
+    def test_state_path_of_root(self):
+        """Nova cannot write there, and root is not to run it."""
+        self.state.chmod(0o755)
+        one = self.find()
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertEqual('install -d -m 700 -o %d %s' % (
+            USER, self.state / 'aggregate_mirror'), one.cure[0])
+
+    def test_own_journal(self):
+        """It is read as it is."""
+        self.own(self.state)
+        engine.Database(self.conf).migrate()
+        one = self.find()
+        self.assertEqual(checks.Code.SUCCESS, one.code, one)
+
+    def test_own_file_that_is_write_protected(self):
+        """How to open it."""
+        self.own(self.state)
+        engine.Database(self.conf).migrate()
+        self.file.chmod(stat.S_IRUSR)
+        one = self.find()
+        self.assertEqual(('chmod u+rwX %s' % self.file,), one.cure)

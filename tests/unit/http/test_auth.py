@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which credentials in nova.conf are complete; no network."""
+
+from typing import Any
+
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
+from tests.unit import servers
+
+PROVIDER = uuidutils.generate_uuid()
+AGGREGATE = uuidutils.generate_uuid()
+PATH = '/resource_providers/%s/aggregates' % PROVIDER
+
+
+class CredentialsTestCase(servers.LoopbackTestCase):
+    """What check_credentials accepts, without any network."""
+
+    def check(self, **placement: Any) -> None:
+        client.Client(
+            servers.make_conf(**placement)).check_credentials()
+
+    def missing(self, **placement: Any) -> str:
+        return str(self.assertRaises(
+            exceptions.MissingCredentials, self.check, **placement))
+
+    def test_empty_section(self) -> None:
+        """The first option to add is named."""
+        self.assertIn('no auth_type in [placement]', self.missing())
+
+    def test_unknown_plugin(self) -> None:
+        """An auth_type that no library knows is named."""
+        self.assertIn('no-such', self.missing(auth_type='no-such'))
+
+    def test_missing_options_are_named(self) -> None:
+        """Each option that is missing is named."""
+        self.assertIn(
+            'no username, password, user_domain_name in [placement]',
+            self.missing(auth_type='password', auth_url='http://127.0.0.1:1'))
+        self.assertIn(
+            'no auth_url in [placement]',
+            self.missing(auth_type='password', user_id='u', password='p'))
+
+    def test_application_credential(self) -> None:
+        """What it needs is named as well."""
+        account = {'auth_type': 'v3applicationcredential',
+                   'auth_url': 'http://127.0.0.1:1'}
+        self.assertIn('no application_credential_id, '
+                      'application_credential_secret in [placement]',
+                      self.missing(**account))
+        self.assertIn('no application_credential_secret in [placement]',
+                      self.missing(**account, application_credential_id='i'))
+
+    def test_what_a_plugin_itself_misses(self) -> None:
+        """It is told in the plugin's words."""
+        self.assertIn('domain', self.missing(
+            auth_type='v3totp', auth_url='http://127.0.0.1:1', username='u',
+            passcode='p'))
+
+    def test_client_says_it_too(self) -> None:
+        """A call without credentials tells the same, and is permanent."""
+        placement = client.Client(servers.make_conf())
+        error = self.assertRaises(exceptions.MissingCredentials,
+                                  placement.providers)
+        self.assertIn('no auth_type in [placement]', str(error))
+
+    def test_complete_section(self) -> None:
+        """Complete credentials pass, with nobody at the other end."""
+        self.check(auth_type='none')
+        self.check(auth_type='password', auth_url='http://127.0.0.1:1',
+                   username='nova', password='p', user_domain_name='Default')
+        self.check(auth_type='v3applicationcredential',
+                   auth_url='http://127.0.0.1:1',
+                   application_credential_id='i',
+                   application_credential_secret='s')
+
+    def test_other_section(self) -> None:
+        """The section that auth_section names is the one that counts."""
+        conf = servers.make_conf(auth_section='elsewhere')
+        placement = client.Client(conf)
+        error = self.assertRaises(exceptions.MissingCredentials,
+                                  placement.check_credentials)
+        self.assertIn('no auth_type in [elsewhere]', str(error))
+        conf.set_override('auth_type', 'none', 'elsewhere')
+        placement.check_credentials()
