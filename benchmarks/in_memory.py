@@ -25,10 +25,11 @@ import sqlalchemy as sa
 
 from benchmarks import program
 from benchmarks import workload
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 from tests.cloud import config
@@ -96,7 +97,7 @@ class Trial:
             self._placement.write(provider, ())
 
     def _sync(self, wanted: int) -> None:
-        changed = len(self._reconciler.sync().outcome.changes)
+        changed = len(full_sync.run(self._reconciler).outcome.changes)
         if changed != wanted:
             raise program.Void('%d providers were changed instead of %d' % (
                 changed, wanted))
@@ -122,7 +123,7 @@ def main(argv: list[str]) -> None:
     size = workload.Size(*map(int, argv[:3]))
     files = config.Config(pathlib.Path(argv[3]), 'sqlite', '', 0, 0, 0, 0)
     nodes = make_nova(files, size)
-    mirror_conf.register_opts(CONF)
+    nova_aggregate_mirror.conf.register_opts(CONF)
     nova_config.parse_args(
         ['in_memory', '--config-file', files.path('nova.conf')],
         init_rpc=False)

@@ -15,11 +15,12 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import reconciler as mirror_reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import schedule
-from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
@@ -31,8 +32,8 @@ DRAIN_INTERVAL = 1.0
 SOON = 4.0
 LONGEST_BACKOFF = 30.0
 
-Note = Callable[[mirror_reconciler.Request, float,
-                 mirror_reconciler.Sync | exceptions.MirrorError], None]
+Note = Callable[[full_sync.Request, float,
+                 full_sync.Sync | exceptions.MirrorError], None]
 """Writes a sync into the history: what was asked for, how many seconds it
 took, and what became of it; raises JournalUnavailable."""
 
@@ -67,8 +68,8 @@ class Drain:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
-                 reconciler: mirror_reconciler.Reconciler,
-                 source: mirror_source.Source,
+                 reconciler: reconciler.Reconciler,
+                 source: source.Source,
                  report: client.Client, figures: Figures,
                  now: Callable[[], float] = time.monotonic,
                  stopping: Callable[[], bool] = lambda: False) -> None:
@@ -120,7 +121,7 @@ class Drain:
         return not left and len(due) == tried
 
     def _keep(self, rows: list[journal.Row],
-              outcome: mirror_outcome.Outcome) -> bool:
+              outcome: outcome.Outcome) -> bool:
         """Leave what is not closed to a later step; returns if any failed."""
         failed = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
@@ -166,7 +167,7 @@ class Sync:
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 reconciler: mirror_reconciler.Reconciler, figures: Figures,
+                 reconciler: reconciler.Reconciler, figures: Figures,
                  now: Callable[[], float] = time.monotonic,
                  note: Note = lambda *_what: None) -> None:
         self._conf = conf
@@ -177,18 +178,18 @@ class Sync:
         self._due = now()
         self._trouble = self._unnoted = ''
 
-    def step(self) -> mirror_reconciler.Sync | None:
+    def step(self) -> full_sync.Sync | None:
         """Run a full sync when it is due, and say what it found."""
         start = self._now()
         if start < self._due:
             return None
         options = self._conf.aggregate_mirror
         self._due = start + options.sync_interval
-        request = mirror_reconciler.Request(
+        request = full_sync.Request(
             options.max_removed_share if options.prune else None)
         result, error = None, None
         try:
-            result = self._reconciler.sync(request=request)
+            result = full_sync.run(self._reconciler, request=request)
             if result.not_compared:
                 raise result.not_compared
         except exceptions.Stopped:
@@ -207,8 +208,8 @@ class Sync:
         self._remember(request, seconds, error or result)
         return result
 
-    def _remember(self, request: mirror_reconciler.Request, seconds: float,
-                  became: mirror_reconciler.Sync | exceptions.MirrorError
+    def _remember(self, request: full_sync.Request, seconds: float,
+                  became: full_sync.Sync | exceptions.MirrorError
                   ) -> None:
         """Write it into the history; if that fails, it is said once."""
         unnoted = ''
@@ -223,14 +224,14 @@ class Sync:
         self._unnoted = unnoted
 
     @staticmethod
-    def _left(result: mirror_reconciler.Sync | None) -> bool:
+    def _left(result: full_sync.Sync | None) -> bool:
         """Whether this process was told to end in the midst of it."""
         return result is not None and any(
             isinstance(exc, exceptions.Stopped)
             for exc in (*result.outcome.unfinished.values(),
                         *result.outcome.failed.values()))
 
-    def _tell(self, result: mirror_reconciler.Sync, seconds: float) -> None:
+    def _tell(self, result: full_sync.Sync, seconds: float) -> None:
         outcome = result.outcome
         added, removed = _counts(outcome)
         if outcome.changes:
@@ -354,7 +355,7 @@ class Agent:
             LOG.info('The journal can be used again')
 
 
-def _counts(outcome: mirror_outcome.Outcome) -> tuple[int, int]:
+def _counts(outcome: outcome.Outcome) -> tuple[int, int]:
     return (sum(len(change.add) for change in outcome.changes),
             sum(len(change.remove) for change in outcome.changes))
 

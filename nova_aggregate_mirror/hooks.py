@@ -19,7 +19,7 @@ from nova.compute import api as compute_api
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import nova_interface
 from nova_aggregate_mirror import plugins
 
@@ -99,7 +99,7 @@ def install(conf: cfg.ConfigOpts) -> bool:
     api = compute_api.AggregateAPI
     if isinstance(api.placement_client, _MutableClient):
         return True
-    mirror_conf.check(conf)
+    nova_aggregate_mirror.conf.check(conf)
     nova_interface.check()
     hooks = load(conf)
     if not hooks:

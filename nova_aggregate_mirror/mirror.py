@@ -16,7 +16,7 @@ from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 

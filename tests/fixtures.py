@@ -16,7 +16,8 @@ from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import metrics
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 from tests import nova_service
 from tests import placement_service
@@ -142,10 +143,10 @@ class NovaAndPlacement(fixtures.Fixture):
             ended=expected <= set(self.nova.notifications()),
             zone=self.nova.zone(host.name), warnings=len(self.warnings()))
 
-    def sync(self) -> reconciler.Sync:
+    def sync(self) -> full_sync.Sync:
         """Sync all, as a process of its own; nothing is pruned."""
         worker = Agent()
-        return worker.reconciler.sync(worker.journal.rows.all())
+        return full_sync.run(worker.reconciler, worker.journal.rows.all())
 
     def warnings(self, logger: str = OURS) -> list[str]:
         """Messages at WARNING or above since the last operation began."""
@@ -203,7 +204,7 @@ class Agent:
         while self._drain.step():
             pass
 
-    def sync(self) -> reconciler.Sync | None:
+    def sync(self) -> full_sync.Sync | None:
         """Run the next full sync; None when nothing could be compared."""
         self.clock += CONF.aggregate_mirror.sync_interval
         return self._sync.step()

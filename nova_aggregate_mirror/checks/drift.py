@@ -13,8 +13,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
 DISCOVER = 'nova-manage cell_v2 discover_hosts'
@@ -28,10 +29,10 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
     options = conf.aggregate_mirror
     try:
         zones = source.zones()
-        seen = reconciler.Reconciler(
+        mirror = reconciler.Reconciler(
             kept.ledger if kept else ledger.NoLedger(), source, api,
-            count=options.sync_workers
-        ).sync(request=reconciler.Request(
+            count=options.sync_workers)
+        seen = full_sync.run(mirror, request=full_sync.Request(
             max_removed_share=options.max_removed_share, write=False))
         if seen.not_compared:
             raise seen.not_compared
@@ -59,7 +60,7 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
         % len(seen.nova.aggregates))]
 
 
-def _wrong(seen: reconciler.Sync,
+def _wrong(seen: full_sync.Sync,
            zones: database.Zones) -> Iterator[checks.Finding]:
     """What differs, by availability zone; then what repairs it."""
     changes = [*seen.outcome.changes, *seen.stale]
@@ -84,7 +85,7 @@ def _wrong(seen: reconciler.Sync,
         yield checks.warning('To repair it now, run:', checks.SYNC)
 
 
-def _by_place(seen: reconciler.Sync, zones: database.Zones,
+def _by_place(seen: full_sync.Sync, zones: database.Zones,
               changes: Iterable[plan.Change],
               what: str) -> dict[str, set[str]]:
     """Availability zone, or aggregate that is none, to hosts.
@@ -106,7 +107,7 @@ def _by_place(seen: reconciler.Sync, zones: database.Zones,
     return found
 
 
-def _hosts(seen: reconciler.Sync) -> Iterator[checks.Finding]:
+def _hosts(seen: full_sync.Sync) -> Iterator[checks.Finding]:
     """Member hosts that nobody can mirror now."""
     for text, hosts, cure in (
             ('No resource provider yet for %s. There, run:',
@@ -118,7 +119,7 @@ def _hosts(seen: reconciler.Sync) -> Iterator[checks.Finding]:
             yield checks.warning(text % checks.some(hosts), cure)
 
 
-def _unknown(seen: reconciler.Sync) -> Iterator[checks.Finding]:
+def _unknown(seen: full_sync.Sync) -> Iterator[checks.Finding]:
     """What could not be compared."""
     for name, reason in sorted(seen.nova.cells_down.items()):
         yield checks.warning(

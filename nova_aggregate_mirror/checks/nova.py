@@ -7,11 +7,11 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import nova_interface
-from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror import source
 
 ENTRY_POINTS = 'nova.api.extra_spec_validators'
 PLUGIN = 'nova_aggregate_mirror.nova_plugin'
@@ -25,20 +25,20 @@ def options(conf: cfg.ConfigOpts) -> checks.Findings:
 
     One that has not gets its default, so that the other checks can go on.
     """
+    mistakes = nova_aggregate_mirror.conf.mistakes(conf)
     found = [
         checks.failure(
             '[%s] %s: %s. Nova-api does not load the mirror until it is '
             'right. A value that works is:'
             % (group, name, reason.rstrip('.')),
             '[%s]' % group, '%s = %s' % (name, conf[group][name]))
-        for (group, name), reason in sorted(mirror_conf.mistakes(conf).items())
-    ]
+        for (group, name), reason in sorted(mistakes.items())]
     files = [*(conf.config_file or ()), *(conf.config_dir or ())]
     return found or [checks.good(
         'Read from %s.' % (', '.join(files) or 'the environment'))]
 
 
-def database(source: mirror_source.Source) -> checks.Findings:
+def database(source: source.Source) -> checks.Findings:
     """Whether nova's API database can be read."""
     try:
         source.aggregates()

@@ -12,7 +12,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
-from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror import source
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
 OPTION = '[aggregate_mirror] request_filters'
@@ -48,7 +48,7 @@ def filters(conf: cfg.ConfigOpts) -> checks.Findings:
     return found
 
 
-def sharing(source: mirror_source.Source,
+def sharing(source: source.Source,
             placement: client.Client) -> checks.Findings:
     """Whether a sharing provider is outside of aggregates that are asked for.
 

@@ -12,17 +12,18 @@ from nova.conf import CONF
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
-from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
-from nova_aggregate_mirror.cmd import sync_history
-from nova_aggregate_mirror.cmd import sync_result
-from nova_aggregate_mirror import conf as mirror_conf
+from nova_aggregate_mirror.cmd import program
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import record
+from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
@@ -65,12 +66,12 @@ def _reconciler(journal: store.Journal,
         count=CONF.aggregate_mirror.sync_workers, **options)
 
 
-def _note(journal: store.Journal, request: reconciler.Request,
+def _note(journal: store.Journal, request: full_sync.Request,
           seconds: float,
-          became: reconciler.Sync | exceptions.MirrorError) -> None:
-    if isinstance(became, reconciler.Sync):
-        became = sync_result.Result(became, request)
-    sync_history.note(journal.history, request, 'agent', seconds, became)
+          became: full_sync.Sync | exceptions.MirrorError) -> None:
+    if isinstance(became, full_sync.Sync):
+        became = result.Result(became, request)
+    record.note(journal.history, request, 'agent', seconds, became)
 
 
 def _serve() -> int:
@@ -117,29 +118,29 @@ def _limits() -> dict[str, float]:
 def _reload() -> None:
     if not CONF.reload_config_files():
         LOG.error('The configuration cannot be read; it stays as it was')
-    mirror_conf.forget_mistakes(CONF)
+    nova_aggregate_mirror.conf.forget_mistakes(CONF)
     try:
-        mirror_conf.check(CONF)
+        nova_aggregate_mirror.conf.check(CONF)
         client.Client(CONF).check_credentials()
     except exceptions.MirrorError as exc:
         LOG.error('The configuration cannot be used: %s', exc)
 
 
 def _configure(argv: Sequence[str]) -> None:
-    mirror_conf.register_opts(CONF)
+    nova_aggregate_mirror.conf.register_opts(CONF)
     configuration.read(argv)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')
-    mirror_conf.check(CONF)
+    nova_aggregate_mirror.conf.check(CONF)
     configuration.check_nova()
     client.Client(CONF).check_credentials()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM; returns the exit status, see ``cmd.run``."""
+    """Run until SIGTERM; returns the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
         return _serve()
 
-    return cmd.run(PROGRAM, command)
+    return program.run(PROGRAM, command)

@@ -27,12 +27,12 @@ import time
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import output
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import progress as mirror_progress
+from nova_aggregate_mirror.reconcile import interruption
+from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.source import database
 
 
@@ -54,18 +54,18 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
     """
     # What makes pages is not for the commands beside this one to wait for.
     from nova_aggregate_mirror.page import render
-    interruption = sync_aggregates.Interruption()
+    stop = interruption.Interruption()
     try:
-        with interruption.watched(), output.replaced(name) as write, \
-                mirror_progress.shown(quiet) as progress:
+        with stop.watched(), output.replaced(name) as write, \
+                progress.shown(quiet) as display:
             gathered = gather.gather(conf, gather.Ends(
-                source, client.Client(conf), interruption.stopping,
-                progress))
+                source, client.Client(conf), stop.stopping,
+                display))
             write(render.render(gathered, time.time()))
     except exceptions.Stopped:
         print('Interrupted before the page was complete; nothing was written',
               file=sys.stderr)
-        return interruption.status
+        return stop.status
     print('%s: %s' % ('standard output' if name == output.STDOUT else name,
                       render.verdict(gathered)),
           file=sys.stderr if name == output.STDOUT else sys.stdout)

@@ -11,18 +11,18 @@ from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import html_report
 from nova_aggregate_mirror.cmd import journal_rows
+from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import sync_aggregates
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
@@ -152,7 +152,7 @@ def _journal_commands(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _configure(argv: Sequence[str]) -> None:
-    mirror_conf.register_opts(CONF)
+    nova_aggregate_mirror.conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=_commands))
     configuration.read(argv)
@@ -163,9 +163,9 @@ def _configure(argv: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status, see ``cmd.run``."""
+    """Run one command; returns the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
         return CONF.command.run()
 
-    return cmd.run(PROGRAM, command)
+    return program.run(PROGRAM, command)

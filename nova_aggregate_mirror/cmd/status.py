@@ -23,10 +23,11 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
-from nova_aggregate_mirror import cmd
 from nova_aggregate_mirror.cmd import configuration
-from nova_aggregate_mirror import conf as mirror_conf
+from nova_aggregate_mirror.cmd import program
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import cells
@@ -166,7 +167,7 @@ def _configure(argv: Sequence[str]) -> None:
 
     :param argv: the options before the command
     """
-    mirror_conf.register_opts(CONF)
+    nova_aggregate_mirror.conf.register_opts(CONF)
     configuration.read(argv)
     configuration.check_nova()
     # Nova would try for 100 seconds.
@@ -182,7 +183,7 @@ def _check(argv: list[str]) -> int:
              default_config_dirs=[])
     except SystemExit as exc:
         # Argparse leaves with 2, which here means that something is wrong.
-        return cmd.COULD_NOT_RUN if exc.code else 0
+        return exit_status.COULD_NOT_RUN if exc.code else 0
     # What is wrong is said by the checks, not by the log of a library.
     logging.getLogger().addHandler(logging.NullHandler())
     _configure(argv[:len(argv) - 1 - argv[::-1].index(COMMAND)])
@@ -192,6 +193,6 @@ def _check(argv: list[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run every check; returns the worst result, see ``cmd.run``."""
-    return cmd.run(PROGRAM, lambda: _check(
+    """Run every check; returns the worst result, see ``program.run``."""
+    return program.run(PROGRAM, lambda: _check(
         [*(sys.argv[1:] if argv is None else argv)]))

@@ -24,30 +24,30 @@ Exit status, the lowest that applies:
 
 import argparse
 from collections.abc import Callable
-from collections.abc import Iterator
-import contextlib
 import dataclasses
 import json
-import os
-import signal
 import sys
-import threading
 import time
 from typing import Any
 
-from nova_aggregate_mirror.cmd import sync_history
-from nova_aggregate_mirror.cmd import sync_result
+import prettytable
+
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import arguments
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import interruption
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import record
+from nova_aggregate_mirror.reconcile import result
 
-Build = Callable[[Callable[[], bool], mirror_progress.Progress],
+Build = Callable[[Callable[[], bool], progress.Progress],
                  reconciler.Reconciler]
 
 NAME = 'placement sync_aggregates'
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--format', choices=('table', 'json'), default='table',
         help='how the result is printed: a table (the default) or json')
     parser.add_argument(
-        '--workers', type=workers, metavar='N',
+        '--workers', type=arguments.workers, metavar='N',
         help='how many placement requests are made at once; [aggregate_mirror]'
              ' sync_workers unless given')
     how = parser.add_mutually_exclusive_group()
@@ -88,85 +88,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      help='print progress in lines on a terminal, too')
 
 
-def request(arguments: argparse.Namespace, prune: bool,
-            max_removed_share: float) -> reconciler.Request:
-    """What was asked for on the command line.
-
-    :param prune: whether to remove what nova does not have
-    :raises InvalidConfiguration: when that makes no sense
-    """
-    if arguments.force and not prune:
-        raise exceptions.InvalidConfiguration(
-            '--force is about what --prune removes: add --prune')
-    share: float | None = None
-    if prune:
-        share = reconciler.WHATEVER if arguments.force else max_removed_share
-    return reconciler.Request(
-        share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
-        aggregates=frozenset(arguments.aggregates))
-
-
-def choose(arguments: argparse.Namespace, options: Any,
+def choose(asked: argparse.Namespace, options: Any,
            past: history.History
-           ) -> tuple[reconciler.Request, sync_result.Advice]:
+           ) -> tuple[full_sync.Request, result.Advice]:
     """What to do with a journal, and what to say of what is kept.
 
     :param options: of the group ``[aggregate_mirror]``
     :param past: nothing is removed before somebody has seen what
     """
-    prune, advice = arguments.prune, sync_result.Advice()
+    prune, advice = asked.prune, result.Advice()
     if prune is None and options.prune:
         prune = any(entry.compared for entry in past.newest())
         if not prune:
             advice = dataclasses.replace(advice, stale=(
                 'this is the first sync with this journal, look at them and '
                 'then run it with --prune'))
-    return request(arguments, bool(prune), options.max_removed_share), advice
-
-
-class Interruption:
-    """The first Ctrl-C or SIGTERM lets requests in hand end; a second not."""
-
-    def __init__(self) -> None:
-        self._told = threading.Event()
-        self.status = 0
-        """128 and the number of the signal that came."""
-
-    def stopping(self) -> bool:
-        return self._told.is_set()
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._tell)
-                  for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _tell(self, number: int, _frame: object) -> None:
-        if self._told.is_set():
-            _shout('Interrupted; what was done until then is complete, and '
-                   'of the requests on their way nobody knows: run the '
-                   'command again')
-            # Python would wait for the threads, and they for placement.
-            os._exit(self.status)
-        self.status = 128 + number
-        self._told.set()
-        _shout('Stopping when the requests in hand are answered; once more '
-               'to stop at once')
-
-
-def _shout(text: str) -> None:
-    # A signal may come in the midst of a print, which bears no other one.
-    os.write(sys.__stderr__.fileno(), ('\n%s\n' % text).encode())
+    return arguments.request(
+        asked, bool(prune), options.max_removed_share), advice
 
 
 def run(build: Build, journal: store.Journal,
-        wanted: reconciler.Request, form: str = 'table', quiet: bool = True,
+        wanted: full_sync.Request, form: str = 'table', quiet: bool = True,
         verbose: bool = False,
-        advice: sync_result.Advice = sync_result.Advice()) -> int:
+        advice: result.Advice = result.Advice()) -> int:
     """Sync, print what happened, and tell the exit status.
 
     :param build: makes the reconciler, given when to leave off, and who is to
@@ -175,25 +119,24 @@ def run(build: Build, journal: store.Journal,
     :param advice: what to say of what is left
     :raises MirrorError: when nova or the journal could not be read at all
     """
-    interruption, start = Interruption(), time.monotonic()
+    stop, start = interruption.Interruption(), time.monotonic()
 
-    def note(became: sync_result.Result | exceptions.MirrorError) -> None:
+    def note(became: result.Result | exceptions.MirrorError) -> None:
         try:
-            sync_history.note(
+            record.note(
                 journal.history, wanted, NAME, time.monotonic() - start,
-                became, interruption.status)
+                became, stop.status)
         except exceptions.JournalUnavailable as exc:
             print('The history of syncs lacks this one: %s' % exc,
                   file=sys.stderr)
 
     try:
-        with interruption.watched(), mirror_progress.shown(
-                quiet, verbose) as progress:
-            result = build(interruption.stopping, progress).sync(
-                journal.rows.all(), wanted)
+        with stop.watched(), progress.shown(quiet, verbose) as display:
+            sync = full_sync.run(build(stop.stopping, display),
+                                 journal.rows.all(), wanted)
     except exceptions.Stopped:
         print('Interrupted before anything was done', file=sys.stderr)
-        return interruption.status
+        return stop.status
     except (exceptions.JournalUnavailable, exceptions.UnknownName):
         raise
     except exceptions.NovaUnavailable as exc:
@@ -202,29 +145,31 @@ def run(build: Build, journal: store.Journal,
     except exceptions.MirrorError as exc:
         print('Nothing could be compared: %s' % exc, file=sys.stderr)
         note(exc)
-        return sync_result.NOT_READ
-    shown = sync_result.Result(result, wanted, advice)
-    status = interruption.status or shown.status()
+        return exit_status.NOT_READ
+    shown = result.Result(sync, wanted, advice)
+    status = stop.status or shown.status()
     _print(shown, form, status)
     note(shown)
     return status
 
 
-def _print(shown: sync_result.Result, form: str, status: int) -> None:
+def _print(shown: result.Result, form: str, status: int) -> None:
     if form == 'json':
         print(json.dumps({**shown.document(), 'exit_status': status},
                          indent=2))
     else:
-        shown.print_table()
+        _print_table(shown)
     for line in shown.faults():
         print(line, file=sys.stderr)
     if form != 'json':
         print(shown.summary())
 
 
-def workers(text: str) -> int:
-    """How many requests at once, for an argument parser."""
-    number = int(text)
-    if not 1 <= number <= 64:
-        raise argparse.ArgumentTypeError('%s is not from 1 to 64' % text)
-    return number
+def _print_table(shown: result.Result) -> None:
+    """Print an association in a line; nothing when there is none."""
+    table = prettytable.PrettyTable(result.COLUMNS)
+    table.align = 'l'
+    for row in shown.rows():
+        table.add_row(row)
+    if table.rowcount:
+        print(table)

@@ -4,6 +4,7 @@
 import dataclasses
 from typing import Any
 
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal.db import syncs
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import rows
@@ -15,7 +16,7 @@ NAME_LENGTH = 255
 REMOVALS_LENGTH = 10 ** 6
 
 # Exit statuses: placement, or nova or the journal, could not be read.
-NOT_COMPARED = (2, 255)
+NOT_COMPARED = (exit_status.NOT_READ, exit_status.COULD_NOT_RUN)
 # Options with which not everything is compared.
 SCOPES = (' --host ', ' --aggregate ')
 KEEP = 500

@@ -64,7 +64,7 @@ class ShowAggregate(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        [uuid] = self.ends.find([parsed_args.aggregate])
+        [uuid] = self.clients.find([parsed_args.aggregate])
         current, nova = self.compare(parsed_args)
         return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), [
             dataclasses.astuple(one)

@@ -8,14 +8,16 @@ from typing import Any
 
 from osc_lib.command import command
 
-from nova_aggregate_mirror.cmd import sync_aggregates
-from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror.osc import ends as mirror_ends
-from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.osc import clients
+from nova_aggregate_mirror.reconcile import arguments
+from nova_aggregate_mirror.reconcile import interruption
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -38,12 +40,12 @@ _COULD_NOT_RUN = (
 class Lister(command.Lister):
     """Prints a table, or what --format says, and has an exit status."""
 
-    status = sync_result.OK
+    status = exit_status.OK
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--workers', type=sync_aggregates.workers, default=WORKERS,
+            '--workers', type=arguments.workers, default=WORKERS,
             metavar='<number>',
             help='How many placement requests are made at once, from 1 to 64 '
                  '(default: %d)' % WORKERS)
@@ -52,36 +54,37 @@ class Lister(command.Lister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command; returns its exit status."""
         try:
-            with errors.advising(mirror_ends.ADVICE):
+            with errors.advising(clients.ADVICE):
                 super().run(parsed_args)
         except exceptions.Stopped:
             self.tell(['Interrupted before anything was done'])
         except exceptions.MirrorError as exc:
             self.tell([str(exc)])
-            return (sync_result.COULD_NOT_RUN
+            return (exit_status.COULD_NOT_RUN
                     if isinstance(exc, _COULD_NOT_RUN)
-                    else sync_result.NOT_READ)
+                    else exit_status.NOT_READ)
         return self.status
 
     @property
-    def ends(self) -> mirror_ends.Ends:
+    def clients(self) -> clients.Clients:
         return self.app.client_manager.aggregate_mirror
 
-    def reconciler(
+    def mirror(
         self,
         parsed_args: argparse.Namespace,
-        interruption: sync_aggregates.Interruption,
-        progress: mirror_progress.Progress = mirror_progress.Silent(),
+        stop: interruption.Interruption,
+        display: progress.Progress = progress.Silent(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
-            ledger.NoLedger(), self.ends.source, self.ends.report, None,
-            interruption.stopping, parsed_args.workers, progress, BATCH)
+            ledger.NoLedger(), self.clients.nova, self.clients.placement,
+            None, stop.stopping, parsed_args.workers, display, BATCH)
 
     def compare(self, parsed_args: argparse.Namespace
                 ) -> tuple[source.Memberships, source.Nova]:
         """Every provider with its aggregates, and nova."""
-        current, nova = self.reconciler(
-            parsed_args, sync_aggregates.Interruption()).compare()
+        mirror = self.mirror(parsed_args, interruption.Interruption())
+        seen = survey.read(mirror.context, survey.scope(mirror.context))
+        current, nova = seen.current, seen.nova
         self.tell('Cell %s did not answer: %s' % cell
                   for cell in sorted(nova.cells_down.items()))
         return current, nova

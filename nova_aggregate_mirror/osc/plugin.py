@@ -6,7 +6,7 @@ from typing import Any
 
 API_NAME = 'aggregate_mirror'
 API_VERSION_OPTION = 'os_aggregate_mirror_api_version'
-API_VERSIONS = {'1': 'nova_aggregate_mirror.osc.ends.Ends'}
+API_VERSIONS = {'1': 'nova_aggregate_mirror.osc.clients.Clients'}
 DEFAULT_API_VERSION = '1'
 
 
@@ -16,8 +16,8 @@ def make_client(instance: Any) -> Any:
     :param instance: the client manager of the openstack client
     """
     # Every openstack command imports this module.
-    from nova_aggregate_mirror.osc import ends
-    return ends.Ends(instance.sdk_connection)
+    from nova_aggregate_mirror.osc import clients
+    return clients.Clients(instance.sdk_connection)
 
 
 def build_option_parser(parser: argparse.ArgumentParser

@@ -4,16 +4,17 @@
 import argparse
 import sys
 
-from nova_aggregate_mirror.cmd import sync_aggregates
-from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import arguments
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import interruption
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import result
 
 COLUMNS = ('Host', 'Provider', 'Aggregate', 'Aggregate UUID')
 
-ADVICE = sync_result.Advice(
+ADVICE = result.Advice(
     nodeless='nova-api shows none; restart nova-compute on that host, or run '
              '"nova-manage cell_v2 discover_hosts" if the host has no mapping',
     refused='add --force; if not, look at nova\'s aggregates',
@@ -53,11 +54,11 @@ class Diff(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        result = _sync(self, parsed_args, reconciler.WHATEVER, write=False)
-        self.tell(result.faults())
+        shown = _sync(self, parsed_args, full_sync.WHATEVER, write=False)
+        self.tell(shown.faults())
         return ('Difference', *COLUMNS), [
             (difference, *row.values()) for difference, rows in (
-                ('missing', result.added), ('stale', result.removed))
+                ('missing', shown.added), ('stale', shown.removed))
             for row in rows]
 
 
@@ -94,33 +95,33 @@ class Sync(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        wanted = sync_aggregates.request(
+        wanted = arguments.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
-        result = _sync(self, parsed_args, wanted.max_removed_share,
-                       wanted.write)
-        self.tell([*result.faults(), *result.summary().splitlines()])
-        return ('Action', *COLUMNS), [tuple(row) for row in result.rows()]
+        shown = _sync(self, parsed_args, wanted.max_removed_share,
+                      wanted.write)
+        self.tell([*shown.faults(), *shown.summary().splitlines()])
+        return ('Action', *COLUMNS), [tuple(row) for row in shown.rows()]
 
 
 def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
-          share: float | None, write: bool) -> sync_result.Result:
+          share: float | None, write: bool) -> result.Result:
     """Sync as was asked for, and set the exit status."""
-    request = reconciler.Request(
+    request = full_sync.Request(
         share, write, frozenset(parsed_args.hosts),
-        lister.ends.find(parsed_args.aggregates))
-    interruption = sync_aggregates.Interruption()
+        lister.clients.find(parsed_args.aggregates))
+    stop = interruption.Interruption()
     verbosity = lister.app.options.verbose_level
     try:
-        with interruption.watched(), mirror_progress.shown(
+        with stop.watched(), progress.shown(
                 quiet=verbosity < 2 and not (
                     verbosity and sys.stderr.isatty()),
-                lines=verbosity > 1) as progress:
-            sync = lister.reconciler(
-                parsed_args, interruption, progress).sync(request=request)
+                lines=verbosity > 1) as display:
+            sync = full_sync.run(lister.mirror(
+                parsed_args, stop, display), request=request)
     finally:
-        lister.status = interruption.status
+        lister.status = stop.status
     if sync.not_compared:
         raise sync.not_compared
-    result = sync_result.Result(sync, request, ADVICE)
-    lister.status = interruption.status or result.status()
-    return result
+    shown = result.Result(sync, request, ADVICE)
+    lister.status = stop.status or shown.status()
+    return shown

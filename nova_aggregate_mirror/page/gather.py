@@ -17,12 +17,13 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import matrix
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import reconciler
-from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
 # More entries of the history help nobody who looks at a page.
@@ -36,7 +37,7 @@ class Ends:
     source: database.DatabaseSource
     report: client.Client
     stopping: Callable[[], bool] = lambda: False
-    progress: mirror_progress.Progress = mirror_progress.Silent()
+    display: progress.Progress = progress.Silent()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,9 +54,9 @@ class Journal:
 class Gathered:
     """Everything that the page shows."""
 
-    sync: reconciler.Sync
+    sync: full_sync.Sync
     """What a run with ``request`` would do."""
-    request: reconciler.Request
+    request: full_sync.Request
     journal: Journal
     zones: database.Zones
     endpoint: str
@@ -68,7 +69,7 @@ def gather(conf: cfg.ConfigOpts, ends: Ends) -> Gathered:
     :raises Stopped: when it was told to leave off
     """
     options = conf.aggregate_mirror
-    request = reconciler.Request(options.max_removed_share, write=False)
+    request = full_sync.Request(options.max_removed_share, write=False)
     journal = read_journal(conf, ends.source)
     sync = _compare(ends, journal, request, options.sync_workers)
     zones: database.Zones = {}
@@ -99,17 +100,18 @@ def read_journal(conf: cfg.ConfigOpts, source: binding.Cells) -> Journal:
         return Journal(trouble=str(exc))
 
 
-def _compare(ends: Ends, journal: Journal, request: reconciler.Request,
-             workers: int) -> reconciler.Sync:
+def _compare(ends: Ends, journal: Journal, request: full_sync.Request,
+             workers: int) -> full_sync.Sync:
     try:
-        sync = reconciler.Reconciler(
+        mirror = reconciler.Reconciler(
             journal.known, ends.source, ends.report, None, ends.stopping,
-            workers, ends.progress).sync(journal.rows, request)
+            workers, ends.display)
+        sync = full_sync.run(mirror, journal.rows, request)
     except exceptions.Stopped:
         raise
     except exceptions.MirrorError as exc:
-        sync = reconciler.Sync(
-            outcome.Outcome(), mirror_source.Nova({}, {}, {}), drift=0,
+        sync = full_sync.Sync(
+            outcome.Outcome(), source.Nova({}, {}, {}), drift=0,
             not_compared=exc)
     if isinstance(sync.not_compared, exceptions.Stopped) or ends.stopping():
         raise exceptions.Stopped('told to leave off')

@@ -15,9 +15,10 @@ from typing import Any
 
 import jinja2
 
-from nova_aggregate_mirror.cmd import sync_result
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import matrix
+from nova_aggregate_mirror.reconcile import result
 
 HERE = pathlib.Path(__file__).parent
 # Rows of the matrix that a browser lays out in one go.
@@ -26,7 +27,7 @@ CHUNK = 50
 MOST = 500
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
-ADVICE = sync_result.Advice(
+ADVICE = result.Advice(
     refused='run "%s --force", or raise [aggregate_mirror] max_removed_share '
             'for a while; if not, look at nova\'s database' % REPAIR,
     all='"%s --dry-run --format json" lists all' % REPAIR)
@@ -46,14 +47,14 @@ SYMBOLS = {
                            'in nova; placement\'s side could not be read')}
 
 MEANINGS = {
-    sync_result.OK: 'everything mirrored',
-    sync_result.NOT_READ: 'placement could not be read',
-    sync_result.NOT_UPDATED: 'a provider could not be updated',
-    sync_result.NOT_MAPPED: 'a host has no host mapping',
-    sync_result.NO_NODE: 'a host has no compute node, or its cell is down',
-    sync_result.NO_PROVIDER: 'a compute node has no provider yet',
-    sync_result.REFUSED: 'too much would have been removed',
-    sync_result.COULD_NOT_RUN: 'nova or the journal could not be read',
+    exit_status.OK: 'everything mirrored',
+    exit_status.NOT_READ: 'placement could not be read',
+    exit_status.NOT_UPDATED: 'a provider could not be updated',
+    exit_status.NOT_MAPPED: 'a host has no host mapping',
+    exit_status.NO_NODE: 'a host has no compute node, or its cell is down',
+    exit_status.NO_PROVIDER: 'a compute node has no provider yet',
+    exit_status.REFUSED: 'too much would have been removed',
+    exit_status.COULD_NOT_RUN: 'nova or the journal could not be read',
     130: 'interrupted', 143: 'interrupted'}
 
 
@@ -83,15 +84,15 @@ def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
         machine=socket.gethostname(), now=now, **values(gathered))
 
 
-def _result(gathered: gather.Gathered) -> sync_result.Result:
-    return sync_result.Result(gathered.sync, gathered.request, ADVICE)
+def _result(gathered: gather.Gathered) -> result.Result:
+    return result.Result(gathered.sync, gathered.request, ADVICE)
 
 
 def status(gathered: gather.Gathered) -> int:
     """The exit status: the lowest that applies."""
     found = _result(gathered).status()
-    if found == sync_result.OK and gathered.journal.trouble:
-        return sync_result.COULD_NOT_RUN
+    if found == exit_status.OK and gathered.journal.trouble:
+        return exit_status.COULD_NOT_RUN
     return found
 
 
@@ -141,7 +142,7 @@ def values(gathered: gather.Gathered) -> dict[str, Any]:
         else '', 'syncs': journal.syncs, 'trouble': journal.trouble}
 
 
-def _figures(result: sync_result.Result, gathered: gather.Gathered
+def _figures(result: result.Result, gathered: gather.Gathered
              ) -> list[tuple[str, int | str, str]]:
     """What stands at the top: a word, a number and its kind."""
     nova = gathered.sync.nova

@@ -10,10 +10,11 @@ import webob
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import ledger
-from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import api
 from tests import fixtures
 from tests.functional import test_source
@@ -101,10 +102,9 @@ class TestEquality(ApiSourceTest):
             self.cloud.placement.set_aggregates(
                 host.nodes[0], [self.zone.uuid, foreign])
         synced = [
-            reconciler.Reconciler(
-                ledger.NoLedger(), source, client.Client(fixtures.CONF)
-            ).sync(request=reconciler.Request(
-                reconciler.WHATEVER, write=False))
+            full_sync.run(reconciler.Reconciler(
+                ledger.NoLedger(), source, client.Client(fixtures.CONF)),
+                request=full_sync.Request(full_sync.WHATEVER, write=False))
             for source in (self.source, self.api)]
         self.assertEqual(*(one.outcome for one in synced))
         self.assertEqual(*(one.nova for one in synced))
@@ -190,9 +190,10 @@ class TestPruning(ApiSourceTest):
                 host.nodes[0], [self.zone.uuid, self.other.uuid])
 
     def prune(self):
-        return reconciler.Reconciler(
-            ledger.NoLedger(), self.api, client.Client(fixtures.CONF)
-        ).sync(request=reconciler.Request(reconciler.WHATEVER))
+        mirror = reconciler.Reconciler(
+            ledger.NoLedger(), self.api, client.Client(fixtures.CONF))
+        return full_sync.run(
+            mirror, request=full_sync.Request(full_sync.WHATEVER))
 
     def left(self, host):
         return self.cloud.placement.aggregates(host.nodes[0])
@@ -220,10 +221,9 @@ class TestPruning(ApiSourceTest):
             return read(*asked)
 
         self.api.read = read_later
-        outcome = self.prune().outcome
+        failed = self.prune().outcome.failed
         self.assertEqual(1, len(reads))
-        self.assertIn(mirror_outcome.Provider(self.far.nodes[0]),
-                      outcome.failed)
+        self.assertIn(outcome.Provider(self.far.nodes[0]), failed)
         self.assertEqual(2, len(self.left(self.far)))
         self.assertEqual({self.zone.uuid}, self.left(self.near))
 

@@ -9,11 +9,11 @@ import fixtures as base_fixtures
 import testtools
 
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.page import gather
 from nova_aggregate_mirror.page import render
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 from tests import chromium
 from tests.functional import test_html_report
@@ -187,8 +187,8 @@ class TestManyHosts(testtools.TestCase):
              for number, one in enumerate(self.uuids)}, members, nodes)
         with open(self.file, 'w') as page:
             page.writelines(render.render(gather.Gathered(
-                reconciler.Sync(outcome.Outcome(changes), nova, len(changes)),
-                reconciler.Request(0.3, write=False),
+                full_sync.Sync(outcome.Outcome(changes), nova, len(changes)),
+                full_sync.Request(0.3, write=False),
                 gather.Journal(syncs=(
                     history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),
                 {}, 'region RegionOne'), NOW))

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 import testscenarios
 import testtools
 
-from nova_aggregate_mirror import comparison
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import comparison
 from tests import fixtures
 from tests.functional import test_sync_command
 

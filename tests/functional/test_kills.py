@@ -27,7 +27,7 @@ import testtools
 from testtools import content
 
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
 from tests import databases
 from tests import fixtures
 from tests import placement_service
@@ -217,8 +217,8 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
             self.cloud.placement.set_aggregates(storage, [gone.uuid])
             self.killed([lambda: self.cloud.delete_aggregate(gone)], longest)
             worker = fixtures.Agent()
-            worker.reconciler.sync(worker.journal.rows.all(),
-                                   reconciler.Request(reconciler.WHATEVER))
+            full_sync.run(worker.reconciler, worker.journal.rows.all(),
+                          full_sync.Request(full_sync.WHATEVER))
             exists = False
             with contextlib.suppress(nova_exception.AggregateNotFound):
                 objects.Aggregate.get_by_uuid(

@@ -19,7 +19,7 @@ from oslo_utils import uuidutils
 import prometheus_client
 import testtools
 
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
@@ -366,7 +366,7 @@ class TestCommands(SecretsTest):
         self.wrong = self.useFixture(Cloud())
         self.path = pathlib.Path(self.useFixture(
             base_fixtures.TempDir()).path)
-        mirror_conf.register_opts(fixtures.CONF)
+        nova_aggregate_mirror.conf.register_opts(fixtures.CONF)
 
     def run_command(self, name, *calls):
         """Run a command several times; its exit statuses.

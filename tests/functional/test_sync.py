@@ -9,7 +9,7 @@ from nova.cmd import manage
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import outcome as mirror_outcome
+from nova_aggregate_mirror.reconcile import outcome
 from tests import fixtures
 
 
@@ -76,10 +76,9 @@ class SyncTest(testtools.TestCase):
         for methods in ('GET', 'PUT'), ('PUT',):
             self._forget()
             self.cloud.placement.fail_with(503, methods, provider=broken)
-            outcome = self.cloud.sync().outcome
+            failed = self.cloud.sync().outcome.failed
             self.assertEqual({broken}, self._missing())
-            self.assertEqual({mirror_outcome.Provider(broken)},
-                             set(outcome.failed))
+            self.assertEqual({outcome.Provider(broken)}, set(failed))
             self.cloud.placement.recover()
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
@@ -107,9 +106,9 @@ class SyncTest(testtools.TestCase):
     def test_mirrored_reports_a_write_that_was_lost(self) -> None:
         """What is not known to be written is a failure."""
         self.cloud.placement.drop_connection()
-        outcome = self.cloud.sync().outcome
-        self.assertEqual([], outcome.changes)
-        self.assertTrue(outcome.failed)
+        sync = self.cloud.sync()
+        self.assertEqual([], sync.outcome.changes)
+        self.assertTrue(sync.outcome.failed)
         self.cloud.placement.recover()
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())

@@ -4,8 +4,8 @@
 import contextlib
 import dataclasses
 
-from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror import source
 from tests.simulation import events
 from tests.simulation import processes
@@ -60,9 +60,10 @@ def closes_overdue_rows(parts: Parts) -> None:
 
 def command_closes_running_rows(parts: Parts) -> None:
     """Without rule 2: a sync by an operator closes rows of running calls."""
-    sync = parts.reconciler.sync
-    parts.reconciler.sync = lambda rows=(), **request: sync(
-        [dataclasses.replace(row, running=False) for row in rows], **request)
+    kept = parts.journal.rows
+    every = kept.all
+    kept.all = lambda: [dataclasses.replace(row, running=False)
+                        for row in every()]
 
 
 def converges_overdue_rows_once(parts: Parts) -> None:
@@ -263,8 +264,10 @@ def writes_without_generation(parts: Parts) -> None:
 
 def only_adds(parts: Parts) -> None:
     """Without rule 12: the periodic sync removes nothing."""
-    sync = parts.reconciler.sync
-    parts.reconciler.sync = lambda rows=(), request=None: sync(rows)
+    made = parts.reconciler
+    real = made.converge
+    made.converge = lambda dirty, mode=converge.Mode(): real(
+        dirty, dataclasses.replace(mode, prune=mode.prune and mode.whole))
 
 
 PARTS = (has_one_row_per_host, hands_over_only_what_is_there,

@@ -22,7 +22,8 @@ from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror import mirror
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import reconciler
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
 from tests.simulation import world as simulated
@@ -305,7 +306,7 @@ def compare(parts: Parts) -> bool:
     return outcome_is_good(done)
 
 
-def outcome_is_good(done: reconciler.Sync) -> bool:
+def outcome_is_good(done: full_sync.Sync) -> bool:
     return not (done.outcome.failed or done.not_compared or done.refused)
 
 
@@ -315,6 +316,6 @@ def command(parts: Parts) -> None:
     if world.choices.likely():
         world.wait(parts.cloud.database.has_rows)
     try:
-        parts.reconciler.sync(parts.journal.rows.all())
+        full_sync.run(parts.reconciler, parts.journal.rows.all())
     except exceptions.MirrorError as exc:
         world.say('command: %s', exc)

@@ -7,7 +7,7 @@ import random
 
 from oslo_config import cfg
 
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 from tests.simulation import choices
 from tests.simulation import events
 from tests.simulation import plans
@@ -34,7 +34,7 @@ class Simulation:
                  hook: type[processes.Mirror] = processes.Mirror) -> None:
         self.conf = cfg.ConfigOpts()
         self.conf.register_opts([cfg.StrOpt('state_path', default='/nowhere')])
-        mirror_conf.register_opts(self.conf)
+        nova_aggregate_mirror.conf.register_opts(self.conf)
         self.conf([], default_config_files=[], default_config_dirs=[])
         self.database = processes.Memory()
         self._mutate = mutate

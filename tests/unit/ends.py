@@ -13,10 +13,10 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import outcome
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'

@@ -15,7 +15,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 import testtools
 
-from nova_aggregate_mirror import conf as mirror_conf
+import nova_aggregate_mirror.conf
 
 # How long a test waits for what must happen; only a failing test waits.
 PATIENCE = 20
@@ -30,7 +30,7 @@ def make_conf(**placement: Any) -> cfg.ConfigOpts:
     """Nova's configuration, with these options in [placement]."""
     conf = cfg.ConfigOpts()
     conf([])
-    mirror_conf.register_opts(conf)
+    nova_aggregate_mirror.conf.register_opts(conf)
     loading.register_session_conf_options(conf, 'placement')
     loading.register_auth_conf_options(conf, 'placement')
     loading.register_adapter_conf_options(conf, 'placement')

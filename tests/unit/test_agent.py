@@ -12,7 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import ends
 
 REFUSED = exceptions.PlacementUnreachable('refused')

@@ -28,16 +28,16 @@ ADVICE = {
 """What to do about errors of placement, to somebody without nova.conf."""
 
 
-class Ends:
-    """What a sync works between.
+class Clients:
+    """The clients of one command.
 
     :param sdk: a connection of openstacksdk
     """
 
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
-        self.report = client.Client(connection.Connected(sdk, TIMEOUT))
-        self.source = api.ApiSource(api.connect(
+        self.placement = client.Client(connection.Connected(sdk, TIMEOUT))
+        self.nova = api.ApiSource(api.connect(
             session=sdk.session, service_type='compute',
             region_name=config.get_region_name('compute'),
             endpoint_type=config.get_interface('compute') or 'public',
@@ -48,7 +48,7 @@ class Ends:
 
         :raises UnknownName: when there is none, or more than one of a name
         """
-        aggregates = self.source.all_aggregates() if names else []
+        aggregates = self.nova.all_aggregates() if names else []
         return frozenset(_find(name, aggregates) for name in names)
 
 

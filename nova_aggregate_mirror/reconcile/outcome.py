@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a converge did and could not do."""
 
+from collections.abc import Callable
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import plan
+from nova_aggregate_mirror.reconcile import plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +73,13 @@ class Outcome:
     unfinished: dict[journal.Dirty, exceptions.MirrorError] = (
         dataclasses.field(default_factory=dict))
     """What was asked for and is not known to be right, to the first reason."""
+
+    def write_journal(self, write: Callable[[], None]) -> None:
+        """Write into the journal; note a failure, which does not end a run."""
+        try:
+            write()
+        except exceptions.JournalUnavailable as exc:
+            self.failed[Journal()] = exc
 
     def add(self, other: 'Outcome') -> None:
         self.changes += other.changes

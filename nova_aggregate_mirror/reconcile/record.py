@@ -5,18 +5,19 @@ from collections.abc import Callable
 import socket
 import time
 
-from nova_aggregate_mirror.cmd import sync_result
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import result
 
 
-def command(name: str, wanted: reconciler.Request) -> str:
+def command(name: str, wanted: full_sync.Request) -> str:
     """What was run, as somebody would type it."""
     words = [name]
     if wanted.max_removed_share is not None:
         words.append('--prune')
-    if wanted.max_removed_share == reconciler.WHATEVER:
+    if wanted.max_removed_share == full_sync.WHATEVER:
         words.append('--force')
     words += ['--aggregate ' + one for one in sorted(wanted.aggregates)]
     words += ['--host ' + one for one in sorted(wanted.hosts)]
@@ -24,7 +25,7 @@ def command(name: str, wanted: reconciler.Request) -> str:
 
 
 def entry(name: str, seconds: float,
-          became: sync_result.Result | exceptions.MirrorError,
+          became: result.Result | exceptions.MirrorError,
           status: int = 0, now: Callable[[], float] = time.time
           ) -> history.Entry:
     """What is to be remembered of a sync that has just ended.
@@ -37,7 +38,7 @@ def entry(name: str, seconds: float,
     if isinstance(became, exceptions.MirrorError):
         return history.Entry(
             name, host, ended - seconds, ended, seconds, failed=1,
-            status=sync_result.status_of(became), reason=str(became))
+            status=exit_status.of(became), reason=str(became))
     faults = became.faults()
     return history.Entry(
         name, host, ended - seconds, ended, seconds,
@@ -51,9 +52,9 @@ def entry(name: str, seconds: float,
             for row in became.removed))
 
 
-def note(past: history.History, wanted: reconciler.Request,
+def note(past: history.History, wanted: full_sync.Request,
          name: str, seconds: float,
-         became: sync_result.Result | exceptions.MirrorError,
+         became: result.Result | exceptions.MirrorError,
          status: int = 0) -> None:
     """Write it into the history, unless it was a preview.
 

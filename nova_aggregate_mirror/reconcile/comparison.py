@@ -9,7 +9,7 @@ import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import plan
+from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 FOREIGN_AFTER = 24 * 3600.0

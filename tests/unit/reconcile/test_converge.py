@@ -3,18 +3,18 @@
 
 import dataclasses
 
-from nova_aggregate_mirror import converge
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import outcome as mirror_outcome
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import converge
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import ends
 
-Aggregate = mirror_outcome.Aggregate
-Host = mirror_outcome.Host
-Outcome = mirror_outcome.Outcome
-Provider = mirror_outcome.Provider
+Aggregate = outcome.Aggregate
+Host = outcome.Host
+Outcome = outcome.Outcome
+Provider = outcome.Provider
 
 
 class TestHosts(ends.TestCase):
@@ -225,10 +225,10 @@ class TestHosts(ends.TestCase):
         broken = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
             self.open_journal().rows)
-        outcome = broken.close([row])
-        self.assertEqual(['n1: +a'], [str(one) for one in outcome.changes])
-        self.assertEqual([mirror_outcome.Journal()], list(outcome.failed))
-        self.assertIn(row.dirty, outcome.unfinished)
+        closed = broken.close([row])
+        self.assertEqual(['n1: +a'], [str(one) for one in closed.changes])
+        self.assertEqual([outcome.Journal()], list(closed.failed))
+        self.assertIn(row.dirty, closed.unfinished)
 
     def test_node_that_comes_meanwhile_is_mirrored_too(self):
         """Nova's answer names it, and its GET comes after."""
@@ -368,5 +368,5 @@ class TestOutcome(ends.TestCase):
         subjects = Provider('x'), Host('x'), Aggregate('x')
         self.assertEqual(
             ['provider x', 'host x', 'deleted aggregate x', 'journal'],
-            [str(one) for one in (*subjects, mirror_outcome.Journal())])
+            [str(one) for one in (*subjects, outcome.Journal())])
         self.assertEqual(3, len(set(subjects)))

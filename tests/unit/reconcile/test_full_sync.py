@@ -6,18 +6,19 @@ import dataclasses
 
 import fixtures
 
-from nova_aggregate_mirror import comparison
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror import outcome as mirror_outcome
-from nova_aggregate_mirror import progress
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import ends
 
 
-Host = mirror_outcome.Host
-Provider = mirror_outcome.Provider
+Host = outcome.Host
+Provider = outcome.Provider
 FAILED = exceptions.PlacementFailed('500')
 
 
@@ -38,8 +39,8 @@ class SyncTest(ends.TestCase):
             self.placement.create(node)
 
     def sync(self, **kwargs):
-        return self.reconciler.sync(self.journal.rows.all(),
-                                    reconciler.Request(**kwargs))
+        return full_sync.run(self.reconciler, self.journal.rows.all(),
+                             full_sync.Request(**kwargs))
 
     def lock_journal(self):
         """Let another process hold the journal's database from now on."""
@@ -238,9 +239,9 @@ class TestSync(SyncTest):
 
         self.placement.broken = Once(
             {('PUT', 'n1'): FAILED})
-        reconciler.Reconciler(
+        full_sync.run(reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
-            progress=Counter()).sync()
+            display=Counter()))
         self.assertEqual([[2, 2], [1, 1]], counts)
 
     def test_a_write_that_fails_again_is_reported(self):
@@ -271,10 +272,10 @@ class TestSync(SyncTest):
     def test_journal_that_becomes_unavailable(self):
         """It is a failure; what nova has now is mirrored nevertheless."""
         self.after_first(self.placement, 'get', self.lock_journal)
-        outcome = self.sync().outcome
+        failed = self.sync().outcome.failed
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
-        self.assertIsInstance(outcome.failed[mirror_outcome.Journal()],
+        self.assertIsInstance(failed[outcome.Journal()],
                               exceptions.JournalUnavailable)
 
     def test_journal_that_is_unavailable_when_nova_was_read(self):

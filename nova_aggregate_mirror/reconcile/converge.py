@@ -15,19 +15,18 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import outcome as mirror_outcome
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.placement import parallel
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import progress as mirror_progress
-from nova_aggregate_mirror import source as mirror_source
+from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
-Aggregate = mirror_outcome.Aggregate
-Host = mirror_outcome.Host
-Outcome = mirror_outcome.Outcome
-Provider = mirror_outcome.Provider
+Aggregate = outcome.Aggregate
+Host = outcome.Host
+Outcome = outcome.Outcome
+Provider = outcome.Provider
 States = Mapping[str, client.Provider]
 
 # Somebody else writes the same provider at the same time, and now and then
@@ -37,17 +36,6 @@ ROUNDS = 5
 # After one of these the next request would fail in the same way.
 AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
         exceptions.NotAuthorized)
-
-
-@dataclasses.dataclass(frozen=True)
-class Ends:
-    """What a converge works between, and how."""
-
-    ledger: journal.Ledger
-    source: mirror_source.Source
-    report: client.Client
-    each: parallel.Each = parallel.Workers().each
-    progress: mirror_progress.Progress = mirror_progress.Silent()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +55,13 @@ class Mode:
     """All nodes of a host, and not only those that are given."""
 
 
-def hosts(ends: Ends, dirty: Collection[journal.Dirty], mode: Mode) -> Outcome:
+def hosts(context: context.Context, dirty: Collection[journal.Dirty],
+          mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""
     outcome = Outcome()
     names = frozenset(one.host for one in dirty)
     nodes = {node for one in dirty for node in one.nodes}
-    truth: mirror_source.Nova | None = None
+    truth: source.Nova | None = None
     unsure: list[exceptions.JournalUnavailable] = []
 
     def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
@@ -80,14 +69,14 @@ def hosts(ends: Ends, dirty: Collection[journal.Dirty], mode: Mode) -> Outcome:
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
-        truth = ends.source.read(names, nodes, present)
+        truth = context.nova.read(names, nodes, present)
         wanted = frozenset().union(*map(truth.wanted, states))
         known: frozenset[str] = frozenset()
         try:
             # What nova has now is ours without asking.
-            known = ends.ledger.known(present - frozenset(truth.aggregates))
+            known = context.ledger.known(present - frozenset(truth.aggregates))
             if mode.write:
-                ends.ledger.remember(wanted - present)
+                context.ledger.remember(wanted - present)
         except exceptions.JournalUnavailable as exc:
             # What is an aggregate now can be mirrored without the ledger.
             unsure.append(exc)
@@ -97,7 +86,7 @@ def hosts(ends: Ends, dirty: Collection[journal.Dirty], mode: Mode) -> Outcome:
 
     error: exceptions.MirrorError | None = None
     try:
-        _rounds(ends, frozenset(nodes), decide, mode, outcome)
+        _rounds(context, frozenset(nodes), decide, mode, outcome)
     except exceptions.MirrorError as exc:
         error = exc
     for one in dirty:
@@ -110,7 +99,7 @@ def hosts(ends: Ends, dirty: Collection[journal.Dirty], mode: Mode) -> Outcome:
     return outcome
 
 
-def _plan(states: States, truth: mirror_source.Nova, owned: frozenset[str],
+def _plan(states: States, truth: source.Nova, owned: frozenset[str],
           mode: Mode, outcome: Outcome) -> list[plan.Change]:
     """A change, maybe an empty one, for each provider that may be written."""
     changes = []
@@ -130,7 +119,7 @@ def _plan(states: States, truth: mirror_source.Nova, owned: frozenset[str],
     return changes
 
 
-def deleted(ends: Ends, uuid: str, mode: Mode) -> Outcome:
+def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
     Also from providers that are no compute nodes: the mirroring spec says so.
@@ -138,21 +127,22 @@ def deleted(ends: Ends, uuid: str, mode: Mode) -> Outcome:
     outcome = Outcome()
 
     def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
-        if uuid in ends.source.read((), aggregates=[uuid]).aggregates:
+        if uuid in context.nova.read((), aggregates=[uuid]).aggregates:
             return [], frozenset()
         return [plan.change(provider, frozenset(), state.aggregates,
                             frozenset({uuid}))
                 for provider, state in sorted(states.items())], frozenset()
 
     try:
-        _rounds(ends, ends.report.members(uuid), decide, mode, outcome)
+        _rounds(context, context.placement.members(uuid), decide, mode,
+                outcome)
     except exceptions.MirrorError as exc:
         outcome.failed[Aggregate(uuid)] = exc
     return outcome
 
 
-def _rounds(ends: Ends, todo: frozenset[str], decide: Callable, mode: Mode,
-            outcome: Outcome) -> None:
+def _rounds(context: context.Context, todo: frozenset[str], decide: Callable,
+            mode: Mode, outcome: Outcome) -> None:
     """GET every provider, decide from nova's truth, PUT; until all is done.
 
     :param decide: reads the truth; gives a change for each provider that may
@@ -163,9 +153,9 @@ def _rounds(ends: Ends, todo: frozenset[str], decide: Callable, mode: Mode,
     seen: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         seen |= todo
-        states = _get(ends, todo, outcome)
+        states = _get(context, todo, outcome)
         changes, found = decide(states)
-        conflicts = _write(ends, states, changes, mode, outcome)
+        conflicts = _write(context, states, changes, mode, outcome)
         todo = frozenset(conflicts) | (found - seen)
         if not todo:
             return
@@ -173,12 +163,13 @@ def _rounds(ends: Ends, todo: frozenset[str], decide: Callable, mode: Mode,
         Provider(provider): exc for provider, exc in conflicts.items()})
 
 
-def _get(ends: Ends, providers: Iterable[str], outcome: Outcome) -> States:
+def _get(context: context.Context, providers: Iterable[str],
+         outcome: Outcome) -> States:
     states = {}
 
     def get(provider: str) -> None:
         try:
-            states[provider] = ends.report.get(provider)
+            states[provider] = context.placement.get(provider)
         except exceptions.ProviderNotFound:
             outcome.missing.add(provider)
         except AWAY:
@@ -186,34 +177,35 @@ def _get(ends: Ends, providers: Iterable[str], outcome: Outcome) -> States:
         except exceptions.MirrorError as exc:
             outcome.failed[Provider(provider)] = exc
 
-    ends.each(get, sorted(providers))
+    context.each(get, sorted(providers))
     return states
 
 
-def _write(ends: Ends, states: States, changes: Iterable[plan.Change],
-           mode: Mode, outcome: Outcome
+def _write(context: context.Context, states: States,
+           changes: Iterable[plan.Change], mode: Mode, outcome: Outcome
            ) -> dict[str, exceptions.MirrorError]:
     """PUT each change; the providers that somebody else has just changed."""
     conflicts: dict[str, exceptions.MirrorError] = {}
 
     def write(change: plan.Change) -> None:
         try:
-            _put(ends.report, states[change.provider], change, mode, outcome)
+            _put(context.placement, states[change.provider], change, mode,
+                 outcome)
         except exceptions.GenerationConflict as exc:
             conflicts[change.provider] = exc
         else:
-            ends.progress.advance()
+            context.display.advance()
 
-    ends.each(write, changes)
+    context.each(write, changes)
     return conflicts
 
 
-def _put(report: client.Client, state: client.Provider,
+def _put(placement: client.Client, state: client.Provider,
          change: plan.Change, mode: Mode, outcome: Outcome) -> None:
     provider = change.provider
     try:
         if mode.write and (change or mode.always):
-            report.put(state, change.apply(state.aggregates))
+            placement.put(state, change.apply(state.aggregates))
     except exceptions.ProviderNotFound:
         outcome.missing.add(provider)
         return
@@ -232,7 +224,7 @@ def _put(report: client.Client, state: client.Provider,
                      list(change.add), list(change.remove))
 
 
-def _judge(dirty: journal.Dirty, truth: mirror_source.Nova | None,
+def _judge(dirty: journal.Dirty, truth: source.Nova | None,
            error: exceptions.MirrorError | None, mode: Mode,
            outcome: Outcome) -> None:
     """Whether everything that was asked for one host is known to be right."""
@@ -256,7 +248,7 @@ def _judge(dirty: journal.Dirty, truth: mirror_source.Nova | None,
             outcome.unfinished.setdefault(dirty, outcome.failed[subject])
 
 
-def _silent(truth: mirror_source.Nova) -> exceptions.CellUnavailable:
+def _silent(truth: source.Nova) -> exceptions.CellUnavailable:
     return exceptions.CellUnavailable('; '.join(
         'cell %s did not answer: %s' % cell
         for cell in sorted(truth.cells_down.items())))

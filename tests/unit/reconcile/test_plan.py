@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import plan
+from nova_aggregate_mirror.reconcile import plan
 
 PROVIDERS = ['p%d' % number for number in range(6)]
 OURS = ['ours-%d' % number for number in range(4)]

@@ -9,22 +9,15 @@ import functools
 import itertools
 from typing import Any
 
-import prettytable
-
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import outcome as mirror_outcome
-from nova_aggregate_mirror import plan
-from nova_aggregate_mirror import reconciler
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
 
-OK = 0
-NOT_READ = 2
-NOT_UPDATED = 3
-NOT_MAPPED = 4
-NO_NODE = 5
-NO_PROVIDER = 6
-DRIFT = 7
-REFUSED = 8
-COULD_NOT_RUN = 255
+Aggregate = outcome.Aggregate
+Provider = outcome.Provider
+Subject = outcome.Subject
 
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
 RESTART = 'restart nova-compute on that host'
@@ -55,7 +48,7 @@ class Advice:
 class Result:
     """One full sync, for whoever asked for it."""
 
-    def __init__(self, sync: reconciler.Sync, asked: reconciler.Request,
+    def __init__(self, sync: full_sync.Sync, asked: full_sync.Request,
                  advice: Advice = Advice()) -> None:
         self._sync = sync
         self._asked = asked
@@ -66,8 +59,8 @@ class Result:
         """The lowest exit status that applies."""
         codes = [code for code, _line, _reason in self._faults]
         if not self._asked.write and (self.added or self.removed or self.left):
-            codes.append(DRIFT)
-        return min(codes, default=OK)
+            codes.append(exit_status.DRIFT)
+        return min(codes, default=exit_status.OK)
 
     def document(self) -> dict[str, Any]:
         """Everything, in an order that depends on nothing else."""
@@ -94,15 +87,6 @@ class Result:
             if self._sync.not_compared else None,
             'not_looked_at': self.remaining,
         }
-
-    def print_table(self) -> None:
-        """Print an association in a line; nothing when there is none."""
-        table = prettytable.PrettyTable(COLUMNS)
-        table.align = 'l'
-        for row in self.rows():
-            table.add_row(row)
-        if table.rowcount:
-            print(table)
 
     def rows(self) -> list[list[str]]:
         """An association in each, after what became of it."""
@@ -201,7 +185,7 @@ class Result:
             dirty.host for dirty, exc in outcome.unfinished.items()
             if isinstance(exc, exceptions.Stopped)} | {
             subject.uuid for subject, exc in outcome.failed.items()
-            if isinstance(subject, mirror_outcome.Aggregate)
+            if isinstance(subject, Aggregate)
             and isinstance(exc, exceptions.Stopped)})
 
     @functools.cached_property
@@ -211,7 +195,7 @@ class Result:
         for subject, exc in outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
                 faults.append((
-                    status_of(exc, subject in outcome.unwritten),
+                    exit_status.of(exc, subject in outcome.unwritten),
                     '%s is not mirrored: %s' % (self._subject(subject), exc),
                     str(exc)))
         return sorted(faults, key=lambda one: (one[0], one[2], one[1]))
@@ -219,27 +203,30 @@ class Result:
     def _find_faults(self) -> Iterator[tuple[int, str]]:
         outcome, missed = self._sync.outcome, self._sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
-            yield (status_of(missed),
+            yield (exit_status.of(missed),
                    'Nothing could be compared: %s' % missed)
         for host in self._nova.unmapped:
-            yield NOT_MAPPED, 'Host %s has no host mapping: %s' % (
-                host, DISCOVER)
+            yield (exit_status.NOT_MAPPED,
+                   'Host %s has no host mapping: %s' % (host, DISCOVER))
         for host in self._nova.nodeless():
-            yield NO_NODE, 'Host %s has no compute node: %s' % (
-                host, self._advice.nodeless)
+            yield (exit_status.NO_NODE, 'Host %s has no compute node: %s'
+                   % (host, self._advice.nodeless))
         for name, reason in self._nova.cells_down.items():
-            yield NO_NODE, ('Cell %s did not answer: %s; its hosts were left '
-                            'as they are' % (name, reason))
+            yield (exit_status.NO_NODE,
+                   'Cell %s did not answer: %s; its hosts were left as they '
+                   'are' % (name, reason))
         for node, host in outcome.pending.items():
-            yield NO_PROVIDER, ('Host %s: compute node %s has no resource '
-                                'provider yet: %s' % (host, node, RESTART))
+            yield (exit_status.NO_PROVIDER,
+                   'Host %s: compute node %s has no resource provider yet: %s'
+                   % (host, node, RESTART))
         if self._sync.refused:
-            yield REFUSED, ('Nothing was removed: %s. If that is right, %s'
-                            % (self._sync.refused, self._advice.refused))
+            yield (exit_status.REFUSED,
+                   'Nothing was removed: %s. If that is right, %s'
+                   % (self._sync.refused, self._advice.refused))
 
-    def _subject(self, subject: mirror_outcome.Subject) -> str:
+    def _subject(self, subject: Subject) -> str:
         text = str(subject)
-        if isinstance(subject, mirror_outcome.Provider) and (
+        if isinstance(subject, Provider) and (
                 subject.uuid in self._nova.nodes):
             text = 'host %s (%s)' % (self._nova.nodes[subject.uuid], text)
         return text[0].upper() + text[1:]
@@ -254,23 +241,12 @@ class Result:
         return sorted(rows, key=lambda row: tuple(row.values()))
 
 
-def status_of(exc: exceptions.MirrorError, unwritten: bool = False) -> int:
-    """The exit status for one error."""
-    if isinstance(exc, exceptions.CellUnavailable):
-        return NO_NODE
-    if isinstance(exc, (exceptions.NovaUnavailable,
-                        exceptions.JournalUnavailable,
-                        exceptions.UnknownName)):
-        return COULD_NOT_RUN
-    return NOT_UPDATED if unwritten else NOT_READ
-
-
 def _removals(changes: Iterable[plan.Change]) -> Iterator[tuple[str, str]]:
     for change in changes:
         for uuid in change.remove:
             yield change.provider, uuid
 
 
-def _sorted(failed: Mapping[mirror_outcome.Subject, exceptions.MirrorError]
-            ) -> list[tuple[mirror_outcome.Subject, exceptions.MirrorError]]:
+def _sorted(failed: Mapping[Subject, exceptions.MirrorError]
+            ) -> list[tuple[Subject, exceptions.MirrorError]]:
     return sorted(failed.items(), key=lambda one: str(one[0]))

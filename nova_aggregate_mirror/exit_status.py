@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exit statuses of the commands, and which one an error leads to."""
+
+from nova_aggregate_mirror import exceptions
+
+OK = 0
+NOT_READ = 2
+NOT_UPDATED = 3
+NOT_MAPPED = 4
+NO_NODE = 5
+NO_PROVIDER = 6
+DRIFT = 7
+REFUSED = 8
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""What a shell reports for a program that SIGPIPE has ended."""
+TERMINATED = 143
+COULD_NOT_RUN = 255
+
+
+def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
+    """The exit status for one error.
+
+    :param unwritten: whether placement could be read and not written
+    """
+    if isinstance(error, exceptions.CellUnavailable):
+        return NO_NODE
+    if isinstance(error, (exceptions.NovaUnavailable,
+                          exceptions.JournalUnavailable,
+                          exceptions.UnknownName)):
+        return COULD_NOT_RUN
+    return NOT_UPDATED if unwritten else NOT_READ

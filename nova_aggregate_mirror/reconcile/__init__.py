@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares nova and placement, and repairs what differs."""

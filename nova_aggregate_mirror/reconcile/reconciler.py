@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrors what is dirty: journal rows, hosts, and deleted aggregates."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+import functools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import converge
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror import source
+
+Aggregate = outcome.Aggregate
+Host = outcome.Host
+Journal = outcome.Journal
+Mode = converge.Mode
+Outcome = outcome.Outcome
+
+BATCH = 200
+"""Hosts whose truth is read from nova in one go; it bounds memory and the time
+between reading the truth and writing it."""
+
+
+class Reconciler:
+    """Hook, agent and operator alike go through here.
+
+    :param stopping: whether to leave off before the next provider
+    :param count: how many placement requests are made at once
+    :param batch: hosts whose truth is read in one go
+    """
+
+    def __init__(self, ledger: journal.Ledger, nova: source.Source,
+                 placement: client.Client, rows: rows.Rows | None = None,
+                 stopping: Callable[[], bool] = lambda: False,
+                 count: int = 1,
+                 display: progress.Progress = progress.Silent(),
+                 batch: int = BATCH) -> None:
+        self.context = context.Context(
+            ledger, nova, placement, parallel.Workers(count, stopping).each,
+            display)
+        self._rows = rows
+        self._stopping = stopping
+        self._batch = batch
+
+    def close(self, rows: Iterable[journal.Row]) -> Outcome:
+        """Converge what these rows are about, and close those that are right.
+
+        :param rows: rows that were handed over, or the caller's own, before
+            this call; others may not be closed
+        """
+        rows = list(rows)
+        outcome = self.converge((row.dirty for row in rows),
+                                Mode(always=True))
+        done = [row.id for row in rows if row.dirty not in outcome.unfinished]
+        try:
+            if done and self._rows:
+                self._rows.close(done)
+        except exceptions.JournalUnavailable as exc:
+            # What was written to placement is to be reported nevertheless.
+            outcome.failed[Journal()] = exc
+            for row in rows:
+                outcome.unfinished.setdefault(row.dirty, exc)
+        return outcome
+
+    def drain(self, rows: Collection[journal.Row]) -> Outcome:
+        """Converge what these rows are about; close those handed over.
+
+        A row whose operation may still run is converged and kept.
+        """
+        outcome = self.close(row for row in rows if not row.running)
+        running = [row for row in rows if row.running]
+        kept = self.converge(row.dirty for row in running)
+        done = [row.id for row in running if row.dirty not in kept.unfinished]
+        if self._rows and done:
+            kept.write_journal(functools.partial(self._rows.mirrored, done))
+        outcome.add(kept)
+        lost = [row.id for row in rows if row.mirrored_at is not None
+                and row.dirty in outcome.unfinished and not isinstance(
+                    outcome.unfinished[row.dirty], exceptions.Stopped)]
+        if self._rows and lost:
+            outcome.write_journal(
+                functools.partial(self._rows.not_mirrored, lost))
+        return outcome
+
+    def remove(self, aggregates: Iterable[str],
+               mode: Mode = Mode()) -> Outcome:
+        """Remove aggregates that nova does not have from every provider.
+
+        :param aggregates: UUIDs; one that nova has is left alone
+        """
+        outcome = Outcome()
+        away: exceptions.MirrorError | None = None
+        for uuid in sorted(aggregates):
+            subject = Aggregate(uuid)
+            if away or self._stopping():
+                outcome.failed[subject] = away or _stopped()
+                continue
+            done = converge.deleted(self.context, uuid, mode)
+            away = _away(done)
+            outcome.add(done)
+        return outcome
+
+    def converge(self, dirty: Iterable[journal.Dirty],
+                 mode: Mode = Mode()) -> Outcome:
+        """Make the providers of dirty hosts right."""
+        # One host may have many rows, of which each names its own nodes.
+        wanted = sorted(frozenset(dirty), key=lambda one: (
+            one.host, one.request_id, sorted(one.nodes)))
+        outcome = Outcome()
+        away: exceptions.MirrorError | None = None
+        for start in range(0, len(wanted), self._batch):
+            batch = wanted[start:start + self._batch]
+            if away or self._stopping():
+                outcome.add(_not_begun(batch, away))
+                continue
+            done = converge.hosts(self.context, batch, mode)
+            away = None if done.done else _away(done)
+            outcome.add(done)
+        return outcome
+
+
+def _away(outcome: Outcome) -> exceptions.MirrorError | None:
+    """Why the next request would fail in the same way, if so."""
+    return next((exc for exc in outcome.failed.values()
+                 if isinstance(exc, converge.AWAY)), None)
+
+
+def _not_begun(dirty: Collection[journal.Dirty],
+               away: exceptions.MirrorError | None) -> Outcome:
+    """What becomes of a batch that is not begun any more.
+
+    :param away: why no other one would come further; None when this process
+        stops
+    """
+    if away is None:
+        return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
+    return Outcome(
+        failed={Host(one.host): away for one in dirty},
+        unfinished=dict.fromkeys(dirty, away))
+
+
+def _stopped() -> exceptions.Stopped:
+    return exceptions.Stopped('this process was told to end')
