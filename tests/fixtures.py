@@ -10,11 +10,12 @@ from typing import Any
 import fixtures
 from nova.compute import api as compute_api
 
-from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import metrics
+from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror import metrics
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
@@ -193,10 +194,10 @@ class Agent:
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, source, placement, self.journal.rows,
             count=CONF.aggregate_mirror.sync_workers)
-        self._drain = agent.Drain(
-            CONF, self.journal.rows, self.reconciler, source, placement,
-            self.figures, now=lambda: self.clock)
-        self._sync = agent.Sync(
+        self._drain = drain.Drain(
+            CONF, self.journal.rows, self.reconciler, self.figures,
+            now=lambda: self.clock)
+        self._sync = periodic_sync.PeriodicSync(
             CONF, self.reconciler, self.figures, now=lambda: self.clock)
 
     def drain(self) -> None:

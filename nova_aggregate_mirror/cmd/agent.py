@@ -12,6 +12,9 @@ from nova.conf import CONF
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import periodic_sync
+from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.cmd import configuration
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
@@ -39,18 +42,18 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _build(journal: store.Journal,
-           figures: agent.Figures) -> agent.Agent:
+           figures: agent.Figures) -> service.Agent:
     options = CONF.aggregate_mirror
     source = database.DatabaseSource(cells.bounded(options.cell_timeout))
     stop = threading.Event()
     # An agent that waits long for one request is late when placement is back.
     placement = client.Client(CONF, request_timeout=options.inline_timeout)
-    return agent.Agent(
-        agent.Drain(
+    return service.Agent(
+        drain.Drain(
             CONF, journal.rows, _reconciler(
                 journal, source, placement, stopping=stop.is_set),
-            source, placement, figures, stopping=stop.is_set),
-        agent.Sync(
+            figures, stopping=stop.is_set),
+        periodic_sync.PeriodicSync(
             CONF, _reconciler(journal, source, client.Client(CONF),
                               stopping=stop.is_set),
             figures, note=functools.partial(_note, journal)),
@@ -76,7 +79,7 @@ def _note(journal: store.Journal, request: full_sync.Request,
 
 def _serve() -> int:
     try:
-        from nova_aggregate_mirror import metrics
+        from nova_aggregate_mirror.agent import metrics
     except ImportError as exc:
         raise exceptions.InvalidConfiguration(
             '%s: install what the agent needs, pip install '
@@ -111,7 +114,7 @@ def _limits() -> dict[str, float]:
     options = CONF.aggregate_mirror
     # What one step may take when whatever it asks hangs until its time is up.
     step = (options.request_timeout + options.cell_timeout
-            + agent.BATCH * options.inline_timeout)
+            + drain.BATCH * options.inline_timeout)
     return {'drain': step, 'lease': step, 'sync': 10 * step}
 
 

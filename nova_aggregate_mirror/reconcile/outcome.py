@@ -74,6 +74,11 @@ class Outcome:
         dataclasses.field(default_factory=dict))
     """What was asked for and is not known to be right, to the first reason."""
 
+    def counts(self) -> tuple[int, int]:
+        """Count the associations that were added and removed."""
+        return (sum(len(change.add) for change in self.changes),
+                sum(len(change.remove) for change in self.changes))
+
     def write_journal(self, write: Callable[[], None]) -> None:
         """Write into the journal; note a failure, which does not end a run."""
         try:

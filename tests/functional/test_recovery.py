@@ -8,7 +8,7 @@ import fixtures as base_fixtures
 from keystoneauth1 import loading as ks_loading
 import sqlalchemy as sa
 
-from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror import conf
 from tests import fixtures
 from tests import placement_service
@@ -80,7 +80,7 @@ class RecoveryTest(servers.LoopbackTestCase):
         self.wait_for(30.0)
         for _second in range(STEPS_IN_FIVE_SECONDS):
             worker.drain()
-            worker.clock += agent.DRAIN_INTERVAL
+            worker.clock += service.DRAIN_INTERVAL
         self.assertEqual([], worker.journal.rows.all())
 
     def check(self, begin, end):

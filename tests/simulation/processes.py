@@ -12,7 +12,8 @@ from typing import TypeVar
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import hooks
 from nova_aggregate_mirror import journal
@@ -164,7 +165,7 @@ class Parts:
         self.unrecorded = reconciler.Reconciler(
             ledger.NoLedger(), self.source, self.report, self.journal.rows)
         self.breaker = breaker.Breaker(lambda: cloud.world.now)
-        self.prepare: Callable[[agent.Drain], object] = lambda drain: None
+        self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """What a mutant changes of an agent's drain."""
 
 
@@ -248,7 +249,7 @@ def serve(hook: Mirror, cloud: Cloud, process: str,
         handle(hook, cloud, operation, 'req-%s-%d' % (process, number))
 
 
-def drain(parts: Parts, steps: int) -> None:
+def drain_journal(parts: Parts, steps: int) -> None:
     """What the draining thread of an agent does.
 
     Without the lease: two agents may both believe that they lead.
@@ -278,11 +279,10 @@ def drainer(parts: Parts) -> Callable[[], bool]:
         return close(found)
 
     made.close = judging
-    drain = agent.Drain(
-        cloud.conf, parts.journal.rows, made, parts.source, parts.report,
-        Figures(), now=lambda: cloud.world.now)
-    parts.prepare(drain)
-    return drain.step
+    prepared = drain.Drain(cloud.conf, parts.journal.rows, made, Figures(),
+                           now=lambda: cloud.world.now)
+    parts.prepare(prepared)
+    return prepared.step
 
 
 def sync(parts: Parts) -> None:
@@ -296,8 +296,9 @@ def sync(parts: Parts) -> None:
 def compare(parts: Parts) -> bool:
     """The real full sync of an agent; returns whether it did everything."""
     cloud = parts.cloud
-    done = agent.Sync(cloud.conf, parts.reconciler, Figures(),
-                      now=lambda: cloud.world.now).step()
+    done = periodic_sync.PeriodicSync(
+        cloud.conf, parts.reconciler, Figures(),
+        now=lambda: cloud.world.now).step()
     if done is None:
         return False
     cloud.syncs += 1

@@ -96,7 +96,8 @@ class Simulation:
             # Threads of one process, which die together.
             skew = plan.skews.get(name, 0.0)
             start(name, functools.partial(
-                processes.drain, self._parts(cloud, name, skew), steps))
+                processes.drain_journal, self._parts(cloud, name, skew),
+                steps))
             if syncs:
                 start(name, functools.partial(
                     processes.sync, self._parts(cloud, name, skew)))

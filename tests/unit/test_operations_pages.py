@@ -7,7 +7,7 @@ import re
 
 import testtools
 
-from nova_aggregate_mirror import metrics
+from nova_aggregate_mirror.agent import metrics
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 PAGES = ROOT / 'doc' / 'source'

@@ -14,9 +14,9 @@ import fixtures
 from prometheus_client import parser
 import testtools
 
+from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import metrics
 
 LIMITS = {'drain': 60, 'sync': 600}
 

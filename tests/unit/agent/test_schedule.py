@@ -3,8 +3,8 @@
 
 import testtools
 
+from nova_aggregate_mirror.agent import schedule
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import schedule
 
 OVERDUE = 10.0
 LONGEST = 600.0

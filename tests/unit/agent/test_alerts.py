@@ -10,10 +10,10 @@ from prometheus_client import exposition
 import testtools
 import yaml
 
+from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror import metrics
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
 CASES = pathlib.Path(__file__).with_name('alerts.yaml')
 PROMTOOL = shutil.which('promtool')

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mirrors the journal rows that are due, one batch a step."""
+
+from collections.abc import Callable
+import dataclasses
+import time
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.agent import schedule
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import reconciler
+
+LOG = logging.getLogger(__name__)
+
+# Rows in one go: what a SIGTERM waits for.
+BATCH = 50
+# Seconds between two attempts of a row that alone fails: double each time, up
+# to the first of these if the failure may end at any time, or to the second.
+SOON = 4.0
+LONGEST_BACKOFF = 30.0
+
+
+class Drain:
+    """Mirrors what is due in the journal.
+
+    :param conf: nova's configuration, with this package's options
+    :param now: seconds of a clock that is never set
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
+                 reconciler: reconciler.Reconciler, figures: agent.Figures,
+                 now: Callable[[], float] = time.monotonic,
+                 stopping: Callable[[], bool] = lambda: False) -> None:
+        options = conf.aggregate_mirror
+        self._rows = rows
+        self._reconciler = reconciler
+        self._context = reconciler.context
+        self._figures = figures
+        self._now = now
+        self._stopping = stopping
+        self._schedule = schedule.Schedule(
+            2 * options.inline_timeout, options.max_call_age, now)
+        self._limit = BATCH
+        self._away = ''
+        """Why nothing can be mirrored at all; empty when it can."""
+
+    def step(self) -> bool:
+        """Mirror one batch; returns whether there may be more to do at once.
+
+        While placement or nova is away one request asks whether it is back.
+        The rows are not touched meanwhile: it is not their fault.
+
+        :raises JournalUnavailable: when the journal cannot be used
+        """
+        self._schedule.see(self._rows.briefs())
+        self._figures.backlog(self._schedule.backlog())
+        due = self._schedule.due(self._limit)
+        if not due or (self._away and not self._answers()):
+            return False
+        # What is long over is closed as if it had been handed over.
+        rows = [dataclasses.replace(
+            row, running=not self._schedule.may_close(row.id))
+            for row in self._rows.some(due)]
+        start, tried = self._now(), self._limit
+        # After an unexpected error of one of them the others are tried.
+        self._limit = 1
+        for row in rows:
+            self._schedule.again(row.id, LONGEST_BACKOFF)
+        outcome = self._reconciler.drain(rows)
+        left = self._keep(rows, outcome)
+        # When nothing succeeds it may be an outage that the probe does not
+        # see: then one row shows when it is over, and not all of them.
+        self._limit = (1 if left and not outcome.done and not self._away
+                       else BATCH)
+        self._figures.drained(
+            'unavailable' if self._away else 'failure' if left else 'success',
+            self._now() - start, *outcome.counts())
+        return not left and len(due) == tried
+
+    def _keep(self, rows: list[journal.Row],
+              outcome: outcome.Outcome) -> bool:
+        """Leave what is not closed to a later step; returns if any failed."""
+        failed = {row: outcome.unfinished[row.dirty] for row in rows
+                  if row.dirty in outcome.unfinished}
+        for row in rows:
+            if row.running and row not in failed:
+                self._schedule.again(row.id)
+        if failed and (self._stopping() or not self._answers()):
+            for row in failed:
+                self._schedule.again(row.id, 0.0)
+            return True
+        for row, error in failed.items():
+            # Once, and not at every attempt.
+            if row.attempts < 2:
+                LOG.warning('Host %s (request %s) is not mirrored yet: %s',
+                            row.dirty.host, row.dirty.request_id or '-', error)
+            self._schedule.again(row.id, _backoff(row, error))
+        if failed:
+            self._rows.failed({
+                row.id: str(error) for row, error in failed.items()})
+        return bool(failed)
+
+    def _answers(self) -> bool:
+        """Whether placement and nova's database answer at all."""
+        away = ''
+        try:
+            self._context.placement.probe()
+            self._context.nova.place(0)
+        except exceptions.MirrorError as exc:
+            away = str(exc)
+        if away and not self._away:
+            LOG.warning('Nothing can be mirrored; the journal keeps it: %s',
+                        away)
+        elif self._away and not away:
+            LOG.info('Placement and nova answer again')
+        self._away = away
+        return not away
+
+
+def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
+    """Seconds that a row waits which failed although others may not."""
+    longest = (SOON if isinstance(error, exceptions.Retriable)
+               else LONGEST_BACKOFF)
+    # A float has room for 1023 doublings: nine hours.
+    return min(longest, 2.0 ** min(row.attempts, 10))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The periodic full sync, with an in-memory nova and placement."""
+
+import logging
+
+import fixtures
+
+from nova_aggregate_mirror.agent import periodic_sync
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import reconciler
+from tests.unit.agent import case
+
+REFUSED = case.REFUSED
+
+
+class TestSync(case.AgentTest):
+
+    def setUp(self):
+        super().setUp()
+        self.noted, self.unnoted = [], ''
+        self.sync = self.new_sync()
+
+    def new_sync(self, **kwargs):
+        return periodic_sync.PeriodicSync(
+            self.conf, reconciler.Reconciler(
+                self.journal.ledger, self.nova, self.placement,
+                self.journal.rows, **kwargs),
+            self.figures, now=lambda: self.clock, note=self.note)
+
+    def note(self, request, seconds, became):
+        self.noted.append(became)
+        if self.unnoted:
+            raise exceptions.JournalUnavailable(self.unnoted)
+
+    def test_it_runs_when_it_is_due(self):
+        """At once, and then every interval."""
+        self.assertIsNotNone(self.sync.step())
+        self.clock += self.options.sync_interval - 0.1
+        self.assertIsNone(self.sync.step())
+        self.clock += 0.1
+        self.assertIsNotNone(self.sync.step())
+        self.assertEqual(2, len(self.noted))
+
+    def test_drift_is_repaired_both_ways(self):
+        """What is missing is added, what is stale and ours is removed."""
+        self.placement.create('n3', 'a', 'foreign')
+        self.sync.step()
+        self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},
+                         self.placement.aggregates)
+        self.assertEqual(('success', 0.0, 2, 1, 3, False),
+                         self.figures.last('synced'))
+
+    def test_without_prune_it_only_adds(self):
+        """An operator may want to look first."""
+        self.conf.set_override('prune', False, 'aggregate_mirror')
+        self.placement.create('n3', 'a')
+        self.sync.step()
+        self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'a'}},
+                         self.placement.aggregates)
+
+    def test_brake(self):
+        """An emptied nova removes nothing, and is visible in the figures."""
+        self.sync.step()
+        self.clock += self.options.sync_interval
+        self.nova.hosts_of = {}
+        result = self.sync.step()
+        self.assertIn('2 associations would be removed', str(result.refused))
+        self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': set()},
+                         self.placement.aggregates)
+        self.assertEqual(('success', 0.0, 0, 0, 2, True),
+                         self.figures.last('synced'))
+
+    def test_unavailable_placement_is_a_failure(self):
+        """The next interval tries again."""
+        self.placement.broken['LIST', ''] = REFUSED
+        self.assertIsNone(self.sync.step())
+        self.assertEqual(('failure', 0.0), self.figures.last('synced'))
+        self.placement.broken.clear()
+        self.clock += self.options.sync_interval
+        result = self.sync.step()
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual([REFUSED, result], self.noted)
+
+    def test_sync_that_is_interrupted(self):
+        """It is neither a success nor a failure, and not in the history."""
+        self.assertIsNone(self.new_sync(stopping=lambda: True).step())
+        self.assertEqual([], self.noted)
+        self.assertEqual([], [call for call in self.figures.calls
+                              if call[0] == 'synced'])
+
+    def test_history_that_cannot_be_written(self):
+        """It is logged once, and again when it happens again."""
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        for self.unnoted in ('full', 'full', '', 'full'):
+            self.assertIsNotNone(self.sync.step())
+            self.clock += self.options.sync_interval
+        self.assertEqual(['The history of syncs lacks this one: full'] * 2,
+                         log.output.splitlines())
