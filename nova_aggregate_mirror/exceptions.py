@@ -125,3 +125,6 @@ STALE_ENDPOINT = (NotAuthorized, PlacementUnreachable, MalformedAnswer,
                   InvalidConfiguration)
 """After these the endpoint, the catalog or the token may be out of date, so
 that the next call asks keystone."""
+
+OUTAGE = (PlacementUnreachable, DeadlineExceeded, NotAuthorized)
+"""After one of these the next request would fail in the same way."""

@@ -63,11 +63,11 @@ def _install() -> Exception | None:
 
     from nova_aggregate_mirror import conf
     from nova_aggregate_mirror import exceptions
-    from nova_aggregate_mirror import hooks
+    from nova_aggregate_mirror.hooks import attach
 
     conf.register_opts(CONF)
     try:
-        hooks.install(CONF)
+        attach.install(CONF)
     except exceptions.MissingCredentials as exc:
         return exc
     except exceptions.MirrorError as exc:

@@ -14,7 +14,7 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror import hooks
+from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
@@ -230,7 +230,7 @@ class StockNova(fixtures.Fixture):
     """Nova without this package, whether or not it is installed."""
 
     def _setUp(self) -> None:
-        for name in ('__init__', *hooks.METHODS, 'placement_client'):
+        for name in ('__init__', *attach.METHODS, 'placement_client'):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova.compute.api.AggregateAPI.' + name,
                 _stock(vars(compute_api.AggregateAPI)[name])))
@@ -242,4 +242,4 @@ class MirroredNova(fixtures.Fixture):
     def _setUp(self) -> None:
         self.useFixture(StockNova())
         conf.register_opts(CONF)
-        hooks.install(CONF)
+        attach.install(CONF)

@@ -1,28 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's figures for Prometheus, and whether it is alive."""
+"""The agent's figures for Prometheus, and which of its loops are late."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
-import contextlib
 import importlib.metadata
-import json
-import socket
-import socketserver
-import threading
 import time
-from typing import Any
-from wsgiref import simple_server
 
 import prometheus_client
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 
 PREFIX = 'nova_aggregate_mirror_'
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
-# A client that sends nothing holds its thread so long.
-CLIENT_TIMEOUT = 10
 
 
 class Metrics:
@@ -159,103 +148,3 @@ class Metrics:
         return prometheus_client.Histogram(
             PREFIX + name, text, ['result'], buckets=BUCKETS,
             registry=self.registry)
-
-
-class Server:
-    """Serves ``/metrics`` and ``/healthz`` until it is closed.
-
-    :param port: 0 for any that is free
-    :param limits: for each loop, the seconds after which it counts as stuck
-    :param client_timeout: seconds to wait for what a client sends
-    :raises InvalidConfiguration: when the address cannot be used
-    """
-
-    def __init__(self, metrics: Metrics, host: str, port: int,
-                 limits: Mapping[str, float],
-                 client_timeout: float = CLIENT_TIMEOUT) -> None:
-        try:
-            self._server = _HTTPServer(host, port, client_timeout)
-        except OSError as exc:
-            raise exceptions.InvalidConfiguration(
-                'metrics cannot be served at %s port %d: %s; change '
-                '[aggregate_mirror] metrics_host or metrics_port'
-                % (host, port, exc.strerror or exc)) from exc
-        self._server.set_app(_Application(metrics, limits))
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, daemon=True,
-                         name='metrics').start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    daemon_threads = True
-    # With less, a burst of clients makes Prometheus wait for seconds.
-    request_queue_size = 128
-
-    def __init__(self, host: str, port: int, client_timeout: float) -> None:
-        self.address_family = (socket.AF_INET6 if ':' in host
-                               else socket.AF_INET)
-        self.client_timeout = client_timeout
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        # Without the look-up of this host's name, which may take long.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
-        self.setup_environ()
-
-
-class _Handler(simple_server.WSGIRequestHandler):
-    def setup(self) -> None:
-        self.timeout = self.server.client_timeout
-        super().setup()
-
-    def handle(self) -> None:
-        # A client that goes away or falls silent would leave a traceback.
-        with contextlib.suppress(OSError):
-            super().handle()
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
-class _Application:
-    def __init__(self, metrics: Metrics, limits: Mapping[str, float]) -> None:
-        self._metrics = metrics
-        self._limits = limits
-        self._figures = prometheus_client.make_wsgi_app(metrics.registry)
-
-    def __call__(self, environ: dict[str, Any],
-                 start_response: Callable) -> Iterable[bytes]:
-        status, headers, body = self._answer(environ)
-        # The server would send the body to a HEAD, too.
-        start_response(status, [*headers, ('Content-Length', str(len(body)))])
-        return [] if environ['REQUEST_METHOD'] == 'HEAD' else [body]
-
-    def _answer(self, environ: dict[str, Any]
-                ) -> tuple[str, list[tuple[str, str]], bytes]:
-        """Status, headers and body of the answer to a GET."""
-        path = environ['PATH_INFO']
-        if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
-            return _json('405 Method Not Allowed', ('Allow', 'GET, HEAD'),
-                         error='only GET and HEAD')
-        if path == '/metrics':
-            start: list[Any] = []
-            body = b''.join(self._figures(
-                {**environ, 'REQUEST_METHOD': 'GET'},
-                lambda *line: start.extend(line)))
-            return start[0], start[1], body
-        if path == '/healthz':
-            late = self._metrics.late(self._limits)
-            return _json('503 Service Unavailable' if late else '200 OK',
-                         status='stuck' if late else 'ok', reasons=late)
-        return _json('404 Not Found', error='there are /metrics, /healthz')
-
-
-def _json(status: str, /, *headers: tuple[str, str], **body: Any
-          ) -> tuple[str, list[tuple[str, str]], bytes]:
-    return (status, [('Content-Type', 'application/json'), *headers],
-            json.dumps(body).encode() + b'\n')

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import nova as checked_nova
+from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import ledger
@@ -42,7 +42,7 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
             'not, correct [placement] in nova.conf. On each compute host, '
             'run:' % exc, RESTART)]
     except exceptions.NovaUnavailable as exc:
-        return [checked_nova.unavailable(exc)]
+        return [nova.unavailable(exc)]
     except exceptions.DeadlineExceeded as exc:
         return [checks.failure(
             '%s If placement is only slow, allow it more than now:' % exc,

@@ -90,7 +90,7 @@ def users(conf: cfg.ConfigOpts) -> checks.Findings:
 
 
 def belonging(kept: store.Journal | None,
-              source: binding.Cells) -> checks.Findings:
+              source: binding.CellMappings) -> checks.Findings:
     """Whether the journal is this nova's, and not another one's."""
     if kept is None:
         return []

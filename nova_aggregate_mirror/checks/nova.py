@@ -9,8 +9,8 @@ from oslo_db import exception as db_exc
 from nova_aggregate_mirror import checks
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import hooks
-from nova_aggregate_mirror import nova_interface
+from nova_aggregate_mirror.hooks import attach
+from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror import source
 
 ENTRY_POINTS = 'nova.api.extra_spec_validators'
@@ -68,7 +68,7 @@ def hook(conf: cfg.ConfigOpts) -> checks.Findings:
             REINSTALL)]
     release = metadata.version('nova')
     try:
-        nova_interface.check()
+        requirements.check()
     except exceptions.UnexpectedNova as exc:
         return [checks.failure(
             'Nova %s is not as this release knows it, and goes on to mirror '
@@ -79,7 +79,7 @@ def hook(conf: cfg.ConfigOpts) -> checks.Findings:
 
 def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:
     try:
-        loaded = hooks.load(conf)
+        loaded = attach.load(conf)
     except exceptions.MissingCredentials:
         # A check of its own says which.
         return []

@@ -6,7 +6,6 @@ import functools
 import signal
 import sys
 import threading
-from typing import Any
 
 from nova.conf import CONF
 from oslo_log import log as logging
@@ -15,7 +14,7 @@ from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
-from nova_aggregate_mirror.cmd import configuration
+from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -24,11 +23,8 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import record
 from nova_aggregate_mirror.reconcile import result
-from nova_aggregate_mirror.source import cells
-from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
 
@@ -44,29 +40,21 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def _build(journal: store.Journal,
            figures: agent.Figures) -> service.Agent:
     options = CONF.aggregate_mirror
-    source = database.DatabaseSource(cells.bounded(options.cell_timeout))
+    source = build.source()
     stop = threading.Event()
     # An agent that waits long for one request is late when placement is back.
     placement = client.Client(CONF, request_timeout=options.inline_timeout)
     return service.Agent(
         drain.Drain(
-            CONF, journal.rows, _reconciler(
+            CONF, journal.rows, build.mirror(
                 journal, source, placement, stopping=stop.is_set),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
-            CONF, _reconciler(journal, source, client.Client(CONF),
-                              stopping=stop.is_set),
+            CONF, build.mirror(journal, source, client.Client(CONF),
+                               stopping=stop.is_set),
             figures, note=functools.partial(_note, journal)),
         lease.Lease(journal.database, options.leader_lease),
         binding.Binding(journal.database, source), figures, stop)
-
-
-def _reconciler(journal: store.Journal,
-                source: database.DatabaseSource, placement: client.Client,
-                **options: Any) -> reconciler.Reconciler:
-    return reconciler.Reconciler(
-        journal.ledger, source, placement, journal.rows,
-        count=CONF.aggregate_mirror.sync_workers, **options)
 
 
 def _note(journal: store.Journal, request: full_sync.Request,
@@ -80,6 +68,7 @@ def _note(journal: store.Journal, request: full_sync.Request,
 def _serve() -> int:
     try:
         from nova_aggregate_mirror.agent import metrics
+        from nova_aggregate_mirror.agent import metrics_server
     except ImportError as exc:
         raise exceptions.InvalidConfiguration(
             '%s: install what the agent needs, pip install '
@@ -88,7 +77,7 @@ def _serve() -> int:
     figures = metrics.Metrics()
     server = None
     if options.metrics_port:
-        server = metrics.Server(
+        server = metrics_server.Server(
             figures, options.metrics_host, options.metrics_port, _limits())
     journal = store.Journal(CONF)
     # Blocked in every thread that is started from here on: this one waits.
@@ -131,12 +120,12 @@ def _reload() -> None:
 
 def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
-    configuration.read(argv)
+    build.read_configuration(argv)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')
     nova_aggregate_mirror.conf.check(CONF)
-    configuration.check_nova()
+    build.check_configuration()
     client.Client(CONF).check_credentials()
 
 

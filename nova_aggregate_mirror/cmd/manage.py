@@ -11,10 +11,10 @@ from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.cmd import configuration
-from nova_aggregate_mirror.cmd import html_report
+from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import program
+from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.journal import binding
@@ -22,9 +22,6 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.source import cells
-from nova_aggregate_mirror.source import database
 
 PROGRAM = 'nova-aggregate-mirror-manage'
 
@@ -36,31 +33,28 @@ QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
 
 def placement_sync_aggregates() -> int:
     """Make placement's aggregates equal to nova's host aggregates."""
-    source = _source()
+    build.check_configuration()
+    source = build.source()
     placement = client.Client(CONF)
     placement.check_credentials()
-    options, asked = CONF.aggregate_mirror, CONF.command
+    asked = CONF.command
     kept = store.Journal(CONF, database=(
         engine.for_reading(CONF) if asked.dry_run else None))
     binding.Binding(kept.database, source).check()
-    wanted, advice = sync_aggregates.choose(asked, options, kept.history)
+    wanted, advice = sync_aggregates.choose(
+        asked, CONF.aggregate_mirror, kept.history)
     return sync_aggregates.run(
-        lambda stopping, progress: reconciler.Reconciler(
-            kept.ledger, source, placement, kept.rows, stopping,
-            asked.workers or options.sync_workers, progress),
+        lambda stopping, display: build.mirror(
+            kept, source, placement, asked.workers, stopping=stopping,
+            display=display),
         kept, wanted, asked.format, asked.quiet, asked.verbose, advice=advice)
-
-
-def _source() -> database.DatabaseSource:
-    configuration.check_nova()
-    return database.DatabaseSource(
-        cells.bounded(CONF.aggregate_mirror.cell_timeout))
 
 
 def show_report() -> int:
     """Show on one HTML page where placement differs from nova, and why."""
-    return html_report.run(
-        CONF, _source(), CONF.command.html, CONF.command.quiet)
+    build.check_configuration()
+    return report.run(
+        CONF, build.source(), CONF.command.html, CONF.command.quiet)
 
 
 def db_sync() -> int:
@@ -114,9 +108,9 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
     sync_aggregates.add_arguments(sync)
     sync.set_defaults(run=placement_sync_aggregates)
     shown = subparsers.add_parser(
-        'report', help=show_report.__doc__, description=html_report.__doc__,
+        'report', help=show_report.__doc__, description=report.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    html_report.add_arguments(shown)
+    report.add_arguments(shown)
     shown.set_defaults(run=show_report)
     tables = subparsers.add_parser(
         'db', help='The journal\'s database').add_subparsers(
@@ -155,7 +149,7 @@ def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=_commands))
-    configuration.read(argv)
+    build.read_configuration(argv)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)

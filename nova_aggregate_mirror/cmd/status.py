@@ -23,14 +23,13 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
-from nova_aggregate_mirror.cmd import configuration
+from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
 PROGRAM = 'nova-aggregate-mirror-status'
@@ -52,8 +51,7 @@ class Deployment:
 
     @functools.cached_property
     def source(self) -> database.DatabaseSource:
-        return database.DatabaseSource(
-            cells.bounded(self.conf.aggregate_mirror.cell_timeout))
+        return build.source()
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:
@@ -168,8 +166,8 @@ def _configure(argv: Sequence[str]) -> None:
     :param argv: the options before the command
     """
     nova_aggregate_mirror.conf.register_opts(CONF)
-    configuration.read(argv)
-    configuration.check_nova()
+    build.read_configuration(argv)
+    build.check_configuration()
     # Nova would try for 100 seconds.
     api_db.context_manager.configure(max_retries=0)
 

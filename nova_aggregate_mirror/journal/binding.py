@@ -12,10 +12,10 @@ from nova_aggregate_mirror.journal.db import transactions
 LOCK = 'cells'
 
 
-class Cells(Protocol):
+class CellMappings(Protocol):
     """Where nova's cell mappings are read."""
 
-    def cells(self) -> Mapping[str, str]:
+    def cell_mappings(self) -> Mapping[str, str]:
         """UUID to name of every cell but cell0, fit for a message."""
 
 
@@ -29,7 +29,7 @@ class Binding:
     """
 
     def __init__(self, database: transactions.Transactions,
-                 source: Cells) -> None:
+                 source: CellMappings) -> None:
         self._database = database
         self._source = source
         self._checked = False
@@ -44,7 +44,7 @@ class Binding:
         if not self._checked:
             known = self._database.run(queries.cells)
             if known:
-                _compare(known, self._source.cells())
+                _compare(known, self._source.cell_mappings())
             # Until an agent has bound it, another nova's may.
             self._checked = bool(known)
 
@@ -54,7 +54,7 @@ class Binding:
         Once that was done, a nova that cannot be read is still the same.
         """
         try:
-            ours = self._source.cells()
+            ours = self._source.cell_mappings()
         except exceptions.NovaUnavailable:
             if self._checked:
                 return

@@ -9,6 +9,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
+from nova_aggregate_mirror.source import api_responses
 
 TIMEOUT = 120.0
 """Seconds for one request. Nova-api gives each cell 60 to answer."""
@@ -52,7 +53,7 @@ class Clients:
         return frozenset(_find(name, aggregates) for name in names)
 
 
-def _find(name: str, aggregates: Iterable[api.Aggregate]) -> str:
+def _find(name: str, aggregates: Iterable[api_responses.Aggregate]) -> str:
     found = sorted(one.uuid for one in aggregates
                    if name in (one.name, one.uuid, str(one.id)))
     if not found:

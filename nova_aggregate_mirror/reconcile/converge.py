@@ -29,13 +29,8 @@ Outcome = outcome.Outcome
 Provider = outcome.Provider
 States = Mapping[str, client.Provider]
 
-# Somebody else writes the same provider at the same time, and now and then
-# again; more often than this means that they never stop.
+# Attempts at one provider that other writers keep changing.
 ROUNDS = 5
-
-# After one of these the next request would fail in the same way.
-AWAY = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
-        exceptions.NotAuthorized)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +167,7 @@ def _get(context: context.Context, providers: Iterable[str],
             states[provider] = context.placement.get(provider)
         except exceptions.ProviderNotFound:
             outcome.missing.add(provider)
-        except AWAY:
+        except exceptions.OUTAGE:
             raise
         except exceptions.MirrorError as exc:
             outcome.failed[Provider(provider)] = exc
@@ -211,7 +206,8 @@ def _put(placement: client.Client, state: client.Provider,
         return
     except exceptions.MirrorError as exc:
         outcome.unwritten.add(Provider(provider))
-        if isinstance(exc, (exceptions.GenerationConflict, *AWAY)):
+        if isinstance(exc, (
+                exceptions.GenerationConflict, *exceptions.OUTAGE)):
             raise
         outcome.failed[Provider(provider)] = exc
         return

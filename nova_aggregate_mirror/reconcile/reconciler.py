@@ -129,7 +129,7 @@ class Reconciler:
 def _away(outcome: Outcome) -> exceptions.MirrorError | None:
     """Why the next request would fail in the same way, if so."""
     return next((exc for exc in outcome.failed.values()
-                 if isinstance(exc, converge.AWAY)), None)
+                 if isinstance(exc, exceptions.OUTAGE)), None)
 
 
 def _not_begun(dirty: Collection[journal.Dirty],

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import dataclasses
 import functools
 import itertools
@@ -79,12 +78,11 @@ class Result:
             'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
                            in sorted(self._nova.cells_down.items())],
             'failed': [{'subject': str(subject), 'reason': str(exc)}
-                       for subject, exc in _sorted(outcome.failed)
+                       for subject, exc in sorted(
+                           outcome.failed.items(), key=lambda one: str(one[0]))
                        if not isinstance(exc, exceptions.Stopped)],
-            'refused': str(self._sync.refused) if self._sync.refused
-            else None,
-            'not_compared': str(self._sync.not_compared)
-            if self._sync.not_compared else None,
+            'refused': _text(self._sync.refused),
+            'not_compared': _text(self._sync.not_compared),
             'not_looked_at': self.remaining,
         }
 
@@ -241,12 +239,11 @@ class Result:
         return sorted(rows, key=lambda row: tuple(row.values()))
 
 
+def _text(error: exceptions.MirrorError | None) -> str | None:
+    return str(error) if error else None
+
+
 def _removals(changes: Iterable[plan.Change]) -> Iterator[tuple[str, str]]:
     for change in changes:
         for uuid in change.remove:
             yield change.provider, uuid
-
-
-def _sorted(failed: Mapping[Subject, exceptions.MirrorError]
-            ) -> list[tuple[Subject, exceptions.MirrorError]]:
-    return sorted(failed.items(), key=lambda one: str(one[0]))

@@ -8,9 +8,9 @@ import uuid
 import fixtures as base_fixtures
 import testtools
 
+from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import render
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror.page import gather
-from nova_aggregate_mirror.page import render
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
@@ -186,10 +186,10 @@ class TestManyHosts(testtools.TestCase):
             {one: 'aggregate %03d' % number
              for number, one in enumerate(self.uuids)}, members, nodes)
         with open(self.file, 'w') as page:
-            page.writelines(render.render(gather.Gathered(
+            page.writelines(render.render(collect.Collected(
                 full_sync.Sync(outcome.Outcome(changes), nova, len(changes)),
                 full_sync.Request(0.3, write=False),
-                gather.Journal(syncs=(
+                collect.Journal(syncs=(
                     history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),
                 {}, 'region RegionOne'), NOW))
         self.assertLess(self.file.stat().st_size, 4 * MEGABYTE)

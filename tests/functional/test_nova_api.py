@@ -203,9 +203,9 @@ class BrokenPackageTest(NovaApiTest):
     def test_package_broken(self) -> None:
         """The module that loads the hooks may be broken, too."""
         self.assert_stock(
-            self.serve(('broken_import', 'nova_aggregate_mirror.hooks',
+            self.serve(('broken_import', 'nova_aggregate_mirror.hooks.attach',
                         'SyntaxError')),
-            'nova_aggregate_mirror.hooks is broken')
+            'nova_aggregate_mirror.hooks.attach is broken')
 
     def test_changed_nova(self) -> None:
         """The differences of an unknown nova are logged."""

@@ -238,7 +238,7 @@ class TestCells(SourceTest):
                  for name in ('cell1', 'cell2')}
         self.assertEqual({uuid: '%s (%s)' % (name, uuid)
                           for name, uuid in uuids.items()},
-                         self.source.cells())
+                         self.source.cell_mappings())
 
     def test_cell_whose_url_is_a_template(self):
         """It is filled in from [database] connection, as nova does."""

@@ -13,7 +13,7 @@ from oslo_utils import uuidutils
 import testtools
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import journal as checked_journal
+import nova_aggregate_mirror.checks.journal
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import migration
@@ -130,7 +130,7 @@ class TestUsers(JournalTest):
         os.chown(self.file, 4711, -1)
         os.chown(self.file.parent, 4711, -1)
         # SQLite, run by root, changes the log's owner when it opens it.
-        found, = checked_journal.users(fixtures.CONF)
+        found, = nova_aggregate_mirror.checks.journal.users(fixtures.CONF)
         self.assertEqual(checks.Code.FAILURE, found.code)
         self.assertIn('users 4711 and root', found.text)
         self.assertEqual('chown -R 4711: %s' % self.file.parent,

@@ -15,14 +15,14 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import hooks
+from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror.hooks import mirror
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import breaker
-from nova_aggregate_mirror import mirror
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.simulation import nova as simulated_nova
@@ -179,7 +179,7 @@ class Mirror(mirror.Mirror):
         self.failed = False
         """Whether nova's method did."""
 
-    def before(self, operation: hooks.Operation) -> Any:
+    def before(self, operation: contract.Operation) -> Any:
         cloud = self._parts.cloud
         if not operation.host:
             return self._before_delete(cloud.nova, operation)
@@ -193,7 +193,7 @@ class Mirror(mirror.Mirror):
         return kept
 
     def _before_delete(self, nova: simulated_nova.Nova,
-                       operation: hooks.Operation) -> Any:
+                       operation: contract.Operation) -> Any:
         uuid = nova.ids[int(operation.aggregate_id)]
         nova.deletions[uuid] += 1
         kept = super().before(operation)
@@ -226,7 +226,7 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
            request_id: str) -> None:
     """One request in nova-api, as ``hooks`` wraps nova's method."""
     method, number, host = operation
-    about = hooks.Operation(METHODS[method], number, host, request_id)
+    about = contract.Operation(METHODS[method], number, host, request_id)
     hook.row, hook.failed = None, False
     kept = hook.before(about)
     failures = cloud.journal_failures

@@ -115,7 +115,7 @@ class Nova:
             raise self.broken
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
 
-    def cells(self) -> dict[str, str]:
+    def cell_mappings(self) -> dict[str, str]:
         if self.broken:
             raise self.broken
         return dict(self.mapped)

@@ -1,33 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the journal's database: oslo.db, and what SQLite needs besides."""
+"""Opens the journal's database."""
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import inspect
-import os
 import pathlib
-import random
-import sqlite3
-import time
 from typing import Any
 import urllib.parse
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
-from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import sqlite
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
 # A database that ends with the process.
 MEMORY = 'sqlite://'
-# Seconds that one writer waits for the others, on SQLite.
-BUSY_TIMEOUT = 5.0
 # Seconds that a server may take to accept, or to answer a statement.
 PATIENCE = 5
 # What a driver calls them; without them one that hangs hangs its caller.
@@ -100,7 +93,7 @@ class Database:
         url = _parse(connection or settings.connection)
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
-            self._engine = self._patient = _sqlite_engine(url)
+            self._engine = self._patient = sqlite.engine(url)
         else:
             self._engine = _server_engine(_bounded(
                 url, settings.connection_parameters), settings)
@@ -193,71 +186,3 @@ def _bounded(url: sa.engine.URL, more: str) -> sa.engine.URL:
     return url.update_query_dict({
         name: str(PATIENCE * unit) for name, unit in units.items()
         if name not in chosen})
-
-
-def _sqlite_engine(url: sa.engine.URL) -> sa.engine.Engine:
-    """An engine with a write-ahead log, whose connections stay open.
-
-    Opening the file anew for each transaction, as oslo.db does, takes longer
-    than the transaction; and the last connection that closes would write the
-    whole log back each time.
-    """
-    if url.database:
-        _make_private(pathlib.Path(url.database))
-    engine = sa.create_engine(url, poolclass=sa.pool.QueuePool,
-                              connect_args={'check_same_thread': False,
-                                            'timeout': 0})
-    exc_filters.register_engine(engine)
-    # SQLite forbids a child to use what its parent has opened.
-    os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
-
-    @sa.event.listens_for(engine, 'connect')
-    def connect(connection: Any, _record: Any) -> None:
-        # The driver is not to begin transactions of its own.
-        connection.isolation_level = None
-        _in_turn(lambda: connection.execute('PRAGMA journal_mode = WAL'))
-
-    @sa.event.listens_for(engine, 'begin')
-    def begin(connection: sa.engine.Connection) -> None:
-        # A transaction that reads first and writes then fails at once,
-        # without waiting, when another one wrote in between.
-        driver = connection.connection.driver_connection
-        try:
-            _in_turn(lambda: driver.execute('BEGIN IMMEDIATE'))
-        except sqlite3.Error:
-            # Once more, for an error that SQLAlchemy and oslo.db know.
-            connection.exec_driver_sql('BEGIN IMMEDIATE')
-
-    return engine
-
-
-def _in_turn(statement: Callable[[], object]) -> None:
-    """Run a statement that has to wait until other processes have written.
-
-    SQLite waits longer and longer itself, so that somebody who has waited
-    loses against everybody who comes; and it would keep the greenlets of a
-    whole process waiting.
-    """
-    end = time.monotonic() + BUSY_TIMEOUT
-    while True:
-        try:
-            statement()
-            return
-        except sqlite3.OperationalError as exc:
-            if 'locked' not in str(exc) or time.monotonic() > end:
-                raise
-        time.sleep(random.uniform(0.0005, 0.005))
-
-
-def _make_private(path: pathlib.Path) -> None:
-    """Make the file and its directory, for nova's user alone."""
-    new = [one for one in (path.parent, path) if not one.exists()]
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    if new and os.geteuid() == 0:
-        # A command that root runs must not shut nova-api's user out; and
-        # what was there already is whose it is.
-        above = new[0].parent.stat()
-        for made in new:
-            os.chown(made, above.st_uid, above.st_gid)

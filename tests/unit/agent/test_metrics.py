@@ -15,6 +15,7 @@ from prometheus_client import parser
 import testtools
 
 from nova_aggregate_mirror.agent import metrics
+from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 
@@ -28,7 +29,8 @@ class TestMetrics(testtools.TestCase):
         self.clock = 100.0
         self.metrics = metrics.Metrics(now=lambda: 1234.5,
                                        beating=lambda: self.clock)
-        self.server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS)
+        self.server = metrics_server.Server(
+            self.metrics, '127.0.0.1', 0, LIMITS)
         self.addCleanup(self.server.close)
 
     def ask(self, path, method='GET', host='127.0.0.1', server=None):
@@ -215,8 +217,8 @@ class TestMetrics(testtools.TestCase):
 
     def test_silent_client_keeps_nobody_waiting(self):
         """Each has a thread of its own."""
-        server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS,
-                                client_timeout=3600)
+        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
+                                       client_timeout=3600)
         self.addCleanup(server.close)
         address = '127.0.0.1', server.port
         with (socket.create_connection(address),
@@ -244,8 +246,8 @@ class TestMetrics(testtools.TestCase):
         """It does not hold its thread for ever, and nothing is logged."""
         errors = self.useFixture(fixtures.MonkeyPatch(
             'sys.stderr', io.StringIO())).new_value
-        server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS,
-                                client_timeout=1)
+        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
+                                       client_timeout=1)
         self.addCleanup(server.close)
         for sent in (b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\nAccept'):
             with socket.create_connection(('127.0.0.1', server.port),
@@ -269,24 +271,25 @@ class TestMetrics(testtools.TestCase):
                 pass
         except OSError as exc:
             self.skipTest('no IPv6 here: %s' % exc)
-        server = metrics.Server(self.metrics, '::1', 0, LIMITS)
+        server = metrics_server.Server(self.metrics, '::1', 0, LIMITS)
         self.addCleanup(server.close)
         self.assertEqual(200, self.ask('/metrics', host='[::1]',
                                        server=server)[0])
 
     def test_closed_server_frees_its_port(self):
         """The next agent can be started at once."""
-        server = metrics.Server(self.metrics, '127.0.0.1', 0, LIMITS)
+        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS)
         server.close()
-        again = metrics.Server(self.metrics, '127.0.0.1', server.port, LIMITS)
+        again = metrics_server.Server(
+            self.metrics, '127.0.0.1', server.port, LIMITS)
         self.addCleanup(again.close)
         self.assertEqual(200, self.ask('/metrics', server=again)[0])
 
     def test_port_that_is_taken_is_a_clear_error(self):
         """It names the option to change."""
         error = self.assertRaises(
-            exceptions.InvalidConfiguration, metrics.Server, self.metrics,
-            '127.0.0.1', self.server.port, LIMITS)
+            exceptions.InvalidConfiguration, metrics_server.Server,
+            self.metrics, '127.0.0.1', self.server.port, LIMITS)
         self.assertIn('127.0.0.1', str(error))
         self.assertIn('port %d' % self.server.port, str(error))
         self.assertIn('metrics_port', str(error))

@@ -70,7 +70,7 @@ class TestJournal(ends.TestCase):
     def test_journal_that_another_process_locks(self):
         """It is not broken; the command shows which process has it."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.engine.BUSY_TIMEOUT', 0.01))
+            'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()
         with engine.Database(self.conf).transaction():
             one, = journal.tables(self.conf)

@@ -48,7 +48,7 @@ class TestHook(testtools.TestCase):
         def load(conf):
             raise exceptions.MissingCredentials('no auth_type')
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.hooks.load', load))
+            'nova_aggregate_mirror.hooks.attach.load', load))
         one, = self.find()
         self.assertEqual(checks.Code.SUCCESS, one.code)
 

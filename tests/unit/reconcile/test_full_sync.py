@@ -45,7 +45,7 @@ class SyncTest(ends.TestCase):
     def lock_journal(self):
         """Let another process hold the journal's database from now on."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.engine.BUSY_TIMEOUT', 0.0))
+            'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.0))
         lock = contextlib.ExitStack()
         lock.enter_context(engine.Database(self.conf).transaction())
         self.addCleanup(lock.close)

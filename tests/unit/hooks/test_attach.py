@@ -10,7 +10,8 @@ from nova import exception as nova_exception
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import hooks
+from nova_aggregate_mirror.hooks import attach
+from nova_aggregate_mirror.hooks import contract
 from tests.unit import ends
 
 API = 'nova.compute.api.AggregateAPI'
@@ -44,7 +45,7 @@ class StandIn:
 class EntryPoint:
     """An installed entry point, as stevedore sees it."""
 
-    group = hooks.NAMESPACE
+    group = attach.NAMESPACE
 
     def __init__(self, name, made):
         self.name = name
@@ -84,13 +85,13 @@ class TestLoad(HooksTest):
             self.offer(name, lambda conf, name=name: (name, conf))
         self.configure('c', 'a')
         self.assertEqual([('c', self.conf), ('a', self.conf)],
-                         hooks.load(self.conf))
+                         attach.load(self.conf))
 
     def test_nothing_is_loaded_for_an_empty_list(self):
         """An empty list leaves nova as it is, whatever is installed."""
         self.offer('a', self.log.append)
         self.configure()
-        self.assertEqual([], hooks.load(self.conf))
+        self.assertEqual([], attach.load(self.conf))
         self.assertEqual([], self.log)
 
     def test_unknown_name_is_refused(self):
@@ -98,7 +99,7 @@ class TestLoad(HooksTest):
         self.offer('a', StandIn)
         self.configure('a', 'b')
         error = self.assertRaises(exceptions.InvalidConfiguration,
-                                  hooks.load, self.conf)
+                                  attach.load, self.conf)
         self.assertEqual('[aggregate_mirror] hooks: no entry point in '
                          'nova_aggregate_mirror.hooks is named b', str(error))
 
@@ -107,7 +108,7 @@ class TestLoad(HooksTest):
         self.offer('a', lambda conf: 1 / 0)
         self.configure('a')
         error = self.assertRaises(exceptions.InvalidConfiguration,
-                                  hooks.load, self.conf)
+                                  attach.load, self.conf)
         self.assertEqual('[aggregate_mirror] hooks: a could not be loaded: '
                          'division by zero', str(error))
 
@@ -118,7 +119,7 @@ class TestLoad(HooksTest):
         self.offer('a', refuse)
         self.configure('a')
         error = self.assertRaises(exceptions.MissingCredentials,
-                                  hooks.load, self.conf)
+                                  attach.load, self.conf)
         self.assertEqual('no auth_type', str(error))
 
 
@@ -132,7 +133,7 @@ class InstalledTest(HooksTest):
         self.useFixture(fixtures.MonkeyPatch(API, self.api))
         # The methods below would not pass it.
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.nova_interface.check', lambda: None))
+            'nova_aggregate_mirror.hooks.requirements.check', lambda: None))
         self.error = None
         self.client = object()
         self.constructed = []
@@ -156,7 +157,7 @@ class InstalledTest(HooksTest):
         self.offer('first', lambda conf: self.first)
         self.offer('second', lambda conf: self.second)
         self.configure('first', 'second')
-        hooks.install(self.conf)
+        attach.install(self.conf)
         self.context = nova_context.RequestContext(
             is_admin=True, global_request_id='req-global')
 
@@ -182,7 +183,7 @@ class TestWrapped(InstalledTest):
 
     def test_arguments_are_taken_as_nova_takes_them(self):
         """By position, by name, or both."""
-        expected = hooks.Operation(
+        expected = contract.Operation(
             method='add_host_to_aggregate', aggregate_id=7, host='h1',
             request_id='req-global')
         for args, kwargs in (
@@ -273,7 +274,7 @@ class TestInstall(InstalledTest):
     def test_second_time_changes_nothing(self):
         """An entry point and a paste filter may both install the hooks."""
         before = dict(vars(self.api))
-        self.assertTrue(hooks.install(self.conf))
+        self.assertTrue(attach.install(self.conf))
         self.assertEqual(before, dict(vars(self.api)))
 
     def uninstalled(self):
@@ -286,7 +287,7 @@ class TestInstall(InstalledTest):
         """An empty list is how to switch the package off."""
         api, before = self.uninstalled()
         self.configure()
-        self.assertFalse(hooks.install(self.conf))
+        self.assertFalse(attach.install(self.conf))
         self.assertEqual(before, dict(vars(api)))
         self.assertIn('[aggregate_mirror] hooks is empty',
                       self.messages.output)
@@ -296,7 +297,7 @@ class TestInstall(InstalledTest):
         api, before = self.uninstalled()
         self.configure('first', 'nonsense')
         self.assertRaises(exceptions.InvalidConfiguration,
-                          hooks.install, self.conf)
+                          attach.install, self.conf)
         self.assertEqual(before, dict(vars(api)))
 
     def test_nonsense_in_an_option_leaves_nova_alone(self):
@@ -308,7 +309,7 @@ class TestInstall(InstalledTest):
                          '[aggregate_mirror_database]\nmax_retries = many\n')
         self.conf([], default_config_files=[path], default_config_dirs=[])
         error = self.assertRaises(exceptions.InvalidConfiguration,
-                                  hooks.install, self.conf)
+                                  attach.install, self.conf)
         self.assertIn('[aggregate_mirror] inline_timeout: ', str(error))
         self.assertIn('[aggregate_mirror_database] max_retries: ', str(error))
         self.assertEqual(before, dict(vars(api)))

@@ -28,8 +28,8 @@ import time
 from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.page import gather
-from nova_aggregate_mirror.page import output
+from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import interruption
 from nova_aggregate_mirror.reconcile import progress
@@ -53,20 +53,20 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
     :raises InvalidConfiguration: when the file cannot be written
     """
     # What makes pages is not for the commands beside this one to wait for.
-    from nova_aggregate_mirror.page import render
+    from nova_aggregate_mirror.html_report import render
     stop = interruption.Interruption()
     try:
         with stop.watched(), output.replaced(name) as write, \
                 progress.shown(quiet) as display:
-            gathered = gather.gather(conf, gather.Ends(
+            collected = collect.collect(conf, collect.Inputs(
                 source, client.Client(conf), stop.stopping,
                 display))
-            write(render.render(gathered, time.time()))
+            write(render.render(collected, time.time()))
     except exceptions.Stopped:
         print('Interrupted before the page was complete; nothing was written',
               file=sys.stderr)
         return stop.status
     print('%s: %s' % ('standard output' if name == output.STDOUT else name,
-                      render.verdict(gathered)),
+                      render.verdict(collected)),
           file=sys.stderr if name == output.STDOUT else sys.stdout)
-    return render.status(gathered)
+    return render.status(collected)

@@ -11,13 +11,13 @@ import os
 from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror.page import matrix
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -31,11 +31,11 @@ SYNCS = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class Ends:
+class Inputs:
     """What the page is read from."""
 
-    source: database.DatabaseSource
-    report: client.Client
+    nova: database.DatabaseSource
+    placement: client.Client
     stopping: Callable[[], bool] = lambda: False
     display: progress.Progress = progress.Silent()
 
@@ -51,7 +51,7 @@ class Journal:
 
 
 @dataclasses.dataclass(frozen=True)
-class Gathered:
+class Collected:
     """Everything that the page shows."""
 
     sync: full_sync.Sync
@@ -63,24 +63,26 @@ class Gathered:
     """Where placement is."""
 
 
-def gather(conf: cfg.ConfigOpts, ends: Ends) -> Gathered:
+def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
     """Compare everything and read the journal; nothing is written.
 
     :raises Stopped: when it was told to leave off
     """
     options = conf.aggregate_mirror
     request = full_sync.Request(options.max_removed_share, write=False)
-    journal = read_journal(conf, ends.source)
-    sync = _compare(ends, journal, request, options.sync_workers)
+    journal = read_journal(conf, inputs.nova)
+    sync = _compare(inputs, journal, request, options.sync_workers)
     zones: database.Zones = {}
     try:
-        zones = ends.source.zones()
+        zones = inputs.nova.zones()
     except exceptions.NovaUnavailable as exc:
         sync = dataclasses.replace(sync, not_compared=sync.not_compared or exc)
-    return Gathered(sync, request, journal, zones, ends.report.endpoint())
+    return Collected(
+        sync, request, journal, zones, inputs.placement.endpoint())
 
 
-def read_journal(conf: cfg.ConfigOpts, source: binding.Cells) -> Journal:
+def read_journal(conf: cfg.ConfigOpts,
+                 source: binding.CellMappings) -> Journal:
     """The journal as it is: no file is made, and no table migrated.
 
     :param source: of the nova that the journal has to belong to
@@ -100,12 +102,12 @@ def read_journal(conf: cfg.ConfigOpts, source: binding.Cells) -> Journal:
         return Journal(trouble=str(exc))
 
 
-def _compare(ends: Ends, journal: Journal, request: full_sync.Request,
+def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
              workers: int) -> full_sync.Sync:
     try:
         mirror = reconciler.Reconciler(
-            journal.known, ends.source, ends.report, None, ends.stopping,
-            workers, ends.display)
+            journal.known, inputs.nova, inputs.placement, None,
+            inputs.stopping, workers, inputs.display)
         sync = full_sync.run(mirror, journal.rows, request)
     except exceptions.Stopped:
         raise
@@ -113,22 +115,22 @@ def _compare(ends: Ends, journal: Journal, request: full_sync.Request,
         sync = full_sync.Sync(
             outcome.Outcome(), source.Nova({}, {}, {}), drift=0,
             not_compared=exc)
-    if isinstance(sync.not_compared, exceptions.Stopped) or ends.stopping():
+    if isinstance(sync.not_compared, exceptions.Stopped) or inputs.stopping():
         raise exceptions.Stopped('told to leave off')
     if sync.not_compared:
         # What nova wants is worth seeing while placement is away.
         try:
-            return dataclasses.replace(sync, nova=ends.source.read_all())
+            return dataclasses.replace(sync, nova=inputs.nova.read_all())
         except exceptions.NovaUnavailable as exc:
             return dataclasses.replace(sync, not_compared=exc)
     return sync
 
 
-def seen(gathered: Gathered) -> matrix.Seen:
+def seen(collected: Collected) -> matrix.Seen:
     """The comparison by host and aggregate."""
-    sync, nova = gathered.sync, gathered.sync.nova
+    sync, nova = collected.sync, collected.sync.nova
     changes = [*sync.outcome.changes, *sync.stale]
-    unknown = {*_failed(gathered), *nova.hosts_down}
+    unknown = {*_failed(collected), *nova.hosts_down}
     if sync.not_compared:
         unknown |= {*nova.nodes, *nova.members}
     return matrix.Seen(
@@ -138,33 +140,33 @@ def seen(gathered: Gathered) -> matrix.Seen:
         stale=frozenset((change.provider, uuid) for change in changes
                         for uuid in change.remove),
         pending=sync.outcome.pending, unknown=unknown,
-        marks=_marks(gathered))
+        marks=_marks(collected))
 
 
-def _marks(gathered: Gathered) -> Mapping[str, tuple[str, ...]]:
+def _marks(collected: Collected) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
-    for host, mark in _all_marks(gathered):
+    for host, mark in _all_marks(collected):
         found.setdefault(host, []).append(mark)
     return {host: tuple(marks) for host, marks in found.items()}
 
 
-def _all_marks(gathered: Gathered) -> Iterator[tuple[str, str]]:
-    nova = gathered.sync.nova
+def _all_marks(collected: Collected) -> Iterator[tuple[str, str]]:
+    nova = collected.sync.nova
     for hosts, mark in (
-            ({row.dirty.host for row in gathered.journal.rows
+            ({row.dirty.host for row in collected.journal.rows
               if row.mirrored_at is None}, 'in the journal'),
             (nova.unmapped, 'no host mapping'),
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
-            ({nova.nodes.get(name, name) for name in _failed(gathered)}
+            ({nova.nodes.get(name, name) for name in _failed(collected)}
              - nova.hosts_down, 'could not be compared')):
         for host in hosts:
             yield host, mark
 
 
-def _failed(gathered: Gathered) -> Iterator[str]:
+def _failed(collected: Collected) -> Iterator[str]:
     """UUIDs of providers, and names of hosts, that could not be compared."""
-    for subject in gathered.sync.outcome.failed:
+    for subject in collected.sync.outcome.failed:
         if isinstance(subject, outcome.Provider):
             yield subject.uuid
         elif isinstance(subject, outcome.Host):

@@ -3,7 +3,7 @@
 
 import testtools
 
-from nova_aggregate_mirror.page import matrix
+from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror import source
 
 State = matrix.State

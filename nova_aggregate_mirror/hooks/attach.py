@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs around nova's aggregate operations, and how it gets there.
-
-A hook is an object of an entry point in ``nova_aggregate_mirror.hooks``, made
-once with nova's configuration when nova-api starts. It must not touch the
-network, a database or a thread then: the process may still fork.
-"""
+"""Wraps nova's aggregate operations in the configured hooks."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
 import contextvars
-import dataclasses
 import functools
 import inspect
 from typing import Any
-from typing import Protocol
 
 from nova.compute import api as compute_api
 from oslo_config import cfg
 from oslo_log import log as logging
 
 import nova_aggregate_mirror.conf
-from nova_aggregate_mirror import nova_interface
+from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror.hooks import requirements
 from nova_aggregate_mirror import plugins
 
 LOG = logging.getLogger(__name__)
@@ -33,37 +27,6 @@ _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
     'nova_aggregate_mirror_muted', default=False)
 
 
-@dataclasses.dataclass(frozen=True)
-class Operation:
-    """One call of a wrapped method of nova's ``AggregateAPI``."""
-
-    method: str
-    aggregate_id: int | str
-    host: str
-    """Empty when an aggregate is deleted."""
-    request_id: str
-    """The global request id if the caller sent one, else nova's own."""
-
-
-class Hook(Protocol):
-    """What may run around an aggregate operation.
-
-    ``before`` runs in the request's thread before nova's method and may keep
-    something for ``after``, which follows nova's method whatever that returned
-    or raised. What either of them raises is logged and never reaches the user,
-    whose answer is nova's alone.
-    """
-
-    replaces_mirroring: bool
-    """Whether nova's own calls to placement are left out meanwhile."""
-
-    def before(self, operation: Operation) -> Any:
-        """Prepare; the result is handed to ``after``."""
-
-    def after(self, operation: Operation, kept: Any) -> None:
-        """Follow up; ``kept`` is what ``before`` returned."""
-
-
 class _Muted:
     """Stands in for nova's report client while a hook does its work."""
 
@@ -74,7 +37,7 @@ class _Muted:
         pass
 
 
-def load(conf: cfg.ConfigOpts) -> list[Hook]:
+def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
     """Load the hooks that ``[aggregate_mirror] hooks`` names, in that order.
 
     :raises InvalidConfiguration: when one is unknown or cannot be loaded
@@ -100,7 +63,7 @@ def install(conf: cfg.ConfigOpts) -> bool:
     if isinstance(api.placement_client, _MutableClient):
         return True
     nova_aggregate_mirror.conf.check(conf)
-    nova_interface.check()
+    requirements.check()
     hooks = load(conf)
     if not hooks:
         LOG.info('[aggregate_mirror] hooks is empty: nova mirrors aggregates '
@@ -126,13 +89,13 @@ class _MutableClient(property):
         return super().__get__(instance, owner)
 
 
-def _wrap(method: Callable, hooks: Sequence[Hook]) -> Callable:
+def _wrap(method: Callable, hooks: Sequence[contract.Hook]) -> Callable:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
     def wrapped(api: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(api, context, *args, **kwargs)
-        operation = Operation(
+        operation = contract.Operation(
             method=method.__name__,
             aggregate_id=bound.arguments['aggregate_id'],
             host=bound.arguments.get('host_name', ''),
@@ -151,7 +114,7 @@ def _wrap(method: Callable, hooks: Sequence[Hook]) -> Callable:
     return wrapped
 
 
-def _attempt(call: Callable, operation: Operation,
+def _attempt(call: Callable, operation: contract.Operation,
              *kept: Any) -> tuple[bool, Any]:
     try:
         return True, call(operation, *kept)

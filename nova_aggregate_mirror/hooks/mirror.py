@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import hooks
+from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import ledger
@@ -53,12 +53,13 @@ class _Process:
         self.pid = os.getpid()
         self.journal = store.Journal(conf)
         self.source = database.DatabaseSource()
-        self.report = client.Client(conf)
+        self.placement = client.Client(conf)
         self.binding = binding.Binding(self.journal.database, self.source)
         self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, self.source, self.report, self.journal.rows)
+            self.journal.ledger, self.source, self.placement,
+            self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            ledger.NoLedger(), self.source, self.report, self.journal.rows)
+            ledger.NoLedger(), self.source, self.placement, self.journal.rows)
         """For operations that may not be in the journal."""
         self.breaker = breaker.Breaker()
 
@@ -84,7 +85,7 @@ class Mirror:
             LOG.warning('Host aggregates cannot be mirrored to placement, and '
                         'operations stay in the journal: %s', exc)
 
-    def before(self, operation: hooks.Operation
+    def before(self, operation: contract.Operation
                ) -> _Kept | _Deleted | None:
         """Record what the operation may leave different, durably.
 
@@ -110,7 +111,7 @@ class Mirror:
                       '%s.', *_names(operation), exc, SYNC)
             return _Kept(row, ours=not isinstance(exc, exceptions.WrongNova))
 
-    def after(self, operation: hooks.Operation,
+    def after(self, operation: contract.Operation,
               kept: _Kept | _Deleted | None) -> None:
         """Converge as nova is now, or hand the row over."""
         if kept is None:
@@ -131,7 +132,7 @@ class Mirror:
                 _hand_over(process, operation, kept, str(error))
 
     def _place(self, process: _Process,
-               operation: hooks.Operation) -> source.Place:
+               operation: contract.Operation) -> source.Place:
         place = source.Place('')
         try:
             place = process.source.place(
@@ -144,7 +145,7 @@ class Mirror:
                         'answer: %s', *_names(operation), cell, reason)
         return place
 
-    def _mark(self, process: _Process, operation: hooks.Operation,
+    def _mark(self, process: _Process, operation: contract.Operation,
               aggregate: str) -> bool:
         """Mark an aggregate as deleted by a user, in the ledger.
 
@@ -169,8 +170,8 @@ class Mirror:
         process.breaker.check(kept.recorded)
         began, options = process.breaker.now(), self._conf.aggregate_mirror
         dirty = kept.row.dirty
-        with process.report.deadline(options.inline_timeout), \
-                process.report.request_id(dirty.request_id):
+        with process.placement.deadline(options.inline_timeout), \
+                process.placement.request_id(dirty.request_id):
             if kept.recorded:
                 outcome = process.reconciler.close([kept.row])
             elif kept.ours:
@@ -184,14 +185,14 @@ class Mirror:
             process.breaker.begin(error, began, options.inline_backoff)
             raise error
 
-    def _remove(self, operation: hooks.Operation, kept: _Deleted) -> None:
+    def _remove(self, operation: contract.Operation, kept: _Deleted) -> None:
         """Remove a deleted aggregate from every provider, if it is gone."""
         process = self._process()
         try:
             process.breaker.check(recorded=True)
             began, options = process.breaker.now(), self._conf.aggregate_mirror
-            with process.report.deadline(options.inline_timeout), \
-                    process.report.request_id(operation.request_id):
+            with process.placement.deadline(options.inline_timeout), \
+                    process.placement.request_id(operation.request_id):
                 outcome = process.unrecorded.remove([kept.uuid])
             for error in outcome.failed.values():
                 process.breaker.begin(error, began, options.inline_backoff)
@@ -222,7 +223,7 @@ def _check(process: _Process) -> None:
                     'nova: %s', exc)
 
 
-def _hand_over(process: _Process, operation: hooks.Operation, kept: _Kept,
+def _hand_over(process: _Process, operation: contract.Operation, kept: _Kept,
                error: str) -> None:
     where = 'the journal keeps it until placement is right'
     try:
@@ -239,6 +240,6 @@ def _hand_over(process: _Process, operation: hooks.Operation, kept: _Kept,
                 error, where)
 
 
-def _names(operation: hooks.Operation) -> tuple[int | str, str, str]:
+def _names(operation: contract.Operation) -> tuple[int | str, str, str]:
     return (operation.aggregate_id, operation.host or '-',
             operation.request_id)

@@ -6,7 +6,7 @@ from nova.compute import api as compute_api
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import nova_interface
+from nova_aggregate_mirror.hooks import requirements
 
 API = 'nova.compute.api.AggregateAPI.'
 
@@ -27,12 +27,12 @@ class TestCheck(testtools.TestCase):
 
     def differences(self):
         error = self.assertRaises(exceptions.UnexpectedNova,
-                                  nova_interface.check)
+                                  requirements.check)
         return str(error).split('; ')
 
     def test_installed_nova_is_known(self):
         """Every nova that is tested with is one that we know."""
-        nova_interface.check()
+        requirements.check()
 
     def test_parameter_renamed(self):
         """What we pass by position or read by name must mean the same."""
@@ -85,7 +85,7 @@ class TestCheck(testtools.TestCase):
 
     def test_column_gone(self):
         """Our queries name these columns."""
-        self.patch('nova_aggregate_mirror.nova_interface.COLUMNS',
+        self.patch('nova_aggregate_mirror.hooks.requirements.COLUMNS',
                    {compute_api.AggregateAPI: ('delete_aggregate', 'uuid')})
         self.assertEqual(['AggregateAPI has no column uuid'],
                          self.differences())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the page: what was gathered in words and figures, all escaped."""
+"""Fills the page: what was collected in words and figures, all escaped."""
 
 import base64
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from typing import Any
 import jinja2
 
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror.page import gather
-from nova_aggregate_mirror.page import matrix
+from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.reconcile import result
 
 HERE = pathlib.Path(__file__).parent
@@ -66,7 +66,7 @@ class Span:
     width: int = 1
 
 
-def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
+def render(collected: collect.Collected, now: float) -> Iterator[str]:
     """The page, part by part."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True,
@@ -81,25 +81,25 @@ def render(gathered: gather.Gathered, now: float) -> Iterator[str]:
             hashlib.sha256(script.encode()).digest()).decode(),
         most=MOST, symbols=SYMBOLS,
         version=importlib.metadata.version('nova-aggregate-mirror'),
-        machine=socket.gethostname(), now=now, **values(gathered))
+        machine=socket.gethostname(), now=now, **values(collected))
 
 
-def _result(gathered: gather.Gathered) -> result.Result:
-    return result.Result(gathered.sync, gathered.request, ADVICE)
+def _result(collected: collect.Collected) -> result.Result:
+    return result.Result(collected.sync, collected.request, ADVICE)
 
 
-def status(gathered: gather.Gathered) -> int:
+def status(collected: collect.Collected) -> int:
     """The exit status: the lowest that applies."""
-    found = _result(gathered).status()
-    if found == exit_status.OK and gathered.journal.trouble:
+    found = _result(collected).status()
+    if found == exit_status.OK and collected.journal.trouble:
         return exit_status.COULD_NOT_RUN
     return found
 
 
-def verdict(gathered: gather.Gathered) -> str:
+def verdict(collected: collect.Collected) -> str:
     """All of it in one line."""
-    result = _result(gathered)
-    if gathered.sync.not_compared:
+    result = _result(collected)
+    if collected.sync.not_compared:
         return 'Nothing could be compared'
     parts = []
     if result.added:
@@ -109,18 +109,18 @@ def verdict(gathered: gather.Gathered) -> str:
     text = 'Placement differs from nova: %s' % ' and '.join(parts)
     if not parts:
         text = 'Placement shows every host aggregate as nova has it'
-    if result.fault_count or gathered.journal.trouble:
+    if result.fault_count or collected.journal.trouble:
         text += ', as far as it could be compared'
     return text
 
 
-def values(gathered: gather.Gathered) -> dict[str, Any]:
+def values(collected: collect.Collected) -> dict[str, Any]:
     """What the template asks for."""
-    result = _result(gathered)
-    seen = gather.seen(gathered)
+    result = _result(collected)
+    seen = collect.seen(collected)
     rows = matrix.rows(seen)
     columns = matrix.columns(seen, rows)
-    journal, nova = gathered.journal, gathered.sync.nova
+    journal, nova = collected.journal, collected.sync.nova
     faults = result.faults()
     if journal.trouble:
         faults.insert(0, '%s. What this page says of deleted aggregates and '
@@ -128,10 +128,10 @@ def values(gathered: gather.Gathered) -> dict[str, Any]:
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     return {
-        'status': status(gathered), 'verdict': verdict(gathered),
-        'faults': faults, 'endpoint': gathered.endpoint,
-        'figures': _figures(result, gathered), 'columns': columns,
-        'names': names, 'zones': gathered.zones, 'meanings': MEANINGS,
+        'status': status(collected), 'verdict': verdict(collected),
+        'faults': faults, 'endpoint': collected.endpoint,
+        'figures': _figures(result, collected), 'columns': columns,
+        'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
         'chunks': _chunks(rows, [column.uuid for column in columns]),
         'hosts': len({*nova.members, *nova.nodes.values()}),
         'differing': sum(len(row.hosts) for row in rows if row.differs),
@@ -142,26 +142,26 @@ def values(gathered: gather.Gathered) -> dict[str, Any]:
         else '', 'syncs': journal.syncs, 'trouble': journal.trouble}
 
 
-def _figures(result: result.Result, gathered: gather.Gathered
+def _figures(result: result.Result, collected: collect.Collected
              ) -> list[tuple[str, int | str, str]]:
     """What stands at the top: a word, a number and its kind."""
-    nova = gathered.sync.nova
-    if gathered.sync.not_compared:
+    nova = collected.sync.nova
+    if collected.sync.not_compared:
         # No figure at all is not none.
         return [('aggregates', len(nova.aggregates), ''),
                 ('missing or stale', '?', 'unknown'),
-                _pending(gathered.journal)]
+                _pending(collected.journal)]
     return [
         ('aggregates', len(nova.aggregates), ''),
         ('hosts', len({*nova.members, *nova.nodes.values()}), ''),
         ('compute nodes', len(nova.nodes), ''),
         ('missing', len(result.added), 'missing'),
         ('stale', len(result.removed) + len(result.left), 'stale'),
-        ('without provider', len(gathered.sync.outcome.pending), 'pending'),
-        _pending(gathered.journal)]
+        ('without provider', len(collected.sync.outcome.pending), 'pending'),
+        _pending(collected.journal)]
 
 
-def _pending(journal: gather.Journal) -> tuple[str, int | str, str]:
+def _pending(journal: collect.Journal) -> tuple[str, int | str, str]:
     count = sum(row.mirrored_at is None for row in journal.rows)
     return 'in the journal', '?' if journal.trouble else count, 'unknown'
 

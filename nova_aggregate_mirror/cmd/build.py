@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the configuration, the source and the reconciler of a command."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova.conf import CONF
+from nova.db.api import api as api_db
+from nova import version
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
+
+
+def read_configuration(argv: Sequence[str]) -> None:
+    """Read the files and options that nova reads, in nova's order.
+
+    Nova's own function does the same for its services, and imports what takes
+    longer than most commands.
+
+    :raises oslo_config.cfg.Error: when they cannot be used
+    """
+    logging.register_options(CONF)
+    CONF(argv, project='nova', version=version.version_string())
+    # Nova's own way wants the options of osprofiler, too, where it is there.
+    api_db.context_manager.configure(**CONF.api_database)
+
+
+def check_configuration() -> None:
+    """Check that the configuration is that of a nova-api.
+
+    :raises InvalidConfiguration: it does not say where nova's database is
+    """
+    if not CONF.api_database.connection:
+        raise exceptions.InvalidConfiguration(
+            'there is no [api_database] connection in the configuration that '
+            'was read; name nova-api\'s nova.conf with --config-file')
+
+
+def source() -> database.DatabaseSource:
+    """Build the source: nova's databases, each cell with a time limit."""
+    return database.DatabaseSource(
+        cells.bounded(CONF.aggregate_mirror.cell_timeout))
+
+
+def mirror(journal: store.Journal, source: database.DatabaseSource,
+           placement: client.Client, workers: int | None = None,
+           **options: Any) -> reconciler.Reconciler:
+    """Build a reconciler with the journal.
+
+    :param workers: ``[aggregate_mirror] sync_workers`` unless given
+    """
+    return reconciler.Reconciler(
+        journal.ledger, source, placement, journal.rows,
+        count=workers or CONF.aggregate_mirror.sync_workers, **options)

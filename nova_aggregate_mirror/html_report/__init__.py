@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One HTML page: where placement differs from nova, and why."""

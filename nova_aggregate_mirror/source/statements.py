@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statements that read nova's databases."""
+
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import tables
+
+# Statements are made once: making one takes longer than running it.
+SOME = sa.bindparam('some', expanding=True)
+AGGREGATE, MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
+METADATA = tables.aggregate_metadata.c
+HOST, NODE = tables.host_mappings.c, tables.compute_nodes.c
+IN_CELL = tables.cell_mappings.c.id == HOST.cell_id
+PLACE = sa.select(
+    AGGREGATE.uuid.label('aggregate'), HOST.host, *cells.COLUMNS,
+).select_from(tables.aggregates).outerjoin(
+    tables.host_mappings, HOST.host == sa.bindparam('host'),
+).outerjoin(
+    tables.cell_mappings, IN_CELL,
+).where(AGGREGATE.id == sa.bindparam('id'))
+AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
+EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(SOME))
+MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
+    tables.aggregate_hosts, tables.aggregates,
+    AGGREGATE.id == MEMBER.aggregate_id)
+ZONES = sa.select(AGGREGATE.uuid, METADATA.value).join_from(
+    tables.aggregates, tables.aggregate_metadata,
+    AGGREGATE.id == METADATA.aggregate_id,
+).where(METADATA.key == 'availability_zone')
+MEMBERS_OF = MEMBERS.where(MEMBER.host.in_(SOME))
+MAPPED = sa.select(HOST.host, HOST.cell_id)
+# One query in place of two: a row for each membership of each mapped host.
+HOSTS = sa.select(
+    HOST.host, *cells.COLUMNS, MEMBER.host.label('member'),
+    AGGREGATE.uuid.label('aggregate'),
+    AGGREGATE.name.label('aggregate_name'),
+).join_from(
+    tables.host_mappings, tables.cell_mappings, IN_CELL,
+).outerjoin(
+    tables.aggregate_hosts, MEMBER.host == HOST.host,
+).outerjoin(
+    tables.aggregates, AGGREGATE.id == MEMBER.aggregate_id,
+).where(HOST.host.in_(SOME))
+# A node without a host was never finished by its nova-compute.
+NODES = sa.select(NODE.uuid, NODE.host).where(
+    NODE.deleted == 0, NODE.uuid.is_not(None), NODE.host.is_not(None))
+NODES_OF = NODES.where(NODE.host.in_(SOME))
+THESE_NODES = NODES.where(NODE.uuid.in_(SOME))
