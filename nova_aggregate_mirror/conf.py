@@ -174,7 +174,7 @@ OPTS = [
 def _database_opts() -> list[cfg.Opt]:
     # oslo.db hands out the very objects that nova registers for its own
     # databases: a default changed on them would be changed for nova too.
-    opts = copy.deepcopy(db_options.database_opts)
+    opts: list[cfg.Opt] = copy.deepcopy(db_options.database_opts)
     cfg.set_defaults(opts, connection=DEFAULT_CONNECTION)
     return opts
 

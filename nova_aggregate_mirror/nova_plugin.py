@@ -6,13 +6,17 @@ Nova calls ``register`` of every entry point in
 filter in api-paste.ini.
 """
 
+from collections.abc import Callable
+from collections.abc import Mapping
 import functools
 import logging
 
 LOG = logging.getLogger(__name__)
 
+Application = Callable[..., object]
 
-def register() -> list:
+
+def register() -> list[object]:
     """Install the hooks; we validate no extra specs.
 
     :raises MissingCredentials: when ``missing_credentials = fail``, the one
@@ -20,7 +24,10 @@ def register() -> list:
     """
     refused = None
     try:
-        refused = _install() if _configured() else _postpone()
+        if _configured():
+            refused = _install()
+        else:
+            _postpone()
     except Exception:
         # Without us nova mirrors by itself; without nova-api nothing works.
         LOG.exception('nova-aggregate-mirror is not active: nova mirrors host '
@@ -48,7 +55,7 @@ def _postpone() -> None:
     stock = AggregateAPI.__init__
 
     @functools.wraps(stock)
-    def first(self) -> None:
+    def first(self: object) -> None:
         AggregateAPI.__init__ = stock
         register()
         stock(self)
@@ -76,7 +83,8 @@ def _install() -> Exception | None:
     return None
 
 
-def filter_factory(global_conf: dict, **local_conf: str):
+def filter_factory(global_conf: Mapping[str, str], **local_conf: str
+                   ) -> Callable[[Application], Application]:
     """Paste filter that installs the hooks and passes every request on."""
     register()
     return lambda application: application

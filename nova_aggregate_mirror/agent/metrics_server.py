@@ -64,14 +64,17 @@ class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     def server_bind(self) -> None:
         # Without the look-up of this host's name, which may take long.
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
+        host, self.server_port = self.server_address[:2]
+        self.server_name = str(host)
         self.setup_environ()
 
 
 class _Handler(simple_server.WSGIRequestHandler):
+    server: _HTTPServer
+
     def setup(self) -> None:
-        self.timeout = self.server.client_timeout
         super().setup()
+        self.connection.settimeout(self.server.client_timeout)
 
     def handle(self) -> None:
         # A client that goes away or falls silent would leave a traceback.
@@ -90,7 +93,7 @@ class _Application:
         self._figures = prometheus_client.make_wsgi_app(metrics.registry)
 
     def __call__(self, environ: dict[str, Any],
-                 start_response: Callable) -> Iterable[bytes]:
+                 start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, headers, body = self._answer(environ)
         # The server would send the body to a HEAD, too.
         start_response(status, [*headers, ('Content-Length', str(len(body)))])

@@ -47,26 +47,33 @@ class PeriodicSync:
         self._due = start + options.sync_interval
         request = full_sync.Request(
             options.max_removed_share if options.prune else None)
-        result, error = None, None
+        became = self._run(request)
+        if became is None:
+            return None
+        seconds = self._now() - start
+        if isinstance(became, full_sync.Sync):
+            self._tell(became, seconds)
+        else:
+            self._say('nothing could be compared: %s' % became)
+            self._figures.synced('failure', seconds)
+        self._remember(request, seconds, became)
+        return became if isinstance(became, full_sync.Sync) else None
+
+    def _run(self, request: full_sync.Request
+             ) -> full_sync.Sync | exceptions.MirrorError | None:
+        """Run one; None when this process was told to end in the midst."""
         try:
-            result = full_sync.run(self._reconciler, request=request)
-            if result.not_compared:
-                raise result.not_compared
+            sync = full_sync.run(self._reconciler, request=request)
         except exceptions.Stopped:
             return None
         except exceptions.MirrorError as exc:
-            # Told below: oslo.log would tell it twice while it is handled.
-            result, error = None, exc
-        if self._left(result):
+            # Logged by the caller: oslo.log would add it while it is handled.
+            return exc
+        errors = [sync.not_compared] if sync.not_compared else [
+            *sync.outcome.unfinished.values(), *sync.outcome.failed.values()]
+        if any(isinstance(exc, exceptions.Stopped) for exc in errors):
             return None
-        seconds = self._now() - start
-        if error:
-            self._say('nothing could be compared: %s' % error)
-            self._figures.synced('failure', seconds)
-        else:
-            self._tell(result, seconds)
-        self._remember(request, seconds, error or result)
-        return result
+        return sync.not_compared or sync
 
     def _remember(self, request: full_sync.Request, seconds: float,
                   became: full_sync.Sync | exceptions.MirrorError
@@ -82,14 +89,6 @@ class PeriodicSync:
                 became, exceptions.JournalUnavailable):
             LOG.warning('The history of syncs lacks this one: %s', unnoted)
         self._unnoted = unnoted
-
-    @staticmethod
-    def _left(result: full_sync.Sync | None) -> bool:
-        """Whether this process was told to end in the midst of it."""
-        return result is not None and any(
-            isinstance(exc, exceptions.Stopped)
-            for exc in (*result.outcome.unfinished.values(),
-                        *result.outcome.failed.values()))
 
     def _tell(self, result: full_sync.Sync, seconds: float) -> None:
         outcome = result.outcome

@@ -52,14 +52,14 @@ class Discovery:
     def has_catalog(self) -> bool:
         """Whether keystone sent a catalog; it does for a project only."""
         with self._asking('Reading the catalog') as adapter:
-            auth = adapter.session.auth
+            auth: Any = adapter.session.auth
             return not hasattr(auth, 'get_access') or bool(
                 auth.get_access(adapter.session).service_catalog.catalog)
 
     def offered(self) -> list[tuple[str, str]]:
         """Region and interface of each endpoint that the catalog has."""
         with self._asking('Reading the catalog') as adapter:
-            auth = adapter.session.auth
+            auth: Any = adapter.session.auth
             if not hasattr(auth, 'get_access'):
                 return []
             catalog = auth.get_access(adapter.session).service_catalog
@@ -84,7 +84,8 @@ class Discovery:
         found = answer.get('versions')
         first = found[0] if isinstance(found, list) and found else None
         if isinstance(first, dict):
-            oldest, newest = first.get('min_version'), first.get('max_version')
+            oldest, newest = (str(first.get(name, '')) for name in (
+                'min_version', 'max_version'))
             if _is_version(oldest) and _is_version(newest):
                 return oldest, newest
         raise errors.error(exceptions.MalformedAnswer, doing,
@@ -120,5 +121,5 @@ class Discovery:
                 'Reading [%s]' % self.group, str(exc)) from exc
 
 
-def _is_version(value: Any) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch(r'\d+\.\d+', value))
+def _is_version(value: str) -> bool:
+    return bool(re.fullmatch(r'\d+\.\d+', value))

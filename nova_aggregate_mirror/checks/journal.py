@@ -103,9 +103,12 @@ def belonging(kept: store.Journal | None,
 
 def backlog(kept: store.Journal | None) -> checks.Findings:
     """Whether something is left to be mirrored for longer than it takes."""
-    left = kept.rows.backlog() if kept else None
-    if left is None or not left.pending:
-        return [checks.good('Nothing is left to be mirrored.')]
+    nothing = [checks.good('Nothing is left to be mirrored.')]
+    if kept is None:
+        return nothing
+    left = kept.rows.backlog()
+    if not left.pending:
+        return nothing
     text = ('%d operation%s left to be mirrored, the oldest for %d s' % (
         left.pending, ' is' if left.pending == 1 else 's are', left.oldest))
     if left.oldest <= OVERDUE:

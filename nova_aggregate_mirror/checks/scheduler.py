@@ -34,7 +34,7 @@ HOST_FILTERS = {
 
 def chosen(conf: cfg.ConfigOpts) -> list[str]:
     """The request filters of nova.conf."""
-    return conf.aggregate_mirror.request_filters
+    return list(conf.aggregate_mirror.request_filters)
 
 
 def filters(conf: cfg.ConfigOpts) -> checks.Findings:

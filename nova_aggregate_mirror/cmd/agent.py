@@ -60,9 +60,9 @@ def _build(journal: store.Journal,
 def _note(journal: store.Journal, request: full_sync.Request,
           seconds: float,
           became: full_sync.Sync | exceptions.MirrorError) -> None:
-    if isinstance(became, full_sync.Sync):
-        became = result.Result(became, request)
-    record.note(journal.history, request, 'agent', seconds, became)
+    shown = (result.Result(became, request)
+             if isinstance(became, full_sync.Sync) else became)
+    record.note(journal.history, request, 'agent', seconds, shown)
 
 
 def _serve() -> int:

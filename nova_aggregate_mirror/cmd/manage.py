@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import inspect
 import json
 import sys
+from typing import TypeAlias
 
 from nova.conf import CONF
 from oslo_config import cfg
@@ -24,6 +25,9 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 
 PROGRAM = 'nova-aggregate-mirror-manage'
+
+Subparsers: TypeAlias = (
+    'argparse._SubParsersAction[argparse.ArgumentParser]')
 
 # What a command did, and what went wrong, is printed by the command itself:
 # oslo.db would add a traceback to it, keystoneauth a line.
@@ -97,7 +101,7 @@ def journal_forget() -> int:
         store.Journal(CONF).rows, CONF.command.id, CONF.command.force)
 
 
-def _commands(subparsers: argparse._SubParsersAction) -> None:
+def _commands(subparsers: Subparsers) -> None:
     placement = subparsers.add_parser(
         'placement', help='Work with placement').add_subparsers(
             metavar='COMMAND', required=True)
@@ -126,13 +130,13 @@ def _commands(subparsers: argparse._SubParsersAction) -> None:
             metavar='COMMAND', required=True))
 
 
-def _journal_commands(subparsers: argparse._SubParsersAction) -> None:
+def _journal_commands(subparsers: Subparsers) -> None:
     parsers = {}
     for name, run in (('list', journal_list), ('retry', journal_retry),
                       ('forget', journal_forget)):
+        manual = inspect.getdoc(run) or ''
         parsers[name] = subparsers.add_parser(
-            name, help=run.__doc__.splitlines()[0],
-            description=inspect.cleandoc(run.__doc__))
+            name, help=manual.partition('\n')[0], description=manual)
         parsers[name].set_defaults(run=run)
     parsers['list'].add_argument(
         '--format', choices=('table', 'json'), default='table',
@@ -160,6 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
-        return CONF.command.run()
+        status: int = CONF.command.run()
+        return status
 
     return program.run(PROGRAM, command)

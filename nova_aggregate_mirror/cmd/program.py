@@ -12,6 +12,8 @@ from oslo_config import cfg
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 
+STDOUT = 1
+
 # Nova and its libraries may import eventlet or pkg_resources, which say so on
 # every terminal; an operator who runs a command can do nothing about it.
 warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
@@ -34,7 +36,7 @@ def run(program: str, command: Callable[[], int]) -> int:
         return status
     except BrokenPipeError:
         # Whoever read it has seen enough; nothing is to be said at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
         return exit_status.BROKEN_PIPE
     except cfg.Error as exc:
         print('%s: the configuration cannot be used: %s' % (program, exc),

@@ -11,7 +11,8 @@ def _run(name: str) -> int:
     except KeyboardInterrupt:
         print('Interrupted before anything was done', file=sys.stderr)
         return 130
-    return command.main()
+    status: int = command.main()
+    return status
 
 
 def agent() -> int:

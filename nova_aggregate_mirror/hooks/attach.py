@@ -89,7 +89,8 @@ class _MutableClient(property):
         return super().__get__(instance, owner)
 
 
-def _wrap(method: Callable, hooks: Sequence[contract.Hook]) -> Callable:
+def _wrap(method: Callable[..., Any], hooks: Sequence[contract.Hook]
+          ) -> Callable[..., Any]:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -114,7 +115,7 @@ def _wrap(method: Callable, hooks: Sequence[contract.Hook]) -> Callable:
     return wrapped
 
 
-def _attempt(call: Callable, operation: contract.Operation,
+def _attempt(call: Callable[..., Any], operation: contract.Operation,
              *kept: Any) -> tuple[bool, Any]:
     try:
         return True, call(operation, *kept)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import enum
+from typing import Any
 
 from nova_aggregate_mirror import source
 
@@ -118,7 +119,7 @@ def rows(seen: Seen) -> list[Row]:
     also: dict[str, set[str]] = {}
     for node, aggregate in seen.stale:
         also.setdefault(node, set()).add(aggregate)
-    groups: dict[tuple, list[Host]] = {}
+    groups: dict[tuple[Any, ...], list[Host]] = {}
     for host in _hosts(seen, also):
         cells = tuple(_cells(seen, host, also))
         groups.setdefault((cells, seen.marks.get(host.name, ())), []).append(

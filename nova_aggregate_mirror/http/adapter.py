@@ -38,7 +38,8 @@ class _Reader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         with deadline.noted(TimeoutError):
             self._sock.settimeout(deadline.allowance(self._ceiling))
-            return self._raw.readinto(buffer)
+            count: int | None = self._raw.readinto(buffer)
+            return count
 
     def close(self) -> None:
         # The socket counts its readers and closes with the last one.
@@ -67,14 +68,15 @@ class _Connection:
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        sock = super()._new_conn()
+        # The class that this is mixed into has it.
+        sock: socket.socket = super()._new_conn()  # type: ignore[misc]
         # A TLS handshake that may follow gets no more than what is left.
         sock.settimeout(deadline.allowance(sock.gettimeout()))
         return sock
 
 
 @functools.cache
-def _bounded(pool: type) -> type:
+def _bounded(pool: Any) -> Any:
     connection = type('BoundedConnection', (_Connection, pool.ConnectionCls),
                       {'__module__': __name__})
     return type('BoundedPool', (pool,),
@@ -116,13 +118,9 @@ class Adapter(session.TCPKeepAliveAdapter):
             _bind(manager)
         return manager
 
-    def send(
-        self,
-        request: requests.PreparedRequest,
-        stream: bool = False,
-        timeout: Any = None,
-        **kwargs: Any,
-    ) -> requests.Response:
+    def send(self, request: requests.PreparedRequest, stream: bool = False,
+             timeout: Any = None, *args: Any, **kwargs: Any
+             ) -> requests.Response:
         """Send one request, as requests' own adapter does.
 
         :param timeout: seconds or None, or a pair of them for connecting
@@ -135,15 +133,14 @@ class Adapter(session.TCPKeepAliveAdapter):
             # A name may have an IPv6 and an IPv4 address that both hang,
             # and each is given the whole time for connecting.
             half = None if left is None else left / 2
-            bounds = (_least(connect, half), _least(read, left))
+            bounds: Any = (_least(connect, half), _least(read, left))
         except TimeoutError as exc:
             raise requests.exceptions.ConnectTimeout(
                 exc, request=request) from exc
         with deadline.noted(requests.exceptions.Timeout):
-            response = super().send(
-                request, stream=stream, timeout=bounds, **kwargs)
+            response = super().send(request, stream, bounds, *args, **kwargs)
         if (response.status_code == 401 and request.method == 'GET'
-                and request.url.rstrip('/') == self._auth_url):
+                and (request.url or '').rstrip('/') == self._auth_url):
             response.status_code = 403
         return response
 

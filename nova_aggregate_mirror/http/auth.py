@@ -2,6 +2,7 @@
 """How to authenticate to a service, as its section of nova.conf says."""
 
 from typing import Any
+from typing import cast
 
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import loading
@@ -81,7 +82,9 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
         raise errors.error(
             exceptions.MissingCredentials, 'Reading [%s]' % group,
             'no %s in [%s]' % (', '.join(absent), section(conf, group)))
-    return loading.load_auth_from_conf_options(conf, group)
+    # It is None without an auth_type only, which is not missing.
+    return cast(plugin.BaseAuthPlugin,
+                loading.load_auth_from_conf_options(conf, group))
 
 
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
@@ -116,8 +119,8 @@ class _Transport(requests.Session):
         super().__init__()
         self._settings: dict[Any, Any] = {}
 
-    def merge_environment_settings(self, url: str, proxies: Any, stream: Any,
-                                   verify: Any, cert: Any) -> dict[str, Any]:
+    def merge_environment_settings(self, url: Any, proxies: Any, stream: Any,
+                                   verify: Any, cert: Any) -> Any:
         key = (*url.split('/', 3)[:3], stream, verify, cert)
         if key not in self._settings:
             self._settings[key] = super().merge_environment_settings(

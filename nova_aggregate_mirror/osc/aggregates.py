@@ -37,13 +37,13 @@ class ListAggregates(command.Lister):
             states = collections.Counter(one.state for one in found)
             hosts = sum(uuid in aggregates
                         for aggregates in nova.members.values())
-            row = (name, uuid, hosts,
-                   sum(one.in_nova and bool(one.provider) for one in found),
-                   sum(one.in_placement and bool(one.host) for one in found),
-                   comparison.state(found))
-            if parsed_args.long:
-                row += tuple(states[one] for one in comparison.STATES)
-            rows.append(row)
+            rows.append((
+                name, uuid, hosts,
+                sum(one.in_nova and bool(one.provider) for one in found),
+                sum(one.in_placement and bool(one.host) for one in found),
+                comparison.state(found),
+                *(states[one] for one in comparison.STATES
+                  if parsed_args.long)))
         return COLUMNS + (LONG if parsed_args.long else ()), rows
 
 

@@ -41,6 +41,8 @@ class Lister(command.Lister):
     """Prints a table, or what --format says, and has an exit status."""
 
     status = exit_status.OK
+    # Cliff annotates it by its default, None.
+    _epilog: str = ''  # type: ignore[assignment]
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -67,7 +69,9 @@ class Lister(command.Lister):
 
     @property
     def clients(self) -> clients.Clients:
-        return self.app.client_manager.aggregate_mirror
+        manager: Any = self.app.client_manager
+        made: clients.Clients = manager.aggregate_mirror
+        return made
 
     def mirror(
         self,

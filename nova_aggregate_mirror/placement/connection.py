@@ -61,7 +61,7 @@ class Configured:
 
     @property
     def timeout(self) -> float:
-        return self._conf.aggregate_mirror.request_timeout
+        return float(self._conf.aggregate_mirror.request_timeout)
 
     def check(self) -> None:
         auth.load(self._conf, _GROUP)
@@ -69,7 +69,7 @@ class Configured:
     def client(self) -> proxy.Proxy:
         return _placement(openstack.connection.Connection(
             session=auth.session(self._conf, _GROUP),
-            oslo_conf=self._conf, service_types={_GROUP}))
+            oslo_conf=self._conf, service_types=[_GROUP]))
 
     def place(self) -> tuple[str, str, str]:
         group = self._conf[_GROUP]

@@ -28,6 +28,7 @@ Host = outcome.Host
 Outcome = outcome.Outcome
 Provider = outcome.Provider
 States = Mapping[str, client.Provider]
+Decide = Callable[[States], tuple[list[plan.Change], frozenset[str]]]
 
 # Attempts at one provider that other writers keep changing.
 ROUNDS = 5
@@ -85,11 +86,11 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
     except exceptions.MirrorError as exc:
         error = exc
     for one in dirty:
-        _judge(one, truth, error, mode, outcome)
-        for exc in unsure:
+        outcome.judge(one, truth, error, mode.whole)
+        for unknown in unsure:
             # Whether what was left is foreign, nobody could say.
-            outcome.unfinished.setdefault(one, exc)
-            outcome.failed.setdefault(Host(one.host), exc)
+            outcome.unfinished.setdefault(one, unknown)
+            outcome.failed.setdefault(Host(one.host), unknown)
             outcome.kept.clear()
     return outcome
 
@@ -136,7 +137,7 @@ def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
     return outcome
 
 
-def _rounds(context: context.Context, todo: frozenset[str], decide: Callable,
+def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
             mode: Mode, outcome: Outcome) -> None:
     """GET every provider, decide from nova's truth, PUT; until all is done.
 
@@ -218,33 +219,3 @@ def _put(placement: client.Client, state: client.Provider,
         if mode.write:
             LOG.info('Provider %s: added %s, removed %s', provider,
                      list(change.add), list(change.remove))
-
-
-def _judge(dirty: journal.Dirty, truth: source.Nova | None,
-           error: exceptions.MirrorError | None, mode: Mode,
-           outcome: Outcome) -> None:
-    """Whether everything that was asked for one host is known to be right."""
-    if truth is None:
-        reason = error or exceptions.NovaUnavailable('nova was not read')
-        outcome.failed[Host(dirty.host)] = reason
-        outcome.unfinished[dirty] = reason
-        return
-    nodes = dirty.nodes
-    if mode.whole:
-        nodes |= truth.nodes_of({dirty.host})
-    outcome.pending.update(
-        (node, truth.nodes[node]) for node in nodes & outcome.missing
-        if truth.wanted(node))
-    if dirty.host in truth.hosts_down:
-        outcome.failed[Host(dirty.host)] = _silent(truth)
-    for node in sorted(nodes - outcome.done - outcome.missing):
-        outcome.failed.setdefault(Provider(node), error or _silent(truth))
-    for subject in [Host(dirty.host), *map(Provider, sorted(nodes))]:
-        if subject in outcome.failed:
-            outcome.unfinished.setdefault(dirty, outcome.failed[subject])
-
-
-def _silent(truth: source.Nova) -> exceptions.CellUnavailable:
-    return exceptions.CellUnavailable('; '.join(
-        'cell %s did not answer: %s' % cell
-        for cell in sorted(truth.cells_down.items())))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import contextlib
 import os
 import signal
-import sys
 import threading
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STDERR = 2
 
 
 class Interruption:
@@ -47,4 +47,4 @@ class Interruption:
 
 def _shout(text: str) -> None:
     # A signal may come in the midst of a print, which bears no other one.
-    os.write(sys.__stderr__.fileno(), ('\n%s\n' % text).encode())
+    os.write(STDERR, ('\n%s\n' % text).encode())

@@ -7,6 +7,7 @@ import dataclasses
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror import source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +80,33 @@ class Outcome:
         return (sum(len(change.add) for change in self.changes),
                 sum(len(change.remove) for change in self.changes))
 
+    def judge(self, dirty: journal.Dirty, truth: source.Nova | None,
+              error: exceptions.MirrorError | None, whole: bool) -> None:
+        """Note whether all that was asked for one host is known to be right.
+
+        :param truth: of nova; None when it could not be read
+        :param error: what ended the attempt, if anything did
+        :param whole: whether all nodes of the host were asked for
+        """
+        if truth is None:
+            reason = error or exceptions.NovaUnavailable('nova was not read')
+            self.failed[Host(dirty.host)] = reason
+            self.unfinished[dirty] = reason
+            return
+        nodes = dirty.nodes
+        if whole:
+            nodes |= truth.nodes_of({dirty.host})
+        self.pending.update(
+            (node, truth.nodes[node]) for node in nodes & self.missing
+            if truth.wanted(node))
+        if dirty.host in truth.hosts_down:
+            self.failed[Host(dirty.host)] = _silent(truth)
+        for node in sorted(nodes - self.done - self.missing):
+            self.failed.setdefault(Provider(node), error or _silent(truth))
+        for subject in [Host(dirty.host), *map(Provider, sorted(nodes))]:
+            if subject in self.failed:
+                self.unfinished.setdefault(dirty, self.failed[subject])
+
     def write_journal(self, write: Callable[[], None]) -> None:
         """Write into the journal; note a failure, which does not end a run."""
         try:
@@ -107,3 +135,9 @@ class Outcome:
         self.unfinished = {dirty: exc for dirty, exc
                            in self.unfinished.items() if exc not in over}
         self.add(later)
+
+
+def _silent(truth: source.Nova) -> exceptions.CellUnavailable:
+    return exceptions.CellUnavailable('; '.join(
+        'cell %s did not answer: %s' % cell
+        for cell in sorted(truth.cells_down.items())))

@@ -3,13 +3,15 @@
 
 from collections.abc import Mapping
 from typing import Any
+from typing import TypeAlias
 
 from nova.objects import request_spec as objects
 from nova.scheduler import utils
 
 from nova_aggregate_mirror.scheduler import constraints
 
-RequestSpec = objects.RequestSpec
+
+RequestSpec: TypeAlias = objects.RequestSpec
 
 
 def request(spec: RequestSpec) -> constraints.Request:

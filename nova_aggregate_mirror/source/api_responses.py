@@ -65,7 +65,7 @@ def service(doing: str, one: dict[str, Any]) -> tuple[str, str]:
 
 def _uuid(doing: str, one: dict[str, Any], key: str) -> str:
     value = one.get(key)
-    if not uuidutils.is_uuid_like(value):
+    if not isinstance(value, str) or not uuidutils.is_uuid_like(value):
         raise malformed(doing, 'an entry has a %s that is no UUID' % key)
     return value
 

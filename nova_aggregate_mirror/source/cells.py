@@ -63,7 +63,7 @@ def bounded(timeout: float) -> Callable[[Reads], Answers]:
     """Read all cells at once, wait at most ``timeout`` seconds."""
 
     def run(reads: Reads) -> Answers:
-        answers: queue.SimpleQueue = queue.SimpleQueue()
+        answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         for name, read in reads.items():
             # A daemon thread, because nobody can stop one that hangs in a
             # socket and the process must be able to end without it.

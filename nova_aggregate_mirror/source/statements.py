@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statements that read nova's databases."""
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import tables
 
 # Statements are made once: making one takes longer than running it.
-SOME = sa.bindparam('some', expanding=True)
+SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 AGGREGATE, MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
 METADATA = tables.aggregate_metadata.c
 HOST, NODE = tables.host_mappings.c, tables.compute_nodes.c

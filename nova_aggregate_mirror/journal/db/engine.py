@@ -161,7 +161,7 @@ def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
     # oslo.db would retry the first connection for 100 seconds, and the caller
     # is a user's request.
     given['max_retries'] = 0
-    engine = engines.create_engine(url, **given)
+    engine: sa.engine.Engine = engines.create_engine(url, **given)
 
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, kwargs: Any) -> Any:

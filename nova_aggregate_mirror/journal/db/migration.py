@@ -13,8 +13,9 @@ def version(connection: sa.engine.Connection) -> str | None:
     """The version of the journal's tables, or None when there are none."""
     if not sa.inspect(connection).has_table('alembic_version'):
         return None
-    return connection.scalar(
+    found: str | None = connection.scalar(
         sa.text('SELECT version_num FROM alembic_version'))
+    return found
 
 
 def upgrade(connection: sa.engine.Connection) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statements of the journal; each takes an open transaction."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -18,9 +19,10 @@ CHUNK = 500
 Lease = tuple[str, int, float]
 
 _DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
-_ON_CONFLICT = {'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
+_ON_CONFLICT: dict[str, Callable[[sa.Table], Any]] = {
+    'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
 # Statements are built once: that takes longer than to run one.
-_SOME = sa.bindparam('some', expanding=True)
+_SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 _INSERT = sa.insert(models.dirty)
 _DELETE = sa.delete(models.dirty).where(_DIRTY.id.in_(_SOME))
 _HAND_OVER = sa.update(models.dirty).where(
@@ -98,7 +100,7 @@ def retry(connection: Any, ids: Collection[str]) -> int:
 
 def rows(connection: Any) -> list[Any]:
     """Every row, oldest first."""
-    return connection.execute(_ROWS).all()
+    return list(connection.execute(_ROWS))
 
 
 def these(connection: Any, ids: Collection[str]) -> list[Any]:
@@ -109,7 +111,7 @@ def these(connection: Any, ids: Collection[str]) -> list[Any]:
 
 def briefs(connection: Any) -> list[Any]:
     """What tells when each row is due, oldest row first."""
-    return connection.execute(_BRIEF).all()
+    return list(connection.execute(_BRIEF))
 
 
 def backlog(connection: Any) -> tuple[int, int, float | None]:
@@ -119,7 +121,7 @@ def backlog(connection: Any) -> tuple[int, int, float | None]:
 
 def ledger(connection: Any) -> list[Any]:
     """Every entry of the ledger."""
-    return connection.execute(sa.select(models.ledger)).all()
+    return list(connection.execute(sa.select(models.ledger)))
 
 
 def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:

@@ -43,7 +43,7 @@ def engine(url: sa.engine.URL) -> sa.engine.Engine:
     def begin(connection: sa.engine.Connection) -> None:
         # A transaction that reads first and writes then fails at once,
         # without waiting, when another one wrote in between.
-        driver = connection.connection.driver_connection
+        driver: Any = connection.connection.driver_connection
         try:
             _in_turn(lambda: driver.execute('BEGIN IMMEDIATE'))
         except sqlite3.Error:

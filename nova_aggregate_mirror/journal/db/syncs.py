@@ -28,7 +28,7 @@ def insert(connection: Any, values: Mapping[str, Any], keep: int) -> None:
 
 def newest(connection: Any, limit: int) -> list[Any]:
     """The last entries, newest first."""
-    return connection.execute(_NEWEST.limit(limit)).all()
+    return list(connection.execute(_NEWEST.limit(limit)))
 
 
 def count(connection: Any, found: Any, values: Mapping[str, Any]) -> bool:

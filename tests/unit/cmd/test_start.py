@@ -15,7 +15,7 @@ class TestStart(testtools.TestCase):
         """No traceback, and what a shell expects."""
         script = textwrap.dedent('''
             import importlib, signal, sys
-            from nova_aggregate_mirror import start
+            from nova_aggregate_mirror.cmd import start
             class Interrupted:
                 def find_spec(self, *args):
                     signal.raise_signal(signal.SIGINT)
