@@ -5,7 +5,6 @@ from collections.abc import Callable
 import io
 import os
 import sys
-import warnings
 
 from oslo_config import cfg
 
@@ -13,11 +12,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 
 STDOUT = 1
-
-# Nova and its libraries may import eventlet or pkg_resources, which say so on
-# every terminal; an operator who runs a command can do nothing about it.
-warnings.filterwarnings('ignore', message='\\s*Eventlet is deprecated')
-warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 
 
 def run(program: str, command: Callable[[], int]) -> int:

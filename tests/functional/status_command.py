@@ -5,7 +5,6 @@ import dataclasses
 import json
 import pathlib
 import subprocess
-import sys
 from typing import Any
 
 import fixtures as base_fixtures
@@ -16,12 +15,11 @@ import testtools
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import store
+from tests import commands
 from tests import fixtures
 from tests import placement_service
 from tests.unit import servers
 
-COMMAND = str(pathlib.Path(sys.executable).with_name(
-    'nova-aggregate-mirror-status'))
 PASSWORD = 'not-to-be-shown'
 CONF = """
 [DEFAULT]
@@ -99,9 +97,8 @@ class StatusTest(testtools.TestCase):
                           'password': PASSWORD}
 
     def run_command(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [COMMAND, '--config-file', str(self.conf), *argv],
-            capture_output=True, text=True, timeout=120)
+        done = commands.run(
+            commands.STATUS, ['--config-file', str(self.conf), *argv])
         self.assertNotIn('Traceback', done.stdout + done.stderr)
         self.assertNotIn(PASSWORD, done.stdout + done.stderr)
         return done

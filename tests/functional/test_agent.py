@@ -21,6 +21,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from tests.cloud import processes as cloud_processes
+from tests import commands
 from tests import fixtures
 from tests import placement_service
 from tests import processes
@@ -280,9 +281,8 @@ class TestProcess(AgentTest):
             if placement is None else placement})
 
     def run_command(self, *argv):
-        done = subprocess.run(
-            [*COMMAND, '--config-file', str(self.conf), *argv],
-            capture_output=True, text=True, timeout=PATIENCE)
+        done = commands.run(
+            commands.AGENT, ['--config-file', str(self.conf), *argv])
         self.assertNotIn('Traceback', done.stdout + done.stderr)
         return done
 

@@ -14,6 +14,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
+from tests import commands
 from tests import fixtures
 from tests.functional import test_manage
 from tests.functional import test_sync_command
@@ -264,7 +265,8 @@ class TestFile(ReportTest):
         self.host('h1')
         land = self.placement.hold_after(0, ('GET',))
         process = subprocess.Popen(
-            [test_manage.COMMAND, '--config-file', str(self.conf), 'report',
+            [commands.script(commands.MANAGE), '--config-file',
+             str(self.conf), 'report',
              '--html', str(self.file)], stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))

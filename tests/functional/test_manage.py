@@ -3,8 +3,6 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import fixtures as base_fixtures
 from nova import context as nova_context
@@ -16,11 +14,10 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import store
+from tests import commands
 from tests import fixtures
 from tests import placement_service
 
-COMMAND = str(pathlib.Path(sys.executable).with_name(
-    'nova-aggregate-mirror-manage'))
 CONF = """
 [DEFAULT]
 state_path = %(state)s
@@ -60,9 +57,8 @@ class ManageTest(testtools.TestCase):
         return host
 
     def run_command(self, *argv):
-        done = subprocess.run(
-            [COMMAND, '--config-file', str(self.conf), *argv],
-            capture_output=True, text=True, timeout=120)
+        done = commands.run(
+            commands.MANAGE, ['--config-file', str(self.conf), *argv])
         self.assertNotIn('Traceback', done.stdout + done.stderr)
         self.assertNotIn(placement_service.TOKEN, done.stdout + done.stderr)
         return done

@@ -2,8 +2,6 @@
 """The journal's tables, from empty, on each database."""
 
 import pathlib
-import subprocess
-import sys
 
 import fixtures
 import sqlalchemy as sa
@@ -16,13 +14,11 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import store
+from tests import commands
 from tests import databases
 from tests.unit import ends
 
 load_tests = testscenarios.load_tests_apply_scenarios
-
-COMMAND = str(pathlib.Path(sys.executable).with_name(
-    'nova-aggregate-mirror-manage'))
 
 
 class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
@@ -90,9 +86,8 @@ class TestMigrations(MigrationTest):
             fixtures.TempDir()).path, 'nova.conf')
         path.write_text('[aggregate_mirror_database]\nconnection = %s\n'
                         % self.url)
-        printed = [subprocess.run(
-            [COMMAND, '--config-file', path, 'db', what], capture_output=True,
-            text=True, timeout=120, check=True).stdout
+        printed = [commands.run(commands.MANAGE, [
+            '--config-file', str(path), 'db', what]).stdout
             for what in ('version', 'sync', 'version', 'sync')]
         self.assertIn('no tables', printed[0])
         self.assertEqual(printed[1], printed[3])

@@ -8,7 +8,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 
 import fixtures as base_fixtures
 from nova import context as nova_context
@@ -18,13 +17,13 @@ import testtools
 import webob
 import yaml
 
+from tests import commands
 from tests import fixtures
 from tests import nova_server
 from tests import placement_service
 from tests import processes
 from tests.unit import servers
 
-COMMAND = str(pathlib.Path(sys.executable).with_name('openstack'))
 PATIENCE = 120
 
 
@@ -60,21 +59,19 @@ class ClientTest(testtools.TestCase):
             nova_context.get_admin_context(), self.zone.uuid).add_host(name)
         return host
 
-    def start(self, *argv):
-        # Nothing of the user who runs the tests is read.
+    def environment(self):
+        """Nothing of the user who runs the tests is read."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith('OS_')}
-        return subprocess.Popen(
-            [COMMAND, '--os-cloud', 'test', *argv], cwd=self.home, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={
-                **environment, 'HOME': str(self.home), 'COLUMNS': '250',
-                'no_proxy': '127.0.0.1'})
+        return {**environment, 'HOME': str(self.home), 'COLUMNS': '250',
+                'no_proxy': '127.0.0.1'}
 
     def openstack(self, *argv, status=0):
-        process = self.start(*argv)
-        self.addCleanup(process.kill)
-        said, errors = process.communicate(timeout=PATIENCE)
-        self.assertEqual(status, process.returncode, said + errors)
+        done = commands.run(
+            commands.OPENSTACK, ['--os-cloud', 'test', *argv],
+            self.environment(), self.home)
+        said, errors = done.stdout, done.stderr
+        self.assertEqual(status, done.returncode, said + errors)
         self.assertNotIn('Traceback', said + errors)
         self.assertNotIn('X-Auth-Token', said + errors)
         return said, errors
@@ -246,8 +243,11 @@ class TestSync(ClientTest):
         for number in range(12):
             self.host('h%d' % number)
         land = self.placement.hold_after(2)
-        process = self.start('-v', 'aggregate', 'mirror', 'sync', '-f', 'json',
-                             '--workers', '2')
+        process = subprocess.Popen(
+            [commands.script(commands.OPENSTACK), '--os-cloud', 'test', '-v',
+             'aggregate', 'mirror', 'sync', '-f', 'json', '--workers', '2'],
+            cwd=self.home, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=self.environment())
         self.addCleanup(process.kill)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGINT)
@@ -263,9 +263,9 @@ class TestSync(ClientTest):
 
 class TestErrors(ClientTest):
 
-    def refused(self, *words, status, commands=('list',)):
+    def refused(self, *words, status, subcommands=('list',)):
         """Assert that a command prints a line in place of a table."""
-        for command in commands:
+        for command in subcommands:
             said, errors = self.openstack(
                 'aggregate', 'mirror', command, '-f', 'json', status=status)
             # An empty list would be taken for "nothing differs".
@@ -297,7 +297,7 @@ class TestErrors(ClientTest):
     def test_placement_that_is_unavailable(self):
         """Its endpoint is named."""
         self.placement.refuse()
-        self.refused('placement runs', status=2, commands=('list', 'sync'))
+        self.refused('placement runs', status=2, subcommands=('list', 'sync'))
 
     def test_placement_of_another_region(self):
         """It has no provider of a compute node."""

@@ -6,8 +6,6 @@ import http.server
 import json
 import logging
 import pathlib
-import subprocess
-import sys
 import threading
 import traceback
 
@@ -25,6 +23,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import database
+from tests import commands
 from tests import fixtures
 from tests.unit import ends
 
@@ -50,20 +49,6 @@ URLS = (
     'nosuchdatabase://nova:%s@127.0.0.1:1/nova' % IN_URL,
     'nova:%s@127.0.0.1:1/nova' % IN_URL,
 )
-# Each time in a process of its own, all of which have imported nova together.
-COMMAND = """
-import json, os, sys
-from nova_aggregate_mirror.cmd import %s as command
-statuses = []
-for argv in json.load(sys.stdin):
-    child = os.fork()
-    if not child:
-        sys.argv[1:] = argv
-        sys.exit(command.main())
-    statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-with open(sys.argv[1], 'w') as found:
-    json.dump(statuses, found)
-"""
 CONF = """
 [DEFAULT]
 debug = true
@@ -373,23 +358,20 @@ class TestCommands(SecretsTest):
 
         :param calls: what nova.conf has instead, and the arguments
         """
-        arguments = []
-        for number, (options, *argv) in enumerate(calls):
-            path = self.path / ('nova-%d.conf' % number)
+        statuses = []
+        for options, *argv in calls:
+            path = self.path / 'nova.conf'
             path.write_text(CONF % {
                 'state': self.path, 'api': 'sqlite:///%s/nova' % self.path,
                 'journal': 'sqlite:///%s/journal' % self.path,
                 'auth': self.wrong.url, 'password': PASSWORD, **options})
-            arguments.append(['--config-file', str(path), *argv])
-        statuses = self.path / 'statuses'
-        done = subprocess.run(
-            [sys.executable, '-c', COMMAND % name, statuses],
-            input=json.dumps(arguments), capture_output=True, text=True,
-            timeout=120)
-        for text in (done.stdout, done.stderr):
-            for line in text.splitlines():
+            done = commands.run(
+                'nova_aggregate_mirror.cmd.' + name,
+                ['--config-file', str(path), *argv])
+            for line in (done.stdout + done.stderr).splitlines():
                 self.see('output of ' + name, line)
-        return json.loads(statuses.read_text())
+            statuses.append(done.returncode)
+        return statuses
 
     def test_nova_that_cannot_be_read(self):
         """The URL of its database has a password."""

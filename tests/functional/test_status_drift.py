@@ -2,11 +2,10 @@
 """The status command on differences between nova and placement."""
 
 import pathlib
-import subprocess
-import sys
 
 from oslo_utils import uuidutils
 
+from tests import commands
 from tests import fixtures
 from tests.functional import status_command
 from tests.functional.status_command import FAILURE
@@ -31,9 +30,11 @@ class DriftTest(status_command.StatusTest):
     def type(self, command: str) -> None:
         """Run what the check printed, with the configuration of the test."""
         program, *argv = command.split()
-        path = pathlib.Path(sys.executable).with_name(program)
-        subprocess.run([path, '--config-file', self.conf, *argv], check=True,
-                       capture_output=True, timeout=120)
+        module, = (module for module, name in commands.PROGRAMS.items()
+                   if name == program)
+        commands.run(
+            module, ['--config-file', str(self.conf), *argv]
+        ).check_returncode()
 
 
 class TestZones(DriftTest):

@@ -3,8 +3,6 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 import time
 
 from nova import context as nova_context
@@ -19,6 +17,7 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.source import database
+from tests import commands
 from tests import databases
 from tests import fixtures
 from tests.functional import status_command
@@ -26,8 +25,6 @@ from tests.functional.status_command import FAILURE
 from tests.functional.status_command import SUCCESS
 from tests.functional.status_command import WARNING
 
-MANAGE = str(pathlib.Path(sys.executable).with_name(
-    'nova-aggregate-mirror-manage'))
 HOST = journal.Dirty(host='h1', request_id='req-1')
 JOURNAL = ('Journal', 'Journal users', 'Journal of this nova', 'Backlog',
            'Drift')
@@ -95,8 +92,8 @@ class TestTables(JournalTest):
         self.assert_row(FAILURE, rows['Journal'],
                         '  nova-aggregate-mirror-manage db sync')
         self.assert_others_good(rows, *JOURNAL)
-        subprocess.run([MANAGE, '--config-file', str(self.conf), 'db', 'sync'],
-                       check=True, capture_output=True, timeout=120)
+        commands.run(commands.MANAGE, [
+            '--config-file', str(self.conf), 'db', 'sync']).check_returncode()
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_mysql(self):

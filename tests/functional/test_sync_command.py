@@ -17,6 +17,7 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
+from tests import commands
 from tests import fixtures
 from tests.functional import test_manage
 from tests import processes
@@ -404,7 +405,7 @@ class TestErrors(SyncTest):
         reader, writer = os.pipe()
         os.close(reader)
         process = subprocess.run(
-            [test_manage.COMMAND, '--config-file', str(self.conf),
+            [commands.script(commands.MANAGE), '--config-file', str(self.conf),
              'placement', 'sync_aggregates', '--quiet'], stdout=writer,
             stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
         os.close(writer)
@@ -437,7 +438,7 @@ class TestProgress(SyncTest):
 
     def start(self, *argv, **kwargs):
         process = subprocess.Popen(
-            [test_manage.COMMAND, '--config-file', str(self.conf),
+            [commands.script(commands.MANAGE), '--config-file', str(self.conf),
              'placement', 'sync_aggregates', *argv], **kwargs)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

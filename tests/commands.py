@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands in processes of their own, forked from one that has imported them.
+
+A command needs two seconds of processor time to import nova or the openstack
+client, and a tenth of that to run. The installed scripts themselves are
+tested in ``tests.functional.test_scripts``.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import importlib
+import multiprocessing
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MANAGE = 'nova_aggregate_mirror.cmd.manage'
+STATUS = 'nova_aggregate_mirror.cmd.status'
+AGENT = 'nova_aggregate_mirror.cmd.agent'
+OPENSTACK = 'openstackclient.shell'
+PROGRAMS = {MANAGE: 'nova-aggregate-mirror-manage',
+            STATUS: 'nova-aggregate-mirror-status',
+            AGENT: 'nova-aggregate-mirror-agent', OPENSTACK: 'openstack'}
+TIMEOUT = 120
+
+_SERVER = multiprocessing.get_context('forkserver')
+_SERVER.set_forkserver_preload([
+    *PROGRAMS, 'nova_aggregate_mirror.html_report.render',
+    'nova_aggregate_mirror.osc.sync', 'nova_aggregate_mirror.osc.aggregates',
+    'osc_placement.plugin', 'pymysql', 'psycopg2'])
+
+
+def script(module: str) -> str:
+    """The path of the installed script of a command."""
+    return str(pathlib.Path(sys.executable).with_name(PROGRAMS[module]))
+
+
+def run(module: str, argv: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        directory: pathlib.Path | None = None,
+        ) -> 'subprocess.CompletedProcess[str]':
+    """Run a command to its end.
+
+    :param module: one of ``PROGRAMS``
+    :param environment: in place of this process's own
+    :param directory: to run in
+    :raises subprocess.TimeoutExpired: after ``TIMEOUT`` seconds
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, name) for name in ('stdout', 'stderr')]
+        process = _SERVER.Process(target=_main, args=(
+            module, [PROGRAMS[module], *argv],
+            dict(os.environ if environment is None else environment),
+            str(directory or os.getcwd()), paths))
+        process.start()
+        process.join(TIMEOUT)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired([module, *argv], TIMEOUT)
+        texts = [pathlib.Path(path).read_text() for path in paths]
+        return subprocess.CompletedProcess(
+            [PROGRAMS[module], *argv], process.exitcode, *texts)
+
+
+def _main(module: str, argv: list[str], environment: dict[str, str],
+          directory: str, paths: list[str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for number, path in enumerate(paths, start=1):
+        with open(path, 'w') as out:
+            os.dup2(out.fileno(), number)
+    if 'PYTHONIOENCODING' in environment:
+        sys.stdout.reconfigure(encoding=environment['PYTHONIOENCODING'])
+    sys.argv = argv
+    sys.exit(importlib.import_module(module).main())
