@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error that this package raises: *retry or give up*?
+"""Exceptions of the package, either retriable or permanent.
 
 ::
 
@@ -8,29 +8,29 @@
     |   |-- PlacementUnreachable  refused, DNS, TLS, keystone, discovery
     |   |-- DeadlineExceeded      no complete answer in time
     |   |-- NotAuthorized         401 or 403, also while credentials rotate
-    |   |-- PlacementFailed       5xx, 429, or what placement never sends
-    |   |-- MalformedAnswer       a body that is not what placement sends
-    |   |-- GenerationConflict    somebody else changed the provider
+    |   |-- PlacementFailed       5xx, 429, or an unexpected status
+    |   |-- MalformedAnswer       a body that placement does not send
+    |   |-- GenerationConflict    the provider was changed concurrently
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
-    |   |-- NotTried              placement has just failed: not asked again
-    |   `-- Stopped               this process ends before it was done
-    `-- Permanent                 somebody must change something first
+    |   |-- NotTried              skipped after a recent placement failure
+    |   `-- Stopped               the process was stopped before this call
+    `-- Permanent                 the same call fails again
         |-- ProviderNotFound      placement has no such provider (yet)
         |-- RequestRejected       placement refused the request
         |-- WrongPlacement        this placement has none of the providers
         |-- WrongNova             the journal belongs to another nova
-        |-- RemovalsRefused       so many removals look like a damaged nova
+        |-- RemovalsRefused       removals exceed the removal limit
         |-- UnknownName           nova has no such host or aggregate
-        |-- MissingCredentials    nova.conf does not say how to reach it
-        |-- InvalidConfiguration  an option has a value that cannot work
-        `-- UnexpectedNova        nova's internals are not as we know them
+        |-- MissingCredentials    nova.conf has no credentials for placement
+        |-- InvalidConfiguration  an option has an invalid value
+        `-- UnexpectedNova        nova's internals are not supported
 """
 
 
 class MirrorError(Exception):
-    """The root of the tree; its text is complete and fit for an operator."""
+    """Root of the tree; the text is a complete message for operators."""
 
 
 class Retriable(MirrorError):
@@ -38,7 +38,7 @@ class Retriable(MirrorError):
 
 
 class PlacementUnreachable(Retriable):
-    """No connection to placement or to keystone could be made."""
+    """Placement or keystone could not be reached."""
 
 
 class DeadlineExceeded(Retriable):
@@ -50,15 +50,15 @@ class NotAuthorized(Retriable):
 
 
 class PlacementFailed(Retriable):
-    """Placement, or a proxy before it, answered with an error of its own."""
+    """Placement, or a proxy in front of it, did not serve the request."""
 
 
 class MalformedAnswer(Retriable):
-    """An answer is not what placement sends: nothing can be read from it."""
+    """An answer is not in the format of placement and cannot be read."""
 
 
 class GenerationConflict(Retriable):
-    """The provider changed since it was read: read it again, then write."""
+    """The provider changed since it was read; read it again, then write."""
 
 
 class CellUnavailable(Retriable):
@@ -74,19 +74,19 @@ class JournalUnavailable(Retriable):
 
 
 class NotTried(Retriable):
-    """Placement has just failed, and is left alone for a while."""
+    """Placement failed recently and is not contacted during the back-off."""
 
 
 class Stopped(Retriable):
-    """This process was told to end before it came to this."""
+    """This process was stopped before it reached this call."""
 
 
 class Permanent(MirrorError):
-    """The same call fails until somebody changes something."""
+    """The same call fails until its cause is fixed."""
 
 
 class ProviderNotFound(Permanent):
-    """Placement has no such provider; nova-compute may yet create it."""
+    """Placement has no such provider; nova-compute may create it later."""
 
 
 class RequestRejected(Permanent):
@@ -94,7 +94,7 @@ class RequestRejected(Permanent):
 
 
 class WrongPlacement(Permanent):
-    """This placement has no provider of any compute node that nova has."""
+    """This placement has no provider of any compute node of nova."""
 
 
 class WrongNova(Permanent):
@@ -102,29 +102,29 @@ class WrongNova(Permanent):
 
 
 class RemovalsRefused(Permanent):
-    """A full sync would remove so much that nova's answer may be wrong."""
+    """A full sync exceeds the removal limit; nova's data may be wrong."""
 
 
 class UnknownName(Permanent):
-    """Nova has no host, or no aggregate, of the name that was given."""
+    """Nova has no host, or no aggregate, with the given name."""
 
 
 class MissingCredentials(Permanent):
-    """The [placement] section does not say how to authenticate."""
+    """The [placement] section has no complete credentials."""
 
 
 class InvalidConfiguration(Permanent):
-    """An option has a value that cannot work."""
+    """An option has an invalid value."""
 
 
 class UnexpectedNova(Permanent):
-    """Nova's internals are not as this release of the package knows them."""
+    """Nova's internals differ from those that this release supports."""
 
 
 STALE_ENDPOINT = (NotAuthorized, PlacementUnreachable, MalformedAnswer,
                   InvalidConfiguration)
-"""After these the endpoint, the catalog or the token may be out of date, so
-that the next call asks keystone."""
+"""Errors after which the endpoint, catalog or token may be stale, so that the
+next call asks keystone again."""
 
 OUTAGE = (PlacementUnreachable, DeadlineExceeded, NotAuthorized)
-"""After one of these the next request would fail in the same way."""
+"""Errors after which the next request would fail in the same way."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exit statuses of the commands, and which one an error leads to."""
+"""Exit statuses of the commands, and their mapping from errors."""
 
 from nova_aggregate_mirror import exceptions
 
@@ -13,15 +13,15 @@ DRIFT = 7
 REFUSED = 8
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-"""What a shell reports for a program that SIGPIPE has ended."""
+"""The status that a shell reports for a program killed by SIGPIPE."""
 TERMINATED = 143
 COULD_NOT_RUN = 255
 
 
 def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
-    """The exit status for one error.
+    """Return the exit status for an error.
 
-    :param unwritten: whether placement could be read and not written
+    :param unwritten: whether placement could be read but not written
     """
     if isinstance(error, exceptions.CellUnavailable):
         return NO_NODE

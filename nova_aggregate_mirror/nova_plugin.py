@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How nova-api loads this package; nothing here may ever stop nova-api.
+"""Entry points for nova-api, which must start even if they fail.
 
 Nova calls ``register`` of every entry point in
-``nova.api.extra_spec_validators`` when its API is loaded. The alternative is a
-filter in api-paste.ini.
+``nova.api.extra_spec_validators`` when it loads its API. The alternative is
+the paste filter in api-paste.ini.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ Application = Callable[..., object]
 
 
 def register() -> list[object]:
-    """Install the hooks; we validate no extra specs.
+    """Install the hooks; the list of extra spec validators is empty.
 
-    :raises MissingCredentials: when ``missing_credentials = fail``, the one
-        case in which an operator asked for nova-api not to start
+    :raises MissingCredentials: when ``missing_credentials = fail``, the only
+        case in which nova-api must not start, as the operator requested
     """
     refused = None
     try:
@@ -29,9 +29,9 @@ def register() -> list[object]:
         else:
             _postpone()
     except Exception:
-        # Without us nova mirrors by itself; without nova-api nothing works.
-        LOG.exception('nova-aggregate-mirror is not active: nova mirrors host '
-                      'aggregates by itself, best effort')
+        # Nova works without the hooks, but nothing works without nova-api.
+        LOG.exception('nova-aggregate-mirror is not active: nova\'s own '
+                      'best-effort mirroring stays in effect')
     if refused is not None:
         raise refused
     return []
@@ -40,15 +40,15 @@ def register() -> list[object]:
 def _configured() -> bool:
     from nova.conf import CONF
 
-    # Oslo.config registers it when it begins to read.
+    # Oslo.config registers this option when it starts to read the files.
     return 'config_file' in CONF
 
 
 def _postpone() -> None:
-    """Install the hooks when the first ``AggregateAPI`` is made.
+    """Install the hooks when the first ``AggregateAPI`` is created.
 
-    Nova-api-wsgi of nova 29 loads plugins before it reads nova.conf; what
-    serves its users is made after that.
+    Nova-api-wsgi of nova 29 loads plugins before it reads nova.conf, and
+    creates the API controllers afterwards.
     """
     from nova.compute.api import AggregateAPI
 
@@ -63,7 +63,7 @@ def _postpone() -> None:
     AggregateAPI.__init__ = first
 
 
-# The paste filter must not succeed with what the entry point refused.
+# Cached, so that the paste filter raises what the entry point raised.
 @functools.cache
 def _install() -> Exception | None:
     from nova.conf import CONF
@@ -78,13 +78,13 @@ def _install() -> Exception | None:
     except exceptions.MissingCredentials as exc:
         return exc
     except exceptions.MirrorError as exc:
-        LOG.error('nova-aggregate-mirror is not active: nova mirrors host '
-                  'aggregates by itself, best effort. The reason: %s', exc)
+        LOG.error('nova-aggregate-mirror is not active: nova\'s own '
+                  'best-effort mirroring stays in effect. Reason: %s', exc)
     return None
 
 
 def filter_factory(global_conf: Mapping[str, str], **local_conf: str
                    ) -> Callable[[Application], Application]:
-    """Paste filter that installs the hooks and passes every request on."""
+    """Return a paste filter that installs the hooks and passes requests on."""
     register()
     return lambda application: application

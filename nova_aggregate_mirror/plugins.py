@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of the entry points that an option names, in its order."""
+"""Stevedore plugins that an option names, in its order."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,11 +12,13 @@ from nova_aggregate_mirror import exceptions
 
 def load(namespace: str, option: str, names: Iterable[str],
          conf: cfg.ConfigOpts) -> list[Any]:
-    """Make the objects, each with nova's configuration; one per name.
+    """Load the plugins that an option names, in order, without duplicates.
 
-    :param option: where the names come from, as in ``[group] option``
-    :raises InvalidConfiguration: when one is unknown or cannot be loaded
-    :raises MirrorError: what one refuses to start with, as it is
+    Each plugin is instantiated with nova's configuration.
+
+    :param option: the option with the names, as in ``[group] option``
+    :raises InvalidConfiguration: when a name is unknown or cannot be loaded
+    :raises MirrorError: raised by a plugin that refuses to start; passed on
     """
     def fail(manager: Any, entry_point: Any, exc: BaseException) -> None:
         if isinstance(exc, exceptions.MirrorError):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs around nova's aggregate operations, inside nova-api."""
+"""Hooks around nova's aggregate operations in nova-api."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wraps nova's aggregate operations in the configured hooks."""
+"""Attachment of the configured hooks to nova's aggregate operations."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _muted: contextvars.ContextVar[bool] = contextvars.ContextVar(
 
 
 class _Muted:
-    """Stands in for nova's report client while a hook does its work."""
+    """No-op substitute for nova's report client."""
 
     def aggregate_add_host(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -38,26 +38,26 @@ class _Muted:
 
 
 def load(conf: cfg.ConfigOpts) -> list[contract.Hook]:
-    """Load the hooks that ``[aggregate_mirror] hooks`` names, in that order.
+    """Load the hooks that ``[aggregate_mirror] hooks`` names, in order.
 
-    :raises InvalidConfiguration: when one is unknown or cannot be loaded
-    :raises MirrorError: what a hook refuses to start with, as it is
+    :raises InvalidConfiguration: when a hook is unknown or cannot be loaded
+    :raises MirrorError: raised by a hook that refuses to start; passed on
     """
     return plugins.load(NAMESPACE, '[aggregate_mirror] hooks',
                         conf.aggregate_mirror.hooks, conf)
 
 
 def install(conf: cfg.ConfigOpts) -> bool:
-    """Put the configured hooks around nova's aggregate operations.
+    """Wrap nova's aggregate operations in the configured hooks; idempotent.
 
-    Works on the class, so that every ``AggregateAPI`` of this process has
-    them; a second call changes nothing.
+    The methods are wrapped on the class, so that every ``AggregateAPI`` of
+    this process has the hooks. When an exception is raised, nova is unchanged.
 
-    :returns: whether hooks are in place afterwards
-    :raises UnexpectedNova: when nova is not as expected; nova is untouched
-    :raises InvalidConfiguration: when an option has a value that it cannot
-        have, or a hook cannot be loaded; likewise
-    :raises MissingCredentials: when ``missing_credentials = fail``; likewise
+    :returns: whether hooks are installed
+    :raises UnexpectedNova: when nova's internals are not supported
+    :raises InvalidConfiguration: when an option has an invalid value or a
+        hook cannot be loaded
+    :raises MissingCredentials: when ``missing_credentials = fail``
     """
     api = compute_api.AggregateAPI
     if isinstance(api.placement_client, _MutableClient):
@@ -66,8 +66,8 @@ def install(conf: cfg.ConfigOpts) -> bool:
     requirements.check()
     hooks = load(conf)
     if not hooks:
-        LOG.info('[aggregate_mirror] hooks is empty: nova mirrors aggregates '
-                 'itself')
+        LOG.info('[aggregate_mirror] hooks is empty: nova\'s own mirroring '
+                 'stays in effect')
         return False
     for name in METHODS:
         setattr(api, name, _wrap(getattr(api, name), hooks))
@@ -79,11 +79,11 @@ def install(conf: cfg.ConfigOpts) -> bool:
 
 
 class _MutableClient(property):
-    """``AggregateAPI.placement_client``, muted inside wrapped calls only."""
+    """``AggregateAPI.placement_client``, muted only inside wrapped calls."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        # Nova's own property builds its client, which may raise when
-        # placement is away: inside a wrapped call it is not even asked.
+        # Nova's own property creates its client, which may raise when
+        # placement is unavailable; a wrapped call must not trigger that.
         if instance is not None and _muted.get():
             return _Muted()
         return super().__get__(instance, owner)
@@ -120,7 +120,7 @@ def _attempt(call: Callable[..., Any], operation: contract.Operation,
     try:
         return True, call(operation, *kept)
     except Exception:
-        # Whatever a hook does wrong, the user's operation is nova's alone.
+        # An error of a hook must not affect the user's operation.
         LOG.exception('Hook failed around %s of aggregate %s, host %s '
                       '(request %s)', operation.method, operation.aggregate_id,
                       operation.host or '-', operation.request_id)

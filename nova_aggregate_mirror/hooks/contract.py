@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hook around nova's aggregate operations is, and what it must not do.
+"""The contract of hooks around nova's aggregate operations.
 
-A hook is an object of an entry point in ``nova_aggregate_mirror.hooks``, made
-once with nova's configuration when nova-api starts. It must not touch the
-network, a database or a thread then: the process may still fork.
+A hook is loaded from an entry point in ``nova_aggregate_mirror.hooks`` and
+instantiated once, with nova's configuration, when nova-api starts. It must not
+use the network, a database or a thread then, because the process may fork.
 """
 
 import dataclasses
@@ -13,30 +13,30 @@ from typing import Protocol
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """One call of a wrapped method of nova's ``AggregateAPI``."""
+    """A call of a wrapped method of nova's ``AggregateAPI``."""
 
     method: str
     aggregate_id: int | str
     host: str
-    """Empty when an aggregate is deleted."""
+    """Empty for ``delete_aggregate``."""
     request_id: str
-    """The global request id if the caller sent one, else nova's own."""
+    """The global request ID if the caller sent it, otherwise nova's own."""
 
 
 class Hook(Protocol):
-    """What may run around an aggregate operation.
+    """A hook around an aggregate operation.
 
-    ``before`` runs in the request's thread before nova's method and may keep
-    something for ``after``, which follows nova's method whatever that returned
-    or raised. What either of them raises is logged and never reaches the user,
-    whose answer is nova's alone.
+    ``before`` runs in the thread of the request before nova's method, and
+    returns a value for ``after``, which runs after nova's method whether that
+    returned or raised. Exceptions of both are logged and never change nova's
+    answer to the user.
     """
 
     replaces_mirroring: bool
-    """Whether nova's own calls to placement are left out meanwhile."""
+    """Whether nova's own calls to placement are muted during the operation."""
 
     def before(self, operation: Operation) -> Any:
-        """Prepare; the result is handed to ``after``."""
+        """Prepare, and return a value that is passed to ``after``."""
 
     def after(self, operation: Operation, kept: Any) -> None:
-        """Follow up; ``kept`` is what ``before`` returned."""
+        """Complete the work; ``kept`` is the return value of ``before``."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``mirror`` hook: journal first, then nova, then placement, in time."""
+"""The ``mirror`` hook: record in the journal, call nova, converge in time."""
 
 import dataclasses
 import os
@@ -27,27 +27,27 @@ SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
-    """What ``before`` keeps for ``after``."""
+    """State passed from ``before`` to ``after`` for an add or remove."""
 
     row: journal.Row
-    """Of a host; it may be in the journal even if that is not known."""
+    """The row of the host; may be in the journal even if not ``recorded``."""
     recorded: bool = False
-    """Whether the row is known to be in the journal."""
+    """Whether the write of the row was confirmed."""
     ours: bool = True
     """Whether the journal belongs to this nova."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Deleted:
-    """The same of an aggregate that is being deleted."""
+    """State passed from ``before`` to ``after`` for a deletion."""
 
     uuid: str
     marked: bool
-    """Whether the ledger knows that a user deletes it."""
+    """Whether the UUID is marked as deleted in the ledger."""
 
 
 class _Process:
-    """What one process needs; a child of a fork makes its own."""
+    """Per-process objects, created again after a fork."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.pid = os.getpid()
@@ -60,12 +60,12 @@ class _Process:
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
             ledger.NoLedger(), self.source, self.placement, self.journal.rows)
-        """For operations that may not be in the journal."""
+        """For operations that may be missing from the journal."""
         self.breaker = breaker.Breaker()
 
 
 class Mirror:
-    """Keeps placement equal to nova around each aggregate operation.
+    """Hook that mirrors each aggregate operation to placement.
 
     :param conf: nova's configuration, with this package's options
     :raises MissingCredentials: when ``missing_credentials = fail``
@@ -82,15 +82,15 @@ class Mirror:
         except exceptions.MissingCredentials as exc:
             if conf.aggregate_mirror.missing_credentials == 'fail':
                 raise
-            LOG.warning('Host aggregates cannot be mirrored to placement, and '
+            LOG.warning('Host aggregates cannot be mirrored to placement; '
                         'operations stay in the journal: %s', exc)
 
     def before(self, operation: contract.Operation
                ) -> _Kept | _Deleted | None:
-        """Record what the operation may leave different, durably.
+        """Record the dirty host durably, or mark the aggregate as deleted.
 
-        :returns: for ``after``: what is dirty, or what is being deleted; None
-            when nova has no such aggregate
+        :returns: state for ``after``; None for the deletion of an aggregate
+            that nova does not have
         """
         process = self._process()
         place = self._place(process, operation)
@@ -113,7 +113,7 @@ class Mirror:
 
     def after(self, operation: contract.Operation,
               kept: _Kept | _Deleted | None) -> None:
-        """Converge as nova is now, or hand the row over."""
+        """Converge the host, or hand the row over to the agent."""
         if kept is None:
             return
         if isinstance(kept, _Deleted):
@@ -147,25 +147,25 @@ class Mirror:
 
     def _mark(self, process: _Process, operation: contract.Operation,
               aggregate: str) -> bool:
-        """Mark an aggregate as deleted by a user, in the ledger.
+        """Mark an aggregate in the ledger as deleted by a user.
 
-        :returns: whether that could be done
+        :returns: whether the ledger was written
         """
         try:
             _check(process)
             process.journal.ledger.mark(aggregate)
             return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-            LOG.error('Aggregate %s (request %s): %s. Its deletion is not '
-                      'marked: if placement cannot be reached now, %s may '
-                      'stay there.', operation.aggregate_id,
+            LOG.error('Aggregate %s (request %s): %s. Its deletion could not '
+                      'be marked in the ledger; if placement is unavailable '
+                      'now, %s may remain there.', operation.aggregate_id,
                       operation.request_id, exc, aggregate)
             return False
 
     def _converge(self, process: _Process, kept: _Kept) -> None:
-        """Make the host right, and close its row.
+        """Converge the host and close its row.
 
-        :raises MirrorError: why placement may not be right now
+        :raises MirrorError: when placement may not match nova now
         """
         process.breaker.check(kept.recorded)
         began, options = process.breaker.now(), self._conf.aggregate_mirror
@@ -175,7 +175,7 @@ class Mirror:
             if kept.recorded:
                 outcome = process.reconciler.close([kept.row])
             elif kept.ours:
-                # The row may be there, if only the answer was lost.
+                # The row exists if only the answer to its COMMIT was lost.
                 outcome = process.unrecorded.close([kept.row])
             else:
                 outcome = process.unrecorded.converge([dirty])
@@ -186,7 +186,7 @@ class Mirror:
             raise error
 
     def _remove(self, operation: contract.Operation, kept: _Deleted) -> None:
-        """Remove a deleted aggregate from every provider, if it is gone."""
+        """Remove an aggregate that nova no longer has from every provider."""
         process = self._process()
         try:
             process.breaker.check(recorded=True)
@@ -198,11 +198,11 @@ class Mirror:
                 process.breaker.begin(error, began, options.inline_backoff)
                 raise error
         except exceptions.MirrorError as exc:
-            LOG.warning('Aggregate %s (request %s): its deletion did not '
-                        'reach placement: %s; %s', operation.aggregate_id,
-                        operation.request_id, exc, (
+            LOG.warning('Aggregate %s (request %s): its deletion is not '
+                        'mirrored to placement: %s; %s',
+                        operation.aggregate_id, operation.request_id, exc, (
                             'the next full sync removes %s' if kept.marked
-                            else '%s may stay there') % kept.uuid)
+                            else '%s may remain there') % kept.uuid)
 
     def _process(self) -> _Process:
         with self._mutex:
@@ -212,31 +212,31 @@ class Mirror:
 
 
 def _check(process: _Process) -> None:
-    """Check that the journal is this nova's, as far as nova can be read.
+    """Check that the journal belongs to this nova, if nova can be read.
 
-    :raises WrongNova: it is another one's
+    :raises WrongNova: the journal belongs to another nova
     """
     try:
         process.binding.check()
     except exceptions.NovaUnavailable as exc:
-        LOG.warning('It is not known whether the journal belongs to this '
+        LOG.warning('Could not check whether the journal belongs to this '
                     'nova: %s', exc)
 
 
 def _hand_over(process: _Process, operation: contract.Operation, kept: _Kept,
                error: str) -> None:
-    where = 'the journal keeps it until placement is right'
+    where = 'it stays in the journal and is retried'
     try:
         if kept.ours:
             process.journal.rows.hand_over(kept.row, error)
         else:
-            where = 'it is not in the journal either'
+            where = 'it is not in the journal'
     except exceptions.JournalUnavailable as exc:
-        where = 'its journal row stays as it was written: %s' % exc
+        where = 'its journal row could not be updated: %s' % exc
         if not kept.recorded:
-            where = 'it may not be in the journal either: %s' % exc
-    LOG.warning('Aggregate %s, host %s (request %s): %s did not reach '
-                'placement: %s; %s', *_names(operation), operation.method,
+            where = 'it may be missing from the journal: %s' % exc
+    LOG.warning('Aggregate %s, host %s (request %s): %s is not mirrored to '
+                'placement yet: %s; %s', *_names(operation), operation.method,
                 error, where)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this package relies on in nova, and whether this nova has it."""
+"""Check of the nova internals that this package relies on."""
 
 import inspect
 from typing import Any
@@ -18,8 +18,8 @@ PARAMETERS = {
     'delete_aggregate': ['self', 'context', 'aggregate_id'],
 }
 
-# Nova's own mirroring is muted where it passes: if it goes another way, both
-# would write.
+# Nova's own mirroring is muted in these calls; if nova used other calls, nova
+# and the hook would both write.
 MIRRORING = {'add_host_to_aggregate': 'aggregate_add_host',
              'remove_host_from_aggregate': 'aggregate_remove_host'}
 
@@ -34,9 +34,9 @@ COLUMNS = {
 
 
 def check() -> None:
-    """Compare nova with what this package relies on.
+    """Check the installed nova against the internals relied on.
 
-    :raises UnexpectedNova: with everything that differs
+    :raises UnexpectedNova: lists all differences
     """
     api = compute_api.AggregateAPI
     differences = [
@@ -46,7 +46,7 @@ def check() -> None:
     ]
     if not isinstance(inspect.getattr_static(api, 'placement_client', None),
                       property):
-        differences.append('AggregateAPI.placement_client is no property')
+        differences.append('AggregateAPI.placement_client is not a property')
     for name, call in MIRRORING.items():
         method = inspect.unwrap(getattr(api, name, check))
         if not {'placement_client', call} <= set(method.__code__.co_names):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What any service that is called over HTTP needs."""
+"""Authentication, transport and error translation for HTTP services."""

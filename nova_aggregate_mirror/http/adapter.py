@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP transport that ends every request, body included, by the deadline.
+"""HTTP transport that bounds each request and its body by the deadline.
 
-A socket timeout bounds one read; a server that sends a byte a second never
-meets it. Here every connect, handshake and read gets what is left of the
-deadline. Name resolution is the one exception: the system's resolver has a
-timeout of its own.
+A socket timeout bounds a single read, so that a server that sends a byte per
+second never triggers it. Here each connect, handshake and read may only take
+the time left until the deadline. The exception is name resolution, which has
+the timeout of the system's resolver.
 """
 
 import functools
@@ -19,12 +19,13 @@ import urllib3
 
 from nova_aggregate_mirror.limits import deadline
 
-# More threads than this at once connect anew for each request.
+# Connections in the pool; threads beyond this number open a new connection for
+# each request.
 KEPT_CONNECTIONS = 64
 
 
 class _Reader(io.RawIOBase):
-    """The raw end of a response: each read gets what the deadline leaves."""
+    """Raw reader of a response; bounds each read by the deadline."""
 
     def __init__(self, raw: Any, sock: socket.socket) -> None:
         super().__init__()
@@ -42,13 +43,13 @@ class _Reader(io.RawIOBase):
             return count
 
     def close(self) -> None:
-        # The socket counts its readers and closes with the last one.
+        # The socket counts its readers and is closed with the last reader.
         self._raw.close()
         super().close()
 
 
 class _Response(http.client.HTTPResponse):
-    """A response whose status, headers and body are read by a _Reader."""
+    """Response with status, headers and body read through a _Reader."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -57,20 +58,20 @@ class _Response(http.client.HTTPResponse):
     def read(self, amt: int | None = None) -> bytes:
         data = super().read(amt)
         if amt and not data and self.length:
-            # Urllib3 before 2.0 takes a body that is cut for a whole one.
+            # Urllib3 before 2.0 accepts a truncated body as complete.
             raise http.client.IncompleteRead(data, self.length)
         return data
 
 
 class _Connection:
-    """What a bounded connection does otherwise than the one it mixes in."""
+    """Mix-in that makes a connection class of urllib3 bounded."""
 
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        # The class that this is mixed into has it.
+        # Defined by the connection class that this is mixed into.
         sock: socket.socket = super()._new_conn()  # type: ignore[misc]
-        # A TLS handshake that may follow gets no more than what is left.
+        # Bound the TLS handshake that may follow by the time left.
         sock.settimeout(deadline.allowance(sock.gettimeout()))
         return sock
 
@@ -84,23 +85,24 @@ def _bounded(pool: Any) -> Any:
 
 
 def _bind(manager: urllib3.PoolManager) -> None:
-    # Derived from what the manager has, because a SOCKS proxy has its own.
+    # Derived from the manager's own classes, which differ for a SOCKS proxy.
     manager.pool_classes_by_scheme = {
         scheme: _bounded(pool)
         for scheme, pool in manager.pool_classes_by_scheme.items()}
 
 
 class Adapter(session.TCPKeepAliveAdapter):
-    """A transport for requests whose every answer ends by the deadline.
+    """Transport adapter for requests that bounds responses by the deadline.
 
-    Mount it for ``http://`` and ``https://``. A shorter timeout of the
-    caller is kept. Raises what requests raises: ``Timeout``, or a
-    ``ConnectionError`` around a timeout when the body is cut.
+    Mount it for ``http://`` and ``https://``. A shorter timeout of the caller
+    still applies. Raises the exceptions of requests: ``Timeout``, or a
+    ``ConnectionError`` that wraps a timeout when the body is truncated.
 
-    :param auth_url: keystone's, where one refusal would never end. When the
-        discovery that precedes a token is answered with 401, keystoneauth
-        asks again with a token, and waits for ever for the lock that it holds
-        to fetch one. With 403 it goes on without discovery.
+    :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a
+        deadlock: when the discovery before a token request is answered with
+        401, keystoneauth repeats it with a token, and waits forever for the
+        lock that it already holds to fetch that token. With 403 it continues
+        without discovery.
     """
 
     def __init__(self, *args: Any, auth_url: str = '', **kwargs: Any) -> None:
@@ -121,17 +123,16 @@ class Adapter(session.TCPKeepAliveAdapter):
     def send(self, request: requests.PreparedRequest, stream: bool = False,
              timeout: Any = None, *args: Any, **kwargs: Any
              ) -> requests.Response:
-        """Send one request, as requests' own adapter does.
+        """Send a request, as the adapter of requests does.
 
-        :param timeout: seconds or None, or a pair of them for connecting
-            and reading.
+        :param timeout: seconds or None, or a (connect, read) tuple of these
         """
         connect, read = (
             timeout if isinstance(timeout, tuple) else (timeout, timeout))
         try:
             left = deadline.allowance(None)
-            # A name may have an IPv6 and an IPv4 address that both hang,
-            # and each is given the whole time for connecting.
+            # A name may have an IPv6 and an IPv4 address that both hang, and
+            # the connect timeout applies to each address.
             half = None if left is None else left / 2
             bounds: Any = (_least(connect, half), _least(read, left))
         except TimeoutError as exc:
@@ -146,7 +147,7 @@ class Adapter(session.TCPKeepAliveAdapter):
 
 
 def bound(given: session.Session) -> None:
-    """Let every answer to a session that somebody else made end in time."""
+    """Mount bounded adapters in a session that was created elsewhere."""
     for scheme, old in list(given.session.adapters.items()):
         tls = {name: getattr(old, name)
                for name in ('tls_ciphers', 'tls_min_version')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How to authenticate to a service, as its section of nova.conf says."""
+"""Authentication to a service with the options of its nova.conf section."""
 
 from typing import Any
 from typing import cast
@@ -15,8 +15,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import errors
 
-# Keystoneauth calls these optional because any of a row will do; they are
-# needed by the plugins that know the option before them.
+# Keystoneauth declares these options as optional because any option of a row
+# is sufficient. Plugins that have the option in the key need one of each row.
 _NEEDED = {
     'password': (
         ('auth_url',),
@@ -32,22 +32,22 @@ _NEEDED = {
 
 
 def section(conf: cfg.ConfigOpts, group: str) -> str:
-    """The section that has the options: the one of auth_section, if set."""
-    # Nova registered this before its files were read, when the section that
-    # auth_section names was not known yet.
+    """Return the section with the auth options; auth_section may name it."""
+    # Nova registered the options before it read its files, when the section
+    # that auth_section names was not known yet.
     loading.register_auth_conf_options(conf, group)
     return conf[group].auth_section or group
 
 
 def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
-    """Name the options without which nobody can authenticate.
+    """Return the missing options that are required to authenticate.
 
-    Of those of which any will do, the first one is named. Without an auth_type
-    nobody can say what else it needs.
+    Of several alternatives the first is returned. Without an auth_type only
+    that is returned, because the other options depend on it.
 
     :param group: a section of nova.conf, such as ``placement``
-    :raises MissingCredentials: there is no such auth_type
-    :raises InvalidConfiguration: an option has a value that it cannot have
+    :raises MissingCredentials: when the auth_type does not exist
+    :raises InvalidConfiguration: when an option has an invalid value
     """
     with errors.translated('Reading [%s]' % group):
         values = conf[section(conf, group)]
@@ -72,23 +72,23 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
 
 
 def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
-    """Make the plugin that authenticates; no network.
+    """Load the auth plugin, without network access.
 
-    :raises MissingCredentials: which options are not there
-    :raises InvalidConfiguration: an option has a value that it cannot have
+    :raises MissingCredentials: names the missing options
+    :raises InvalidConfiguration: when an option has an invalid value
     """
     absent = missing(conf, group)
     if absent:
         raise errors.error(
             exceptions.MissingCredentials, 'Reading [%s]' % group,
             'no %s in [%s]' % (', '.join(absent), section(conf, group)))
-    # It is None without an auth_type only, which is not missing.
+    # None is returned only without an auth_type, which was checked above.
     return cast(plugin.BaseAuthPlugin,
                 loading.load_auth_from_conf_options(conf, group))
 
 
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
-    """Make a session whose every answer ends by the deadline; no network.
+    """Create a session with bounded adapters, without network access.
 
     :raises MirrorError: as ``load`` does
     """
@@ -104,15 +104,15 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
     with errors.translated('Reading [%s]' % group):
         return loading.load_session_from_conf_options(
             conf, group, session=transport, auth=auth,
-            # The list of timings would grow as long as the process lives.
+            # The list of timings would grow for the lifetime of the process.
             collect_timing=False, app_name='nova-aggregate-mirror')
 
 
 class _Transport(requests.Session):
-    """Asks the environment for proxies once for each server.
+    """Session that reads the proxies from the environment once per server.
 
-    To ask before each request takes a sixth of our time for it. Nobody gives
-    proxies with a single request.
+    Reading them for each request takes a sixth of the client's time for it.
+    Proxies are never passed with a single request.
     """
 
     def __init__(self) -> None:

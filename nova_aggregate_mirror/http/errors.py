@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every error of the HTTP libraries means: retry, or give up."""
+"""Translation of HTTP library errors to retriable or permanent errors."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,29 +22,29 @@ Kind = type[exceptions.MirrorError]
 
 _DETAIL_LENGTH = 300
 
-# What to do about an error, to somebody who can change nova.conf.
+# What an operator who can change nova.conf should check for each error.
 _NOVA_CONF: Mapping[Kind, str] = {
     exceptions.PlacementUnreachable:
-        'Check that keystone and placement run, that the catalog has the '
-        'placement endpoint, and auth_url, region_name, valid_interfaces, '
-        'endpoint_override and cafile in [placement].',
+        'Check that keystone and placement are running, that the catalog has '
+        'the placement endpoint, and auth_url, region_name, '
+        'valid_interfaces, endpoint_override and cafile in [placement].',
     exceptions.DeadlineExceeded:
-        'Check the load of keystone and placement and the network to them.',
+        'Check the load of keystone and placement, and the network to them.',
     exceptions.NotAuthorized:
-        'Check user, password, project and their domains in [placement], and '
-        'that the user has the service or admin role.',
+        'Check user, password, project and domains in [placement], and that '
+        'the user has the service or admin role.',
     exceptions.PlacementFailed:
-        'Check the logs of placement and of the proxy before it.',
+        'Check the logs of placement and of any proxy in front of it.',
     exceptions.MalformedAnswer:
-        'Check that the endpoint is placement\'s and what proxy is before it.',
+        'Check that the endpoint is placement, and any proxy in front of it.',
     exceptions.GenerationConflict:
         'Read the provider again before the next write.',
     exceptions.ProviderNotFound:
         'Nova-compute creates it when it starts.',
     exceptions.RequestRejected:
-        'Check that placement is at least of the release of nova 29.',
+        'Check that placement is from the release of nova 29 or later.',
     exceptions.MissingCredentials:
-        'Complete that section of nova.conf.',
+        'Complete this section of nova.conf.',
     exceptions.InvalidConfiguration:
         'Correct [placement] in nova.conf, or the endpoint in the catalog.',
 }
@@ -52,10 +52,10 @@ _NOVA_CONF: Mapping[Kind, str] = {
 _ADVICE: contextvars.ContextVar[Mapping[Kind, str]] = contextvars.ContextVar(
     'aggregate_mirror_advice', default=_NOVA_CONF)
 
-# The first row that has the error's class, or a parent of it, holds.
+# The first row with the class of the error, or a base class of it, applies.
 _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.PlacementUnreachable, (
-        # Urllib3 derives it from its timeouts.
+        # Urllib3 derives this class from its timeouts.
         urllib3_exceptions.NewConnectionError,
         sdk_exceptions.ServiceDisabledException,
         ks_exceptions.ImpliedVersionMismatch)),
@@ -102,25 +102,25 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         ks_exceptions.ClientException,
         ks_exceptions.RetriableConnectionFailure,
         sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
-    # ValueError is all that is raised for a redirect to an invalid URL, or for
+    # A plain ValueError is raised for a redirect to an invalid URL, and for
     # the encoding of a body that is logged.
     (exceptions.MalformedAnswer, (http.client.HTTPException, ValueError)),
 )
 
 _FOREIGN = tuple(cls for _kind, classes in _MEANING for cls in classes)
 
-# What libraries raise over a token, catalog or version document of another
-# shape. Keystoneauth also asserts that it still has the token it has fetched,
-# which another thread may have dropped.
+# Raised by libraries for a malformed token, catalog or version document.
+# Keystoneauth also asserts that it still has the token that it fetched, which
+# another thread may have invalidated.
 _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
 
 @contextlib.contextmanager
 def advising(advice: Mapping[Kind, str]) -> Iterator[None]:
-    """Tell somebody else what to do about errors inside.
+    """Replace the advice in errors that are raised inside.
 
-    :param advice: sentences that take the place of those about nova.conf
+    :param advice: sentences to use instead of those about nova.conf
     """
     token = _ADVICE.set({**_ADVICE.get(), **advice})
     try:
@@ -131,9 +131,9 @@ def advising(advice: Mapping[Kind, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Raise our error in place of a library's, from it.
+    """Translate library errors that are raised inside to a MirrorError.
 
-    :param doing: what is done inside: the start of the message
+    :param doing: the action inside, as the start of the message
     """
     try:
         yield
@@ -146,9 +146,10 @@ def translated(doing: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def parsing(doing: str) -> Iterator[None]:
-    """Raise MalformedAnswer for a library's failure to parse an answer.
+    """Raise MalformedAnswer if a library fails to parse an answer.
 
-    Anywhere else these are programming errors, which pass ``translated``.
+    In other contexts these are programming errors, which ``translated`` does
+    not catch.
 
     :param doing: the start of the message
     """
@@ -161,23 +162,23 @@ def parsing(doing: str) -> Iterator[None]:
 
 
 def error(kind: Kind, doing: str, happened: str) -> exceptions.MirrorError:
-    """Make an error that says what happened and what to do, and no secret."""
+    """Create an error with the failure and advice, and without secrets."""
     happened = ' '.join(without_secrets(happened).split())
     happened = happened[:_DETAIL_LENGTH].rstrip('. ')
     return kind('%s: %s. %s' % (doing, happened, _ADVICE.get()[kind]))
 
 
 def without_secrets(text: str) -> str:
-    """Mask passwords and tokens, and who is named before a URL's host."""
+    """Mask passwords, tokens and the user information of URLs."""
     text = re.sub(r'(?<=//)[^/\s]*@', '', text)
-    # Headers as libraries quote them, of which oslo.utils knows other names.
+    # Token headers as quoted by libraries; oslo.utils masks other names.
     text = re.sub(r'''(?i)(x-[a-z]+-token['"]?\s*[:=]\s*)[^\s,;]+''',
                   r'\1***', text)
     return strutils.mask_password(text)
 
 
 def meaning(exc: Exception) -> Kind:
-    """Say what an error of a library is in our tree."""
+    """Return the class in our tree for an error of a library."""
     exc = _innermost(exc)
     status = getattr(exc, 'http_status', getattr(exc, 'status_code', None))
     if isinstance(status, int):
@@ -186,11 +187,11 @@ def meaning(exc: Exception) -> Kind:
 
 
 def meaning_of_status(status: int) -> Kind:
-    """Say what an HTTP status other than 200 is in our tree."""
+    """Return the class in our tree for an HTTP status other than 200."""
     if status in (401, 403):
         return exceptions.NotAuthorized
     if status in (404, 410):
-        # Only placement's own words can say that a provider is not there.
+        # Only placement's own error message proves that a provider is missing.
         return exceptions.MalformedAnswer
     if 400 <= status < 500 and status not in (408, 409, 425, 429):
         return exceptions.RequestRejected
@@ -198,7 +199,7 @@ def meaning_of_status(status: int) -> Kind:
 
 
 def _innermost(exc: Exception) -> Exception:
-    """Unwrap what requests and keystoneauth put around an error."""
+    """Return the error that requests or keystoneauth has wrapped."""
     if isinstance(exc, ks_exceptions.ConnectionError):
         inner = exc.__context__
         if not isinstance(inner, requests_exceptions.RequestException):
@@ -217,6 +218,6 @@ def _innermost(exc: Exception) -> Exception:
 def _text(exc: Exception) -> str:
     exc = _innermost(exc)
     if isinstance(exc, requests_exceptions.InvalidHeader):
-        # It quotes the header, which may be the token.
+        # The message quotes the header, which may be the token.
         return 'a header of the request is not valid'
     return '%s: %s' % (type(exc).__name__, exc)

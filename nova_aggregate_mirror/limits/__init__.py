@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long is waited, and when something is not tried."""
+"""Deadlines and back-off of calls to other services."""

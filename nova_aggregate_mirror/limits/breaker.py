@@ -7,49 +7,50 @@ import time
 from nova_aggregate_mirror import exceptions
 
 REFUSED_PAUSE = 1.0
-"""Seconds without a try after one that failed at once: about as long as the
-agent takes to see that placement is back."""
+"""Seconds of back-off after an immediate failure: about the time that the
+agent takes to detect that placement is available again."""
 
 
 class Breaker:
-    """Keeps calls from waiting for what has just failed.
+    """Back-off of this process after a failed call to placement.
 
-    :param now: seconds that only grow
+    :param now: monotonic clock, in seconds
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
         self._hung = self._refused = (0.0, '')
-        """Until when, and why."""
+        """When the back-off expires, and its reason."""
 
     def begin(self, error: exceptions.MirrorError, began: float,
               backoff: float) -> None:
-        """Pause if the next call would fail in the same way.
+        """Start the back-off if the next call would fail in the same way.
 
-        :param error: of a try
-        :param began: when that was
-        :param backoff: seconds for which a placement that hangs is left alone
+        :param error: error of a call
+        :param began: when that call began
+        :param backoff: seconds of back-off after a call that hung
         """
         now = self.now()
         if not isinstance(error, (exceptions.DeadlineExceeded,
                                   *exceptions.STALE_ENDPOINT)):
             return
-        # A refusal may take long, too: no route, or a proxy that waits.
+        # A refusal may be slow, too: no route to the host, or a slow proxy.
         if (isinstance(error, exceptions.DeadlineExceeded)
                 or now - began > REFUSED_PAUSE):
             self._hung = now + backoff, str(error)
         else:
-            # Each try would ask keystone for a token.
+            # Each further call would request a token from keystone.
             self._refused = now + min(backoff, REFUSED_PAUSE), str(error)
 
     def check(self, recorded: bool) -> None:
-        """Check that placement may be asked now.
+        """Check that no back-off applies to a call to placement.
 
-        :param recorded: whether the journal has the operation. What it does
-            not have is tried once, but for a placement that hangs: that would
-            occupy every worker.
-        :raises NotTried: why not
+        :param recorded: whether the operation is in the journal. An operation
+            that is not is attempted unless placement hung, because a hung
+            placement would occupy every worker.
+        :raises NotTried: during the back-off, with its reason
         """
         for until, why in (self._hung, self._refused)[:1 + recorded]:
             if self.now() < until:
-                raise exceptions.NotTried('not tried, because %s' % why)
+                raise exceptions.NotTried(
+                    'not attempted after a recent failure: %s' % why)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One absolute deadline for everything that a call does.
+"""Absolute deadline of a call, shared by all of its I/O.
 
-It belongs to the current context, so that no thread or signal is needed and
-native threads and greenlets are bounded alike.
+It is stored in the current context: this needs no thread or signal and works
+with native threads and greenlets.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import time
 
 
 class _Deadline:
-    """When time is up, and whether a request already waited in vain."""
+    """An expiry time, and whether a request has timed out before it."""
 
     def __init__(self, expiry: float) -> None:
         self.expiry = expiry
@@ -26,7 +26,7 @@ _CURRENT: contextvars.ContextVar[_Deadline] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Bound everything inside; of nested deadlines the earliest holds."""
+    """Bound the context's I/O; the earliest of nested deadlines applies."""
     expiry = min(_CURRENT.get().expiry, time.monotonic() + seconds)
     token = _CURRENT.set(_Deadline(expiry))
     try:
@@ -36,21 +36,21 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def remaining() -> float:
-    """Seconds left, 0.0 when none are, infinity when there is no deadline."""
+    """Return the seconds left, at least 0.0; infinity without a deadline."""
     return max(0.0, _CURRENT.get().expiry - time.monotonic())
 
 
 def missed() -> bool:
-    """Tell whether a request of the innermost ``within`` timed out.
+    """Check whether a request in the innermost ``within`` timed out.
 
-    Version discovery hides a timeout behind another error, or behind none.
+    Version discovery replaces a timeout by another error, or suppresses it.
     """
     return _CURRENT.get().missed or not remaining()
 
 
 @contextlib.contextmanager
 def noted(*timeouts: type[Exception]) -> Iterator[None]:
-    """Remember for ``missed`` when one of these errors is raised inside."""
+    """Record for ``missed`` that one of these errors was raised inside."""
     try:
         yield
     except timeouts:
@@ -59,13 +59,15 @@ def noted(*timeouts: type[Exception]) -> Iterator[None]:
 
 
 def allowance(ceiling: float | None) -> float | None:
-    """Seconds that one socket operation may take; None is without limit.
+    """Return the seconds that one socket operation may take.
 
-    :raises TimeoutError: no time is left.
+    :param ceiling: upper limit in seconds, or None
+    :returns: None for no limit
+    :raises TimeoutError: when no time is left
     """
     left = remaining()
     if not left:
-        # A socket timeout of 0 would mean "do not block", not "give up".
+        # A socket timeout of 0 would mean non-blocking, not expired.
         raise TimeoutError('the deadline has passed')
     allowed = left if ceiling is None else min(left, ceiling)
     return None if allowed == math.inf else allowed

@@ -137,13 +137,13 @@ class TestHook(BindingTest):
         self.placement.refuse()
         self.assertEqual(200, self.cloud.add_host(self.zone, host).status)
         self.assert_error()
-        self.assertIn('it is not in the journal either',
+        self.assertIn('it is not in the journal',
                       self.cloud.warnings()[-1])
         self.assertEqual(200, self.cloud.delete_aggregate(
             self.cloud.create_aggregate('new')))
         self.assert_error()
-        self.assertIn('its deletion did not reach placement',
+        self.assertIn('its deletion is not mirrored to placement',
                       self.cloud.warnings()[-1])
-        self.assertIn('may stay there', self.cloud.warnings()[-1])
+        self.assertIn('may remain there', self.cloud.warnings()[-1])
         self.placement.recover()
         self.assertEqual(before, self.kept())

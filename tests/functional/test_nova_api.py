@@ -214,7 +214,7 @@ class BrokenPackageTest(NovaApiTest):
             'AggregateAPI.add_host_to_aggregate takes (self, context, '
             'aggregate_id, host) instead of (self, context, aggregate_id, '
             'host_name)',
-            'AggregateAPI.placement_client is no property')
+            'AggregateAPI.placement_client is not a property')
 
 
 class ConfigurationTest(NovaApiTest):

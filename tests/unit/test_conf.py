@@ -73,8 +73,8 @@ class TestOptions(testtools.TestCase):
                                   conf.check, options)
         self.assertEqual(
             '[aggregate_mirror] max_call_age: 60 is not more than four times '
-            'inline_timeout, which is 15: an operation could leave the '
-            'journal while it runs', str(error))
+            'inline_timeout (15): a journal row could be closed while its '
+            'operation still runs', str(error))
         # The agent that reads its configuration again continues with this.
         conf.check(options)
         conf.forget_mistakes(options)

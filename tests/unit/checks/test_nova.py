@@ -39,7 +39,7 @@ class TestHook(testtools.TestCase):
             'nova.compute.api.AggregateAPI.placement_client', None))
         one, = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)
-        self.assertIn('placement_client is no property', one.text)
+        self.assertIn('placement_client is not a property', one.text)
         self.assertEqual(
             ('pip install --upgrade nova-aggregate-mirror',), one.cure)
 

@@ -65,13 +65,13 @@ class TestCheck(testtools.TestCase):
     def test_property_gone(self):
         """Without the property there is nothing to mute."""
         self.remove(API + 'placement_client')
-        self.assertEqual(['AggregateAPI.placement_client is no property'],
+        self.assertEqual(['AggregateAPI.placement_client is not a property'],
                          self.differences())
 
     def test_property_is_something_else(self):
         """What does not ask each time would never be muted."""
         self.patch(API + 'placement_client', object())
-        self.assertEqual(['AggregateAPI.placement_client is no property'],
+        self.assertEqual(['AggregateAPI.placement_client is not a property'],
                          self.differences())
 
     def test_mirroring_goes_another_way(self):
@@ -95,5 +95,5 @@ class TestCheck(testtools.TestCase):
         self.remove(API + 'delete_aggregate')
         self.patch(API + 'placement_client', None)
         self.assertEqual(['AggregateAPI has no delete_aggregate',
-                          'AggregateAPI.placement_client is no property'],
+                          'AggregateAPI.placement_client is not a property'],
                          self.differences())

@@ -27,7 +27,8 @@ class TestBreaker(testtools.TestCase):
         self.clock = end - 0.01
         error = self.assertRaises(exceptions.NotTried, self.breaker.check,
                                   recorded)
-        self.assertEqual('not tried, because reason', str(error))
+        self.assertEqual('not attempted after a recent failure: reason',
+                         str(error))
         self.clock = end
         self.breaker.check(recorded)
 
