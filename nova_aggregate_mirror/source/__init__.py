@@ -34,7 +34,7 @@ class Nova:
     """Cells that did not answer, name to the reason."""
 
     hosts_down: frozenset[str] = frozenset()
-    """Member hosts that may have a compute node in a cell of these."""
+    """Member hosts that may have a compute node in ``cells_down``."""
 
     def wanted(self, node: str) -> frozenset[str]:
         """Return the aggregates that a provider must be in.
