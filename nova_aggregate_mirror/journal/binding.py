@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A journal belongs to one nova, which its cell mappings identify."""
+"""Binding of a journal to one nova, identified by its cell mappings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,19 +13,19 @@ LOCK = 'cells'
 
 
 class CellMappings(Protocol):
-    """Where nova's cell mappings are read."""
+    """Interface to read nova's cell mappings."""
 
     def cell_mappings(self) -> Mapping[str, str]:
-        """UUID to name of every cell but cell0, fit for a message."""
+        """Return UUID to display name of every cell except cell0."""
 
 
 class Binding:
-    """Keeps two novas from sharing a journal by mistake.
+    """Guard against two novas sharing a journal by mistake.
 
-    Cells come and go one by one: as long as one of the cells is known, the
-    nova is the same.
+    Cells are added and removed individually, so a nova that has at least one
+    of the recorded cells is the same nova.
 
-    :param source: nova's own cell mappings
+    :param source: reads nova's cell mappings
     """
 
     def __init__(self, database: transactions.Transactions,
@@ -35,9 +35,9 @@ class Binding:
         self._checked = False
 
     def check(self) -> None:
-        """Check that the journal is this nova's, or no nova's yet.
+        """Check that the journal is bound to this nova or not bound yet.
 
-        :raises WrongNova: it belongs to another nova
+        :raises WrongNova: the journal belongs to another nova
         :raises JournalUnavailable: the journal could not be read
         :raises NovaUnavailable: nova's API database could not be read
         """
@@ -45,13 +45,14 @@ class Binding:
             known = self._database.run(queries.cells)
             if known:
                 _compare(known, self._source.cell_mappings())
-            # Until an agent has bound it, another nova's may.
+            # Until an agent binds the journal, another nova may still do so.
             self._checked = bool(known)
 
     def bind(self) -> None:
-        """Check as above, and make the journal this nova's from now on.
+        """Check the journal like ``check`` and bind it to this nova.
 
-        Once that was done, a nova that cannot be read is still the same.
+        Once the check has succeeded, cell mappings that cannot be read are
+        not an error: the nova is still the same.
         """
         try:
             ours = self._source.cell_mappings()
@@ -61,7 +62,7 @@ class Binding:
             raise
 
         def work(connection: Any) -> None:
-            # First agents of two novas may come at the same time.
+            # The first agents of two novas may bind the journal concurrently.
             queries.lock(connection, LOCK)
             _compare(queries.cells(connection), ours)
             queries.set_cells(connection, ours)
@@ -70,7 +71,7 @@ class Binding:
         _compare(known, ours)
         if ours and known != frozenset(ours):
             self._database.run(work)
-        # A nova without cells has nothing to mirror yet.
+        # A nova without cells has nothing to mirror yet; check again later.
         self._checked = bool(ours)
 
 

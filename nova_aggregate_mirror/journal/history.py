@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of full syncs, for people."""
+"""History of full syncs, for operators."""
 
 import dataclasses
 from typing import Any
@@ -9,85 +9,85 @@ from nova_aggregate_mirror.journal.db import syncs
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import rows
 
-# Characters of a name, as columns of names have them.
+# Characters of a name: the length of the name columns.
 NAME_LENGTH = 255
-# Of a text of all removals: what a column of MySQL holds, and more than
-# anybody reads.
+# Characters of the list of removals, which fits a MEDIUMTEXT of MySQL.
 REMOVALS_LENGTH = 10 ** 6
 
-# Exit statuses: placement, or nova or the journal, could not be read.
+# Exit statuses: placement, nova or the journal could not be read.
 NOT_COMPARED = (exit_status.NOT_READ, exit_status.COULD_NOT_RUN)
-# Options with which not everything is compared.
+# Options that restrict the comparison.
 SCOPES = (' --host ', ' --aggregate ')
 KEEP = 500
-"""So many entries are kept; older ones are deleted."""
+"""Number of entries to keep; older entries are deleted."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One full sync, or several in a row that changed nothing and are alike.
+    """A full sync, or consecutive equal full syncs that changed nothing.
 
-    Of several, everything but ``started_at`` is the last one's.
+    For several syncs, every field except ``started_at`` and ``passes`` is
+    that of the last sync.
     """
 
     command: str
-    """What ran: ``agent``, or a command with its options."""
+    """``agent``, or the command with its options."""
     host: str
     started_at: float
-    """Seconds since the epoch: when the first one began."""
+    """Start of the first sync, in seconds since the epoch."""
     ended_at: float
     seconds: float
-    """How long it took."""
+    """Duration of the sync."""
     added: int = 0
-    """Associations, as the next two."""
+    """Number of associations, like ``removed`` and ``stale``."""
     removed: int = 0
     stale: int = 0
-    """What should not be there and was left."""
+    """Stale associations that were kept."""
     failed: int = 0
-    """Providers and hosts that could not be mirrored."""
+    """Number of providers and hosts that could not be mirrored."""
     status: int = 0
-    """The exit status of ``placement sync_aggregates``, the agent's too."""
+    """The exit status of ``placement sync_aggregates``, also for the agent."""
     reason: str = ''
-    """Why something failed or was refused; the first reason of several."""
+    """The first reason for a failure or a refusal."""
     removals: str = ''
-    """Each association that was removed, a line each."""
+    """The removed associations, one per line."""
     passes: int = 1
 
     @property
     def compared(self) -> bool:
-        """Whether it compared all of nova with placement to the end."""
+        """Whether all of nova was compared with placement."""
         return (self.status not in NOT_COMPARED and self.status < 128
                 and not any(option in self.command for option in SCOPES))
 
     def continues(self, before: 'Entry') -> bool:
-        """Whether it says nothing new, so that one entry is enough for both.
+        """Return whether this sync can be merged into the entry before.
 
-        An agent that finds everything right once a minute would otherwise
-        push out of the history what it is kept for.
+        Without merging, an agent that finds no difference once a minute would
+        soon push every relevant entry out of the history.
         """
         quiet = not (self.added or self.removed or before.added
                      or before.removed)
         return quiet and self._alike() == before._alike()
 
     def _alike(self) -> tuple[str, str, int, int, int]:
-        # A reason may hold a time or a port: those do not make it another.
+        # Reasons are not compared: they may contain a time or a port.
         return self.command, self.host, self.stale, self.failed, self.status
 
 
 class History:
-    """The last full syncs in the journal's database.
+    """The latest full syncs, stored in the journal's database.
 
-    Every method raises ``JournalUnavailable`` when the database cannot be
-    used.
+    Every method raises ``JournalUnavailable`` when the database is
+    unavailable.
     """
 
     def __init__(self, database: transactions.Transactions) -> None:
         self._database = database
 
     def note(self, entry: Entry, keep: int = KEEP) -> None:
-        """Add a full sync; only the last ones are kept.
+        """Add a full sync and delete the oldest entries.
 
-        :param keep: how many
+        :param keep: number of entries to keep
         """
         entry = dataclasses.replace(
             entry, command=rows.storable(entry.command, NAME_LENGTH),
@@ -108,7 +108,7 @@ class History:
         self._database.run(work)
 
     def newest(self, limit: int = KEEP) -> list[Entry]:
-        """Read the last full syncs, newest first."""
+        """Read the latest full syncs, newest first."""
         return [_entry(found) for found in self._database.run(
             lambda connection: syncs.newest(connection, limit))]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of several agents leads: a lease row in the journal's database."""
+"""Leader election of the agents: a lease row in the journal's database."""
 
 from collections.abc import Callable
 import time
@@ -13,15 +13,15 @@ NAME = 'agent'
 
 
 class Lease:
-    """One agent's share in the contest.
+    """Candidacy of one agent for the lease.
 
-    The clocks of two hosts are never compared: an agent that does not lead
-    watches the row, and takes it when it has not changed for as long as it
-    says itself. Every method raises ``JournalUnavailable`` when the database
-    cannot be used.
+    The clocks of different hosts are never compared: an agent that does not
+    lead watches the row, and takes the lease when the row has not changed for
+    the number of seconds that the row states. Every method raises
+    ``JournalUnavailable`` when the database is unavailable.
 
-    :param seconds: how long a lease lasts that is not renewed
-    :param now: seconds of a clock that is never set
+    :param seconds: how long a lease lasts without renewal
+    :param now: a monotonic clock, in seconds
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,
@@ -34,7 +34,7 @@ class Lease:
         self._since = 0.0
 
     def step(self) -> bool:
-        """Renew the lease or try to get it.
+        """Renew the lease or try to take it.
 
         :returns: whether this agent leads
         """
@@ -45,7 +45,7 @@ class Lease:
             connection, NAME, seen, self._holder, self._seconds))
 
     def leave(self) -> None:
-        """Let another agent lead at once, if this one does."""
+        """Release the lease, if this agent holds it."""
         self._database.run(lambda connection: queries.leave_lease(
             connection, NAME, self._holder))
 
@@ -58,5 +58,5 @@ class Lease:
 
 
 def read(database: transactions.Transactions) -> queries.Lease | None:
-    """Read holder, renewals and seconds of the lease; None without any."""
+    """Read holder, renewals and seconds of the lease; None without a lease."""
     return database.run(lambda connection: queries.lease(connection, NAME))

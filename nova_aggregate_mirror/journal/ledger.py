@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger: which aggregate UUIDs are, or once were, nova's."""
+"""Ledger of current and former UUIDs of nova aggregates."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from nova_aggregate_mirror.journal.db import transactions
 
 
 class NoLedger:
-    """The ledger of a deployment without a journal: only nova's own."""
+    """Empty ledger: only aggregates that nova has now are owned."""
 
     def entries(self) -> Mapping[str, journal.Entry]:
         return {}
@@ -34,14 +34,14 @@ class NoLedger:
 
 
 class DatabaseLedger:
-    """The ledger in the journal's database.
+    """Ledger in the journal's database.
 
-    Every method raises ``JournalUnavailable`` when the database cannot be
-    used.
+    Every method raises ``JournalUnavailable`` when the database is
+    unavailable.
 
     :param conf: nova's configuration, with this package's options
-    :param now: seconds since the epoch
-    :param clock: seconds of a clock that is never set
+    :param now: the wall clock, in seconds since the epoch
+    :param clock: a monotonic clock, in seconds
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
@@ -53,14 +53,14 @@ class DatabaseLedger:
         self._now = now
         self._clock = clock
         self._entered: frozenset[str] = frozenset()
-        """UUIDs that this process has seen in the ledger. They stay there
-        for as long as nova has them."""
+        """UUIDs that this process has seen in the ledger. The ledger keeps
+        them while nova has them."""
         self._marks: dict[tuple[str, float], float] = {}
         """Marks of UUIDs that nova still has, to when this process first saw
-        them: the clocks of two hosts are never compared."""
+        them, because the clocks of different hosts are never compared."""
 
     def entries(self) -> Mapping[str, journal.Entry]:
-        """Read every UUID."""
+        """Read all entries, keyed by UUID."""
         now, found = self._now(), self._database.run(queries.ledger)
         self._entered = frozenset(row.aggregate_uuid for row in found)
         return {row.aggregate_uuid: journal.Entry(
@@ -69,7 +69,7 @@ class DatabaseLedger:
             else max(0.0, now - row.absent_since)) for row in found}
 
     def known(self, aggregates: Iterable[str]) -> frozenset[str]:
-        """Read which of these UUIDs are there."""
+        """Return those of the given UUIDs that the ledger has."""
         wanted = frozenset(aggregates)
         if not wanted:
             return wanted
@@ -77,7 +77,7 @@ class DatabaseLedger:
             lambda connection: queries.known(connection, wanted))
 
     def remember(self, aggregates: Iterable[str]) -> None:
-        """Enter UUIDs of nova aggregates."""
+        """Add UUIDs of nova aggregates to the ledger."""
         wanted = frozenset(aggregates)
         if not wanted <= self._entered:
             with self.entering(wanted) as enter:
@@ -86,10 +86,10 @@ class DatabaseLedger:
     @contextlib.contextmanager
     def entering(self, aggregates: Iterable[str]
                  ) -> Iterator[Callable[[Any], None]]:
-        """Enter UUIDs in a transaction of the caller.
+        """Add UUIDs in a transaction of the caller.
 
-        :returns: what is to be called with the connection; the transaction
-            must be committed when the context is left
+        :returns: a function to call with the connection; the transaction
+            must be committed before the context exits
         """
         wanted, now = frozenset(aggregates), self._now()
         missing = wanted - self._entered
@@ -97,21 +97,22 @@ class DatabaseLedger:
         self._entered |= wanted
 
     def mark(self, aggregate: str) -> None:
-        """Mark the UUID of an aggregate that a user is about to delete."""
+        """Mark the UUID of an aggregate that a user is deleting."""
         now = self._now()
         self._database.run(
             lambda connection: queries.mark(connection, aggregate, now))
         self._entered |= {aggregate}
 
     def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
-        """Note what a full sync of everything saw.
+        """Record the result of an unrestricted full sync.
 
-        A UUID that was absent for ``forget_after`` seconds, and that no
-        provider is in any more, leaves the ledger. A mark that is older than
-        any call of nova-api and whose aggregate is still there is cleared.
+        A UUID that has been absent for ``forget_after`` seconds, and whose
+        aggregate has no providers any more, is deleted from the ledger. A
+        mark older than ``max_call_age`` seconds is cleared if nova still has
+        the aggregate.
 
         :param present: UUIDs of nova's aggregates
-        :param empty: UUIDs that no provider is in
+        :param empty: UUIDs of aggregates without providers
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
         oldest = now - self._conf.aggregate_mirror.forget_after
@@ -121,7 +122,7 @@ class DatabaseLedger:
                      for row in queries.ledger(connection)}
             since = {uuid: row.absent_since for uuid, row in found.items()}
             absent = since.keys() - present
-            # What was noted before the clock was set back is noted again.
+            # A time in the future was recorded before the clock was set back.
             queries.set_absent(connection, [
                 uuid for uuid in absent
                 if since[uuid] is None or since[uuid] > now], now)
@@ -140,7 +141,7 @@ class DatabaseLedger:
         self._entered -= self._database.run(work)
 
     def _outdated(self, marks: Mapping[str, float]) -> Mapping[str, float]:
-        """Those of these marks that no running call can have made."""
+        """Return the marks that are older than any running call."""
         clock = self._clock()
         self._marks = {mark: self._marks.get(mark, clock)
                        for mark in marks.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journal rows: one for each operation that placement may not show yet."""
+"""Journal rows: one per operation that placement may not reflect yet."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 
-# Characters of an error; more help nobody, and a column is as long as it is.
+# Characters of an error that are stored.
 ERROR_LENGTH = 1000
 
 
 class Rows:
-    """The journal rows, for nova-api, the agent and the commands.
+    """Journal rows, for nova-api, the agent and the commands.
 
-    Every method raises ``JournalUnavailable`` when the database cannot be
-    used; nothing was written then, unless only the answer to the COMMIT was
-    lost.
+    Every method raises ``JournalUnavailable`` when the database is
+    unavailable; nothing was written then, unless only the response to the
+    COMMIT was lost.
 
-    :param ledger: is fed in the transaction that writes a row
-    :param now: seconds since the epoch
+    :param ledger: updated in the transaction that writes a row
+    :param now: the wall clock, in seconds since the epoch
     """
 
     def __init__(self, database: transactions.Transactions,
@@ -38,15 +38,15 @@ class Rows:
         self._now = now
 
     def make(self, dirty: journal.Dirty) -> journal.Row:
-        """Make the row of an operation that begins; nothing is written."""
+        """Build the row of a new operation without writing it."""
         return journal.Row(
             id=uuidutils.generate_uuid(), dirty=dirty, running=True,
             created_at=self._now())
 
     def record(self, row: journal.Row, aggregates: Iterable[str] = ()) -> None:
-        """Write a row; durable on return.
+        """Write a row; it is durable on return.
 
-        :param aggregates: UUIDs of nova aggregates that enter the ledger in
+        :param aggregates: UUIDs of nova aggregates, added to the ledger in
             the same transaction
         """
         with self._ledger.entering(aggregates) as enter:
@@ -57,19 +57,19 @@ class Rows:
             self._database.run(work)
 
     def close(self, ids: Iterable[str]) -> int:
-        """Close rows: placement shows what they were about.
+        """Delete rows whose operations placement reflects.
 
-        :returns: how many were there
+        :returns: how many rows existed
         """
         ids = sorted(ids)
         return self._database.run(
             lambda connection: queries.delete(connection, ids))
 
     def hand_over(self, row: journal.Row, error: str) -> None:
-        """Leave a row to the agent: its operation has ended.
+        """Hand the row of a finished operation over to the agent.
 
-        A row that is not there is written, because it is not known whether
-        ``record`` wrote it.
+        A missing row is inserted: when ``record`` fails, it is not known
+        whether the row was written.
         """
         error = storable(error)
 
@@ -81,27 +81,27 @@ class Rows:
         self._database.run(work)
 
     def failed(self, errors: Mapping[str, str]) -> None:
-        """Note why rows could not be mirrored: they are pending."""
+        """Record why rows could not be mirrored; they become pending."""
         errors = {row: storable(error) for row, error in errors.items()}
         self._database.run(
             lambda connection: queries.failed(connection, errors))
 
     def mirrored(self, ids: Iterable[str]) -> None:
-        """Note that rows are mirrored, and stay because they may run."""
+        """Record that running rows are mirrored; they stay in the journal."""
         ids, now = sorted(ids), self._now()
         self._database.run(
             lambda connection: queries.mirrored(connection, ids, now))
 
     def not_mirrored(self, ids: Iterable[str]) -> None:
-        """Note that rows that were mirrored may not be any more."""
+        """Record that rows may be out of sync again; they become pending."""
         ids = sorted(ids)
         self._database.run(
             lambda connection: queries.not_mirrored(connection, ids))
 
     def retry(self, ids: Iterable[str]) -> int:
-        """Let the agent try rows that failed at once.
+        """Make failed rows due immediately.
 
-        :returns: how many had failed
+        :returns: how many rows had failed
         """
         ids = sorted(ids)
         return self._database.run(
@@ -112,21 +112,21 @@ class Rows:
         return [_row(found) for found in self._database.run(queries.rows)]
 
     def some(self, ids: Iterable[str]) -> list[journal.Row]:
-        """Read those of these rows that are still there."""
+        """Read those of the given rows that still exist."""
         ids = sorted(ids)
         return [_row(found) for found in self._database.run(
             lambda connection: queries.these(connection, ids))]
 
     def briefs(self) -> list[journal.Brief]:
-        """Read what tells when each row is due, oldest row first."""
+        """Read what decides when each row is due, oldest row first."""
         return [journal.Brief(found.id, found.running, found.attempts,
                               found.mirrored_at is None)
                 for found in self._database.run(queries.briefs)]
 
     def backlog(self) -> journal.Backlog:
-        """Read how much is left.
+        """Count the operations that are still in the journal.
 
-        The age is by the clocks of the hosts that wrote the rows.
+        The age depends on the clocks of the hosts that wrote the rows.
         """
         count, mirrored, began = self._database.run(queries.backlog)
         return journal.Backlog(
@@ -135,9 +135,9 @@ class Rows:
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:
-    """Make a text fit for every database, whatever its character set.
+    """Convert a text to ASCII, for databases of any character set.
 
-    :param length: characters that are kept
+    :param length: maximum number of characters
     """
     plain = text[:length].replace('\0', r'\x00')
     return plain.encode('ascii', 'backslashreplace').decode()[:length]

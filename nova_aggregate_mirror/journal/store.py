@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of one process's journal, over one database."""
+"""Journal of a process: rows, ledger and history in one database."""
 
 from collections.abc import Callable
 import time
@@ -14,14 +14,14 @@ from nova_aggregate_mirror.journal import rows
 
 
 class Journal:
-    """What one process keeps in the journal's database.
+    """Rows, ledger and history in the journal's database.
 
-    Nothing is opened before one of the parts is first used.
+    The database is opened on first use.
 
     :param conf: nova's configuration, with this package's options
-    :param database: a database that is open and up to date already
-    :param now: seconds since the epoch
-    :param clock: seconds of a clock that is never set
+    :param database: an open database whose tables are up to date
+    :param now: the wall clock, in seconds since the epoch
+    :param clock: a monotonic clock, in seconds
     """
 
     def __init__(self, conf: cfg.ConfigOpts,

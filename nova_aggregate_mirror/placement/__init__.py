@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What placement says, and one guarded write."""
+"""Placement client: reads, and a write guarded by the generation."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement as the mirror sees it: read memberships, write one provider."""
+"""Placement client: read memberships, write the aggregates of a provider."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 
 MICROVERSION = '1.36'
-# UUIDs in one query: 2 KB, where servers' limits begin at 4.
+# UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB.
 MANY = 50
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
@@ -33,17 +33,17 @@ Provider = responses.Provider
 
 
 class Client:
-    """Reads and writes the aggregates of placement's resource providers.
+    """Client for the aggregates of placement's resource providers.
 
-    One object serves all threads or greenlets of a process and the children
-    that it forks. Nothing is loaded and nobody is called before the first
-    method that needs placement. Each such method raises a ``Retriable`` or
-    ``Permanent`` error of this package and nothing else.
+    An object can be shared by all threads or greenlets of a process and by
+    forked children. Nothing is loaded and no request is made before the first
+    method that needs placement. Each such method raises only ``Retriable`` and
+    ``Permanent`` errors of this package.
 
     :param conf: nova's configuration with ``[placement]`` registered, or
-        another way to reach placement.
-    :param request_timeout: seconds for one method outside of ``deadline``;
-        ``[aggregate_mirror] request_timeout`` unless given.
+        another means of access to placement.
+    :param request_timeout: seconds per method call outside ``deadline``;
+        defaults to ``[aggregate_mirror] request_timeout``.
     """
 
     def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
@@ -56,7 +56,7 @@ class Client:
 
     @contextlib.contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Let all calls inside share so many seconds, token included."""
+        """Limit the total time of all calls inside, token included."""
         with deadline.within(seconds):
             yield
 
@@ -70,7 +70,7 @@ class Client:
             _REQUEST_ID.reset(token)
 
     def check_credentials(self) -> None:
-        """Raise MissingCredentials if [placement] lacks some; no network."""
+        """Raise MissingCredentials if any are missing; no network."""
         self._access.check()
 
     def providers(self) -> frozenset[str]:
@@ -78,22 +78,22 @@ class Client:
         return responses.providers(*self._call('GET', '/resource_providers'))
 
     def probe(self) -> None:
-        """Ask for a provider that nobody has: does placement answer?
+        """Request a provider that cannot exist, to check placement.
 
-        :raises MirrorError: it does not.
+        :raises MirrorError: placement is unavailable or returns an error.
         """
         responses.providers(*self._call(
             'GET', '/resource_providers?uuid=' + str(uuid.UUID(int=0))))
 
     def sharing(self) -> Mapping[str, str]:
-        """Read the providers that share what they have: UUIDs to names."""
+        """Read the sharing providers: UUIDs to names."""
         return responses.names(*self._call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
     def members(self, *aggregates: str) -> frozenset[str]:
-        """Read the UUIDs of the providers that are in any of these.
+        """Read the UUIDs of the providers in any of the aggregates.
 
-        :param aggregates: one at least, and not more than ``MANY``
+        :param aggregates: UUIDs, at least 1 and at most ``MANY``
         """
         which = aggregates[0] if len(aggregates) == 1 else (
             'in:' + ','.join(aggregates))
@@ -105,19 +105,19 @@ class Client:
                     unlikely: Iterable[str] = (),
                     each: parallel.Each = parallel.Workers().each
                     ) -> Mapping[str, frozenset[str]]:
-        """Read which of these aggregates each provider is in.
+        """Read which of the given aggregates each provider is in.
 
-        :param unlikely: more of them, of which it is expected that no
-            provider is in any, so that many are asked for at once
-        :param each: how the requests are made
-        :returns: every provider, also those that are in none of them
+        :param unlikely: further aggregates, expected to have no providers,
+            so that many are queried per request
+        :param each: runs the requests
+        :returns: every provider, including those in none of the aggregates
         """
         likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
         chunks = [rare[start:start + MANY]
                   for start in range(0, len(rare), MANY)]
         everyone, *some = each(
             lambda some: self.members(*some) if some else self.providers(),
-            # The list of all takes longest and begins first.
+            # The list of all providers takes longest and starts first.
             [[], *([aggregate] for aggregate in likely), *chunks])
         rare = [aggregate for chunk, members
                 in zip(chunks, some[len(likely):]) if members
@@ -127,26 +127,27 @@ class Client:
         found: dict[str, set[str]] = {provider: set() for provider in everyone}
         for aggregate, members in members_of.items():
             for provider in members:
-                # One that was created since the list was read.
+                # The provider may have been created since the list was read.
                 found.setdefault(provider, set()).add(aggregate)
         return {provider: frozenset(found[provider])
                 for provider in sorted(found)}
 
     def get(self, provider: str) -> Provider:
-        """Read one provider's aggregates and generation.
+        """Read the aggregates and the generation of a provider.
 
-        :raises ProviderNotFound: placement itself says that it has none.
+        :raises ProviderNotFound: placement does not have the provider.
         """
         return responses.provider(
             *self._call('GET', _path(provider), provider), provider)
 
     def put(self, provider: Provider, aggregates: frozenset[str]) -> Provider:
-        """Write a provider's aggregates, if it is as it was when read.
+        """Write a provider's aggregates unless its generation has changed.
 
         :returns: the provider as written, with its new generation
-        :raises GenerationConflict: it is not; nothing was written.
-        :raises ProviderNotFound: placement itself says that it has none.
-        :raises Retriable: otherwise it is not known whether it was written.
+        :raises GenerationConflict: the generation has changed; nothing was
+            written.
+        :raises ProviderNotFound: placement does not have the provider.
+        :raises Retriable: any other failure; the write may have succeeded.
         """
         doing, answer = self._call(
             'PUT', _path(provider.uuid), provider.uuid, json={
@@ -157,18 +158,18 @@ class Client:
         return written
 
     def endpoint(self) -> str:
-        """Describe where placement is looked for; raises nothing."""
+        """Describe where placement is expected; never raise."""
         region, interfaces, url = self._access.place()
         slot = self._slot()
         if slot.client is not None:
             url = slot.endpoint or url
         return 'region %s, interface %s, endpoint %s' % (
             region or 'not set', interfaces,
-            errors.without_secrets(url or 'not known'))
+            errors.without_secrets(url or 'unknown'))
 
     def _call(self, method: str, path: str, provider: str | None = None,
               **body: Any) -> tuple[str, dict[str, Any]]:
-        """Get placement's answer of status 200, and what an error names."""
+        """Send a request; return its name for errors and the parsed body."""
         doing = '%s %s' % (method, path)
         slot = self._slot()
         client = None
@@ -180,16 +181,16 @@ class Client:
                                      token, method, body)
                     if response.status_code != 401:
                         break
-                    # The token was revoked, or keystone lost its keys.
+                    # The token was revoked, or keystone has lost its keys.
                     slot.drop(client)
             return doing, responses.document(doing, response, provider)
         except exceptions.STALE_ENDPOINT:
-            # Without one, it was the token of the client there that failed.
+            # Without a client, getting a token failed for the existing client.
             slot.drop(client or slot.client)
             raise
         except exceptions.DeadlineExceeded:
-            # Placement may have left this address without a refusal. Whoever
-            # waited for a token in vain has no client.
+            # Placement may have moved to another address. A caller that timed
+            # out while waiting for a token has no client to drop.
             slot.drop(client)
             raise
 
@@ -206,16 +207,16 @@ class Client:
 
     def _client(self, slot: connection.Slot, doing: str
                 ) -> tuple[proxy.Proxy, Mapping[str, str]]:
-        """Return a client that has the endpoint, and the token's headers."""
-        # Keystoneauth has locks of its own around tokens, but without limit.
+        """Return a client with a known endpoint, and the token headers."""
+        # Keystoneauth also locks around tokens, but without a timeout.
         if not slot.lock.acquire(timeout=deadline.remaining()):
             raise TimeoutError('another request is still waiting for a token')
         try:
             client = slot.client
             if client is None:
                 client = self._access.client()
-                # Asked for once: it is looked up in the whole catalog.
-                # Without one keystoneauth refuses the request.
+                # Looked up once, because that searches the whole catalog.
+                # Keystoneauth rejects a request without an endpoint.
                 with errors.parsing(doing):
                     slot.endpoint = client.get_endpoint() or ''
                 slot.client = client
@@ -227,15 +228,15 @@ class Client:
 
 def _send(client: proxy.Proxy, url: str, token: Mapping[str, str],
           method: str, body: dict[str, Any]) -> requests.Response:
-    # The SDK's own request asks for the token's project, and may answer from
-    # a cache.
+    # The SDK's own request method looks up the token's project and may return
+    # a cached response.
     return client.session.request(
         url, method, microversion=MICROVERSION,
         microversion_service_type='placement',
         headers={**token, 'Accept': 'application/json'}, raise_exc=False,
-        # Whatever the session says of retries, the deadline is the limit.
+        # Only the deadline limits, even if the session has retries.
         connect_retries=0,
-        # A token is fetched where waiting for it has a limit.
+        # The token was fetched above, where waiting is bounded.
         authenticated=False,
         global_request_id=_REQUEST_ID.get(), **body)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How placement is reached: as nova.conf says, or by a given connection."""
+"""Access to placement: through nova.conf or a given SDK connection."""
 
 import threading
 from typing import Protocol
@@ -16,24 +16,24 @@ _GROUP = 'placement'
 
 
 class Access(Protocol):
-    """What the client needs to know of a deployment."""
+    """Deployment-specific access that the client requires."""
 
     @property
     def timeout(self) -> float:
-        """Seconds for one call."""
+        """Seconds per call."""
 
     def check(self) -> None:
-        """Raise MissingCredentials if some are not there; no network."""
+        """Raise MissingCredentials if any are missing; no network."""
 
     def client(self) -> proxy.Proxy:
-        """Make a client of the SDK; it may ask keystone and placement."""
+        """Create an SDK client; it may call keystone and placement."""
 
     def place(self) -> tuple[str, str, str]:
-        """Region, interfaces and endpoint that are asked for, or empty."""
+        """Return the configured region, interfaces and endpoint, or empty."""
 
 
 class Slot:
-    """The SDK's client in one process, and who may build it."""
+    """The SDK client of a process, and the lock for creating it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -41,17 +41,17 @@ class Slot:
         self.endpoint = ''
 
     def drop(self, client: proxy.Proxy | None) -> None:
-        """Forget this client, unless another one has taken its place."""
+        """Drop the given client, unless it has been replaced."""
         if client is not None and self.client is client:
             self.client = None
-            # The next client may have the same session, and so its token.
+            # The next client may share the session, and with it the token.
             client.session.invalidate()
-            # The SDK caches by client, so that its idle sockets would stay.
+            # The SDK caches clients: their idle sockets would stay open.
             client.session.session.close()
 
 
 class Configured:
-    """As the ``[placement]`` section of nova.conf says.
+    """Access configured by the ``[placement]`` section of nova.conf.
 
     :param conf: nova's configuration with ``[placement]`` registered
     """
@@ -79,11 +79,11 @@ class Configured:
 
 
 class Connected:
-    """By a connection of the SDK, which knows clouds.yaml and the catalog.
+    """Access through an SDK connection, with clouds.yaml and the catalog.
 
-    :param sdk: the connection, whose session is bounded by deadlines from now
-        on, whoever uses it
-    :param timeout: seconds for one call
+    :param sdk: the connection; its session is bounded by deadlines from now
+        on, for all its users
+    :param timeout: seconds per call
     """
 
     def __init__(self, sdk: openstack.connection.Connection,
@@ -93,7 +93,7 @@ class Connected:
         adapter.bound(sdk.session)
 
     def check(self) -> None:
-        """Do nothing: whoever gave the connection has seen to them."""
+        """Do nothing: the creator of the connection has checked them."""
 
     def client(self) -> proxy.Proxy:
         return _placement(self._sdk)
@@ -108,6 +108,6 @@ class Connected:
 
 
 def _placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
-    # The SDK gets a token, the catalog and the version document.
-    with errors.parsing('Looking for placement'):
+    # The SDK requests a token, the catalog and the version document.
+    with errors.parsing('Discovery of placement'):
         return sdk.placement

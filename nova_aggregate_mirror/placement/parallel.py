@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one call for each of many things, some of them at once."""
+"""Parallel calls: the same function for many items."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ Result = TypeVar('Result')
 
 
 class Each(Protocol):
-    """How a call is made for each of some items."""
+    """Interface to call a function for each item."""
 
     def __call__(self, call: Callable[[Item], Result],
                  items: Iterable[Item]) -> list[Result]:
-        """The results, in the order of the items."""
+        """Return the results, in the order of the items."""
 
 
 class Workers:
-    """Threads that come with the work and go with it.
+    """Threads that exist only while there is work.
 
-    :param count: how many calls run at once; with 1 no thread is made, which
-        is the only way inside nova-api
-    :param stopping: whether to begin no further call
+    :param count: maximum number of parallel calls; with 1 no thread is
+        started, as required inside nova-api
+    :param stopping: returns whether to start no further call
     """
 
     def __init__(self, count: int = 1,
@@ -37,12 +37,12 @@ class Workers:
 
     def each(self, call: Callable[[Item], Result],
              items: Iterable[Item]) -> list[Result]:
-        """The results, in the order of the items.
+        """Return the results, in the order of the items.
 
-        After one call has failed no other one is begun, and those that run
-        are waited for: nothing happens behind the caller's back.
+        After a failure no further call is started, and running calls are
+        waited for: no call continues after the return.
 
-        :raises Stopped: when it was told to end before the last one
+        :raises Stopped: when ``stopping`` became true before the last call
         """
         failures: list[Exception] = []
 
@@ -50,7 +50,7 @@ class Workers:
             if failures:
                 raise failures[0]
             if self._stopping():
-                raise exceptions.Stopped('this process was told to end')
+                raise exceptions.Stopped('this process is stopping')
             try:
                 return call(item)
             except exceptions.MirrorError as exc:
@@ -61,12 +61,12 @@ class Workers:
         if min(self._count, len(items)) < 2:
             return [one(item) for item in items]
         with futures.ThreadPoolExecutor(min(self._count, len(items))) as pool:
-            # Each thread has the deadline and the request id of the caller.
+            # Each thread inherits the caller's deadline and request ID.
             running = [pool.submit(contextvars.copy_context().run, one, item)
                        for item in items]
             try:
                 return [future.result() for future in running]
             finally:
-                # After a failure, what is not begun never will be.
+                # After a failure, cancel the calls that have not started.
                 for future in running:
                     future.cancel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What placement's answers say, and which of them are not placement's."""
+"""Responses of placement: parsing, validation and error translation."""
 
 import dataclasses
 import json
@@ -16,10 +16,10 @@ _CONCURRENT_UPDATE = 'placement.concurrent_update'
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
-    """What placement says of one resource provider.
+    """Aggregates of a resource provider, as placement returned them.
 
-    ``generation`` is the provider's when it was read; a write is accepted
-    only if it still is.
+    ``generation`` is the provider's generation at that time; placement accepts
+    a write only if it has not changed.
     """
 
     uuid: str
@@ -29,66 +29,67 @@ class Provider:
 
 def document(doing: str, response: requests.Response,
              provider: str | None) -> dict[str, Any]:
-    """Read the JSON object of an answer of status 200.
+    """Parse the JSON object of a response with status 200.
 
     :param provider: the UUID of the provider that the request names, if any
-    :raises MirrorError: any other answer.
+    :raises MirrorError: for any other response.
     """
     body = _object(response)
     if response.status_code != 200:
         raise _refusal(doing, response, body, provider)
     if body is None:
-        raise _malformed(doing, 'the answer is not a JSON object but %s' %
+        raise _malformed(doing, 'the response is not a JSON object but %s' %
                          response.headers.get('Content-Type', 'untyped'))
     return body
 
 
 def providers(doing: str, answer: dict[str, Any]) -> frozenset[str]:
-    """Read the UUIDs in a list of resource providers."""
+    """Parse the UUIDs in a list of resource providers."""
     entries = answer.get('resource_providers')
     if not isinstance(entries, list):
-        raise _malformed(doing, 'the answer has no list of providers')
+        raise _malformed(doing, 'the response has no list of providers')
     return _uuids(doing, [entry.get('uuid') if isinstance(entry, dict)
                           else None for entry in entries])
 
 
 def names(doing: str, answer: dict[str, Any]) -> dict[str, str]:
-    """Read a list of resource providers: UUIDs to names."""
+    """Parse a list of resource providers: UUIDs to names."""
     providers(doing, answer)
     found = {entry['uuid']: entry.get('name')
              for entry in answer['resource_providers']}
     if not all(isinstance(name, str) for name in found.values()):
-        raise _malformed(doing, 'the answer has a provider without a name')
+        raise _malformed(doing, 'the response has a provider without a name')
     return found
 
 
 def provider(doing: str, answer: dict[str, Any], uuid: str) -> Provider:
-    """Read the aggregates and the generation of one provider."""
+    """Parse the aggregates and the generation of a provider."""
     aggregates = answer.get('aggregates')
     generation = answer.get('resource_provider_generation')
     if not isinstance(aggregates, list):
-        raise _malformed(doing, 'the answer has no list of aggregates')
+        raise _malformed(doing, 'the response has no list of aggregates')
     if not isinstance(generation, int) or isinstance(generation, bool):
-        raise _malformed(doing, 'the answer has no provider generation')
+        raise _malformed(doing, 'the response has no provider generation')
     return Provider(uuid, _uuids(doing, aggregates), generation)
 
 
 def check_written(doing: str, written: Provider, before: Provider,
                   aggregates: frozenset[str]) -> None:
-    """Raise MalformedAnswer unless the answer to a PUT confirms it."""
+    """Raise MalformedAnswer unless the response to a PUT confirms it."""
     if written.aggregates != aggregates:
-        raise _malformed(doing, 'the answer does not repeat what was sent')
+        raise _malformed(
+            doing, 'the response does not match the aggregates sent')
     if written.generation <= before.generation:
-        # Without a step nothing kept another writer out.
-        raise _malformed(doing, 'the provider generation did not grow')
+        # Without an increment, concurrent writers were not excluded.
+        raise _malformed(doing, 'the provider generation did not increase')
 
 
 def _uuids(doing: str, values: list[Any]) -> frozenset[str]:
-    # Kept as they are written: an upper-case UUID is another aggregate to
-    # placement, and not ours to rewrite.
+    # Not normalized: placement treats an upper-case UUID as another aggregate,
+    # which is foreign and must not be rewritten.
     if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
                for value in values):
-        raise _malformed(doing, 'the answer has an entry without a UUID')
+        raise _malformed(doing, 'the response has an entry without a UUID')
     return frozenset(values)
 
 
@@ -109,19 +110,19 @@ def _refusal(doing: str, response: requests.Response,
     detail = str(said.get('detail', ''))
     kind = errors.meaning_of_status(status)
     if status == 404 and provider and provider in detail:
-        # The UUID is not in what placement says of a path it does not know.
+        # Placement does not quote the UUID in the 404 of an unknown path.
         kind = exceptions.ProviderNotFound
     elif said.get('code') == _CONCURRENT_UPDATE and status == 409:
         kind = exceptions.GenerationConflict
     elif kind is exceptions.RequestRejected and not said:
         kind = exceptions.MalformedAnswer
-    return errors.error(kind, doing, 'answered %d %s' % (
+    return errors.error(kind, doing, 'returned %d %s' % (
         status, detail or response.reason or ''))
 
 
 def _error_document(body: dict[str, Any] | None, status: int
                     ) -> dict[str, Any]:
-    """The error in placement's error document; empty if it is none."""
+    """Return the error in an error document of placement; else empty."""
     errors = (body or {}).get('errors')
     if not isinstance(errors, list) or not errors:
         return {}

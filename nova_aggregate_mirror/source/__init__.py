@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova wants: host aggregates, their members and the compute nodes."""
+"""State of nova: host aggregates, their member hosts and compute nodes."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -12,20 +12,20 @@ Memberships = Mapping[str, frozenset[str]]
 
 @dataclasses.dataclass(frozen=True)
 class Nova:
-    """What nova says at one moment about some hosts, or about all of them.
+    """Snapshot of nova's state for some or all hosts.
 
-    A host that is asked for and unknown to nova is simply not mentioned. What
-    could not be read is listed, and never looks like an empty answer.
+    Hosts that nova does not have are omitted. What could not be read is
+    listed, so that it is never mistaken for an empty result.
     """
 
     aggregates: Mapping[str, str]
-    """Aggregates that exist, UUID to name, among those asked for."""
+    """Requested aggregates that exist, UUID to name."""
 
     members: Memberships
-    """Host to the UUIDs of the aggregates that it is a member of."""
+    """Host to the UUIDs of its aggregates."""
 
     nodes: Mapping[str, str]
-    """Compute node UUID, which is its provider's too, to its host."""
+    """Compute node UUID, which is also the provider UUID, to host."""
 
     unmapped: frozenset[str] = frozenset()
     """Member hosts without a host mapping."""
@@ -34,17 +34,17 @@ class Nova:
     """Cells that did not answer, name to the reason."""
 
     hosts_down: frozenset[str] = frozenset()
-    """Member hosts of which a compute node may be hidden in such a cell."""
+    """Member hosts that may have a compute node in ``cells_down``."""
 
     def wanted(self, node: str) -> frozenset[str]:
-        """Aggregates that a provider must be in.
+        """Return the aggregates that a provider must be in.
 
-        A UUID that is no compute node (any more) belongs to no aggregate.
+        A UUID that is not, or no longer, a compute node has no aggregates.
         """
         return self.members.get(self.nodes.get(node, ''), frozenset())
 
     def desired(self) -> Memberships:
-        """Provider to aggregates, for every compute node that was read."""
+        """Return provider to aggregates, for every compute node read."""
         return {node: self.wanted(node) for node in self.nodes}
 
     def nodes_of(self, hosts: Collection[str]) -> frozenset[str]:
@@ -52,14 +52,14 @@ class Nova:
                          if host in hosts)
 
     def nodeless(self) -> frozenset[str]:
-        """Member hosts that have no compute node, as far as cells answered."""
+        """Return the member hosts that are known to have no compute node."""
         return (frozenset(self.members) - frozenset(self.nodes.values())
                 - self.hosts_down)
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What one operation is about."""
+    """Aggregate and compute nodes that an operation affects."""
 
     aggregate_uuid: str
     """Empty when nova has no such aggregate."""
@@ -72,22 +72,22 @@ class Place:
 
 
 class Source(Protocol):
-    """Where the truth is read; each call reads anew, from the writer."""
+    """Interface to nova's state; each call reads from the writer, uncached."""
 
     def place(self, aggregate_id: int, host: str = '') -> Place:
-        """UUID of an aggregate, and the compute nodes of one host."""
+        """Read the UUID of an aggregate and the compute nodes of a host."""
 
     def aggregates(self) -> Mapping[str, str]:
-        """Every aggregate, UUID to name."""
+        """Read every aggregate, UUID to name."""
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> Nova:
-        """What nova says about these hosts, nodes and aggregates.
+        """Read nova's state for the given hosts, nodes and aggregates.
 
-        :param hosts: hosts whose compute nodes and memberships are wanted
-        :param nodes: compute node UUIDs, wherever they live now
-        :param aggregates: aggregate UUIDs of which to tell if they exist
+        :param hosts: hosts whose compute nodes and memberships to read
+        :param nodes: compute node UUIDs, on any host
+        :param aggregates: aggregate UUIDs to check for existence
         """
 
     def read_all(self) -> Nova:
-        """What nova says about every host and every aggregate."""
+        """Read nova's state for every host and every aggregate."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova wants, asked of nova-api by python-novaclient.
+"""State of nova, read from the compute API with python-novaclient.
 
-Nova-api shows less than nova's databases do. A compute node that it does not
-show may be gone, on a host without a mapping, or in a cell that is down; here
-that is never taken for a node that belongs to no aggregate.
+The API shows less than nova's databases. A compute node that is not listed may
+be deleted, on an unmapped host, or in a cell that is down, so it is never
+treated as a node without aggregates.
 """
 
 from collections.abc import Callable
@@ -26,25 +26,25 @@ from nova_aggregate_mirror.source import api_responses
 T = TypeVar('T')
 
 UNKNOWN = 'UNKNOWN'
-"""The status of such a host."""
+"""Status of the services of a cell that is down."""
 
 SOME = 10
-"""So many names in one line are enough."""
+"""Maximum number of names in a message."""
 
 
 def connect(**where: Any) -> nova_v2.Client:
-    """A client of nova-api; no network.
+    """Create a client of nova-api without network access.
 
-    :param where: as keystoneauth names it: ``session``, ``region_name``...
+    :param where: keystoneauth's arguments: ``session``, ``region_name``...
     """
     return nova_client.Client(api_responses.MICROVERSION, **where)
 
 
 class ApiSource:
-    """Nova's REST API, for an administrator without access to databases.
+    """Nova's REST API, for administrators without access to the databases.
 
-    :param nova: a client of ``connect``
-    :param timeout: seconds for one request
+    :param nova: a client from ``connect``
+    :param timeout: seconds per request
     """
 
     def __init__(self, nova: nova_v2.Client, timeout: float) -> None:
@@ -63,7 +63,7 @@ class ApiSource:
         return {one.uuid: one.name for one in self.all_aggregates()}
 
     def all_aggregates(self) -> list[api_responses.Aggregate]:
-        """Every aggregate; they come in one page, however many there are."""
+        """Read every aggregate; the API does not paginate them."""
         return self._ask(
             '/os-aggregates', 'aggregates', api_responses.aggregate)
 
@@ -90,15 +90,15 @@ class ApiSource:
 
     def read_all(self) -> source.Nova:
         nodes = self._nodes()
-        # Last, because a cell that goes down meanwhile is seen then.
+        # Read last, to detect a cell that goes down while nodes are listed.
         down = self._hosts_down()
         return _nova(self.all_aggregates(), nodes, down)
 
     def _nodes(self) -> dict[str, str]:
-        """Every compute node that nova-api shows, with its host.
+        """Read every compute node that nova-api lists, with its host.
 
-        :raises NovaUnavailable: when they could not all be listed, which is so
-            while a cell is down
+        :raises NovaUnavailable: when a page cannot be read, for example while
+            a cell is down
         """
         found: dict[str, str] = {}
         marker = ''
@@ -114,18 +114,19 @@ class ApiSource:
                 if not down:
                     raise
                 raise exceptions.NovaUnavailable(
-                    '%s Nova-api lists no compute nodes while a cell is down, '
-                    'and it does not know the status of %s.'
+                    '%s Nova-api lists no compute nodes while a cell is down; '
+                    'it reports status UNKNOWN for %s. Check the database of '
+                    'their cell.'
                     % (exc, _some(down))) from exc
-            # Nova-api leaves out nodes that have no service, so that a page
-            # may be short or have no link to the next: only an empty one ends.
+            # Nova-api omits nodes without a service, so a page may be short
+            # or lack a link to the next: only an empty page is the last.
             if page.keys() <= found.keys():
                 return found
             found.update(page)
             marker = '?marker=' + list(page)[-1]
 
     def _hosts_down(self) -> frozenset[str]:
-        """Hosts of the cells that do not answer nova-api."""
+        """Read the hosts of cells that do not answer nova-api."""
         services = self._ask(
             '/os-services?binary=nova-compute', 'services',
             api_responses.service)
@@ -134,11 +135,11 @@ class ApiSource:
 
     def _ask(self, path: str, what: str,
              parse: Callable[[str, dict[str, Any]], T]) -> list[T]:
-        doing = 'GET %s of nova-api' % path
+        doing = 'GET %s from nova-api' % path
         with deadline.within(self._timeout), api_responses.translated(doing):
-            # The managers of the client keep what they list in the user's
-            # home, for the completion of another command. This parses the
-            # body, and the token and the catalog first.
+            # The client's managers write a completion cache to the user's
+            # home directory. The request parses the token and the catalog,
+            # then the body.
             with errors.parsing(doing):
                 response, body = self._nova.client.get(path, raise_exc=False)
             if response.status_code != 200:
@@ -147,7 +148,7 @@ class ApiSource:
             if not isinstance(entries, list) or not all(
                     isinstance(one, dict) for one in entries):
                 raise api_responses.malformed(
-                    doing, 'the answer has no list of %s' % what)
+                    doing, 'the response has no list of %s' % what)
             return [parse(doing, one) for one in entries]
 
 
@@ -157,7 +158,8 @@ def _nova(aggregates: Iterable[api_responses.Aggregate],
     for one in aggregates:
         for host in one.hosts:
             members.setdefault(host, set()).add(one.uuid)
-    cells = {'of ' + _some(down): 'nova-api does not know their status'}
+    cells = {'of %s %s' % ('hosts' if len(down) > 1 else 'host', _some(down)):
+             'nova-api reports status UNKNOWN'}
     return source.Nova(
         aggregates={one.uuid: one.name for one in aggregates},
         members={host: frozenset(uuids) for host, uuids in members.items()},
@@ -166,10 +168,10 @@ def _nova(aggregates: Iterable[api_responses.Aggregate],
 
 
 def _unseen(gone: frozenset[str]) -> Mapping[str, str]:
-    """Which cell these nodes are in nobody can tell, nor if they are gone."""
+    """Report nodes that may be deleted, or in a cell that cannot be named."""
     if not gone:
         return {}
-    return {'unknown': 'nova-api does not show %s any more' % _some(gone)}
+    return {'unknown': 'nova-api no longer lists %s' % _some(gone)}
 
 
 def _some(names: Iterable[str]) -> str:

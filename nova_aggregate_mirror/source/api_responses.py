@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-api answers, checked; what its errors mean, and what to do."""
+"""Responses of nova-api: validation, error translation and advice."""
 
 from collections.abc import Iterator
 import contextlib
@@ -15,15 +15,15 @@ MICROVERSION = '2.69'
 """The first that names the hosts of a cell that is down (19.0, Stein). From
 2.88 on, nova-api asks each nova-compute for its uptime."""
 
-_ROLE = ('It takes the admin role, or whatever nova\'s policy wants for '
-         'os-aggregates, os-hypervisors and os-services. Check the user and '
-         'the project')
+_ROLE = ('The user needs the admin role, or a role that nova\'s policy allows '
+         'for os-aggregates, os-hypervisors and os-services. Check the user '
+         'and the project')
 _ENDPOINT = ('Check region, interface and endpoint of the compute service in '
              'clouds.yaml, in the options or in the catalog')
-_LOGS = 'Check that nova-api runs, and its log'
+_LOGS = 'Check that nova-api is running, and check its log'
 _ADVICE = {
     exceptions.NotAuthorized: _ROLE + '.',
-    exceptions.PlacementUnreachable: _ENDPOINT + ', and that nova-api runs.',
+    exceptions.PlacementUnreachable: _ENDPOINT + '. ' + _LOGS + '.',
     exceptions.DeadlineExceeded: _LOGS + '.',
     exceptions.PlacementFailed: _LOGS + '.',
     exceptions.MalformedAnswer: _ENDPOINT + '.',
@@ -66,7 +66,7 @@ def service(doing: str, one: dict[str, Any]) -> tuple[str, str]:
 def _uuid(doing: str, one: dict[str, Any], key: str) -> str:
     value = one.get(key)
     if not isinstance(value, str) or not uuidutils.is_uuid_like(value):
-        raise malformed(doing, 'an entry has a %s that is no UUID' % key)
+        raise malformed(doing, 'an entry has a %s that is not a UUID' % key)
     return value
 
 
@@ -103,12 +103,12 @@ def refusal(doing: str, status: int, body: Any) -> exceptions.MirrorError:
         advice = _ENDPOINT
     elif status == 406:
         kind, advice = exceptions.UnexpectedNova, (
-            'Microversion %s is needed, which nova has since 19.0 (Stein)'
-            % MICROVERSION)
-    # Nova says it as {"forbidden": {"message": ..., "code": 403}}.
+            'Compute API microversion %s is required: nova 19.0 (Stein) or '
+            'later' % MICROVERSION)
+    # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.
     said = ' '.join(one['message'] for one in (
         body.values() if isinstance(body, dict) else ())
         if isinstance(one, dict) and isinstance(one.get('message'), str))
     said = ' '.join(errors.without_secrets(said).split())
-    return kind('%s: answered %s %s. %s.' % (
+    return kind('%s: returned %s %s. %s.' % (
         doing, status, said.rstrip('. '), advice))

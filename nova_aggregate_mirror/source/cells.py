@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's cells: which there are, and one read in several of them, bounded."""
+"""Nova's cells: the cell mappings, and bounded reads across cells."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -23,50 +23,49 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.source import tables
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
-"""The UUID of the cell that has no compute nodes."""
+"""The UUID of cell0, which has no compute nodes."""
 
 Nodes = Mapping[str, str]
 Reads = Mapping[str, Callable[[], Nodes]]
 Answers = Mapping[str, Nodes | exceptions.CellUnavailable]
 
-# Statements are made once: making one takes longer than running it.
+# Statements are built once, because building takes longer than executing.
 COLUMNS = (*tables.cell_mappings.c,)
-"""What a row must have to become a cell."""
+"""Columns that ``cell_of`` requires in a row."""
 _ALL = sa.select(*COLUMNS).order_by(tables.cell_mappings.c.id)
 
-# Everything that a database which is away, misconfigured or half migrated
-# raises; ImportError is a driver that is not installed, ValueError a port
-# that is no number.
+# Errors of a database that is unavailable, misconfigured or partly migrated.
+# ImportError is a driver that is not installed, ValueError an invalid port.
 DATABASE_ERRORS = (db_exc.DBError, db_exc.CantStartEngineError,
                    sa_exc.SQLAlchemyError, ImportError, OSError, ValueError)
 
 
 def reason(exc: BaseException) -> str:
-    """The one line of a database error that says what happened."""
+    """Return the line of a database error that states the reason."""
     lines = str(exc).strip().splitlines()
-    # After an @ in a password a URL's host begins with the rest of that.
+    # With an @ in a password, the rest of the password is parsed as host.
     return '%s: %s' % (type(exc).__name__, re.sub(
         r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
         lines[0] if lines else 'no details'))
 
 
 def in_turn(reads: Reads) -> Answers:
-    """Read one cell after the other in this thread.
+    """Read the cells in this thread, in order.
 
-    This is for nova-api, which must not start threads. A cell that hangs
-    hangs nova's own queries in the same request too.
+    This is for nova-api, where no threads may be started. A hung cell also
+    blocks nova's own queries in the same request.
     """
     return {name: _attempt(read) for name, read in reads.items()}
 
 
 def bounded(timeout: float) -> Callable[[Reads], Answers]:
-    """Read all cells at once, wait at most ``timeout`` seconds."""
+    """Read all cells in parallel; wait at most ``timeout`` seconds."""
 
     def run(reads: Reads) -> Answers:
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         for name, read in reads.items():
-            # A daemon thread, because nobody can stop one that hangs in a
-            # socket and the process must be able to end without it.
+            # A daemon thread: a thread blocked on a socket cannot be stopped
+            # and must not keep the process from exiting.
             threading.Thread(
                 target=lambda name=name, read=read: answers.put(
                     (name, _attempt(read))),
@@ -96,7 +95,7 @@ def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
 
 @enginefacade.transaction_context_provider
 class Transaction:
-    """What oslo.db keeps a transaction in; a new one for each."""
+    """Context of one oslo.db transaction; each transaction needs its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,16 +105,16 @@ class Cell:
     id: int
     uuid: str
     name: str
-    """Unique and fit for a message."""
+    """Unique; the name to display."""
     connection: str = dataclasses.field(repr=False)
 
 
 class Cells:
-    """The cells of this deployment, with a connection pool of our own each.
+    """Cells of this deployment, each with a separate connection pool.
 
-    Nova keeps the list of cells for the life of the process and targets
-    request contexts at them. Reading the mappings anew each time finds cells
-    that were added meanwhile, and own pools leave nova's contexts alone.
+    Nova caches the list of cells for the lifetime of the process and targets
+    request contexts at them. Reading the mappings each time finds added cells,
+    and separate pools do not affect nova's contexts.
 
     :param run: ``in_turn`` inside nova-api, ``bounded(timeout)`` elsewhere
     """
@@ -125,20 +124,20 @@ class Cells:
         self._managers: dict[str, Any] = {}
 
     def all(self, connection: Any) -> list[Cell]:
-        """Every cell but cell0, oldest first, as nova knows them now.
+        """Read every cell except cell0, oldest first.
 
-        :param connection: to nova's API database
+        :param connection: a connection to nova's API database
         """
         return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != CELL0]
 
     def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
               ) -> tuple[Nodes, Mapping[str, str]]:
-        """Run one query in each of these cells.
+        """Run a query in each of the given cells.
 
-        :param query: takes a connection, gives node UUID to host
-        :returns: the nodes of all cells that answered, and the cells that did
-            not: name to reason
+        :param query: takes a connection, returns node UUID to host
+        :returns: the nodes of the cells that answered, and the cells that did
+            not answer: name to reason
         """
         answers = self._run({
             cell.name: functools.partial(self._read, cell, query)
@@ -156,7 +155,7 @@ class Cells:
         manager = self._managers.get(cell.connection)
         if manager is None:
             manager = enginefacade.transaction_context()
-            # Nova's default waits 100 seconds for the first connection.
+            # By default, nova waits 100 seconds for the first connection.
             manager.configure(**{
                 **CONF.database, 'connection': cell.connection,
                 'max_retries': 0})
@@ -167,11 +166,11 @@ class Cells:
 
 
 def cell_of(row: Any) -> Cell:
-    """The cell in a row that has ``COLUMNS``."""
+    """Build the cell from a row that has ``COLUMNS``."""
     connection = row.database_connection
     if '{' in connection:
-        # Nova expands what an operator wrote as a template; it is seldom one,
-        # and the import takes longer than all the rest.
+        # Nova expands connections that are templates. They are rare, and the
+        # import takes longer than everything else here.
         from nova.objects import cell_mapping
         connection = cell_mapping.CellMapping.format_db_url(connection)
     return Cell(id=row.id, uuid=row.uuid, connection=connection,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova wants, read from nova's databases through narrow queries."""
+"""State of nova, read from nova's databases with narrow queries."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import statements
 
-# Every database that nova supports takes so many values in one IN list.
+# Values per IN list; every database that nova supports accepts this many.
 CHUNK = 500
 
 Zones = Mapping[str, str]
@@ -23,14 +23,14 @@ Mapped = Mapping[str, cells.Cell]
 
 
 class DatabaseSource:
-    """Nova's own databases; the default source.
+    """Nova's databases; the default source.
 
-    Each read is a new transaction on the writer, so that it sees whatever was
+    Each read is a new transaction on the writer, so that it sees everything
     committed before it. Names are compared in Python: MySQL's collation
     ignores case and trailing spaces, the scheduler does not.
 
-    :param run: how several cells are read: ``cells.in_turn`` inside nova-api,
-        ``cells.bounded(timeout)`` in a process of our own
+    :param run: how to read several cells: ``cells.in_turn`` inside nova-api,
+        ``cells.bounded(timeout)`` in the agent and in commands
     """
 
     def __init__(self, run: Callable[[cells.Reads], cells.Answers]
@@ -56,7 +56,7 @@ class DatabaseSource:
             return _aggregates(api)
 
     def cell_mappings(self) -> Mapping[str, str]:
-        """UUID to name of every cell but cell0.
+        """Read UUID to display name of every cell except cell0.
 
         :raises NovaUnavailable: when nova's API database cannot be read
         """
@@ -64,7 +64,7 @@ class DatabaseSource:
             return {cell.uuid: cell.name for cell in self._cells.all(api)}
 
     def zones(self) -> Zones:
-        """UUID to availability zone, for the aggregates that have one.
+        """Read aggregate UUID to availability zone, where one is set.
 
         :raises NovaUnavailable: when nova's API database cannot be read
         """
@@ -77,7 +77,7 @@ class DatabaseSource:
         with reading() as api:
             members, names, mapped = _hosts(api, hosts)
             candidates = self._where(api, hosts, mapped)
-            # Those with members among these hosts have been seen to exist.
+            # Aggregates with members among these hosts exist.
             existing = {uuid: names[uuid] for uuid in aggregates
                         if uuid in names}
             existing.update(_existing(
@@ -110,7 +110,7 @@ class DatabaseSource:
 
     def _where(self, api: Any, hosts: frozenset[str], mapped: Mapped
                ) -> list[cells.Cell]:
-        """The cells to look in for the nodes of these hosts."""
+        """Return the cells that may have the nodes of the given hosts."""
         if hosts and hosts <= mapped.keys():
             return sorted(set(mapped.values()), key=lambda cell: cell.id)
         return self._cells.all(api)
@@ -118,10 +118,10 @@ class DatabaseSource:
     def _find(self, hosts: frozenset[str], nodes: frozenset[str],
               mapped: Mapped, candidates: list[cells.Cell]
               ) -> tuple[cells.Nodes, Mapping[str, str]]:
-        """Nodes of these hosts, and these nodes: mapped cells, then others.
+        """Find the given nodes and the nodes of the given hosts.
 
-        A node that its host's cell does not have may have come up in another
-        one: it is gone only when every cell has said so.
+        A node that is missing in the candidates may have moved to another
+        cell: it is deleted only if no cell has it.
         """
         found, down = self._cells.nodes(
             candidates, lambda cell: _find_nodes(cell, hosts, nodes))
@@ -138,9 +138,9 @@ class DatabaseSource:
 
 @contextlib.contextmanager
 def reading() -> Iterator[Any]:
-    """A new read transaction on the writer of nova's API database.
+    """Open a read transaction on the writer of nova's API database.
 
-    :raises NovaUnavailable: when it cannot be read
+    :raises NovaUnavailable: when the database cannot be read
     """
     try:
         with api_db.context_manager.reader.connection.using(
@@ -148,7 +148,8 @@ def reading() -> Iterator[Any]:
             yield connection
     except cells.DATABASE_ERRORS as exc:
         raise exceptions.NovaUnavailable(
-            'nova\'s API database could not be read: %s'
+            'nova\'s API database could not be read: %s (check '
+            '[api_database] connection and the database)'
             % cells.reason(exc)) from exc
 
 
@@ -172,7 +173,7 @@ def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
 
 def _hosts(api: Any, hosts: frozenset[str]
            ) -> tuple[dict[str, frozenset[str]], dict[str, str], Mapped]:
-    """Host to aggregate UUIDs, the names of these, and host to cell."""
+    """Read host to aggregate UUIDs, aggregate names, and host to cell."""
     mapped: dict[str, cells.Cell] = {}
     rows = []
     for chunk in _chunks(hosts):
@@ -187,7 +188,7 @@ def _hosts(api: Any, hosts: frozenset[str]
 
 
 def _rows(api: Any, hosts: frozenset[str]) -> list[Any]:
-    """A row of ``statements.MEMBERS`` for each membership of these hosts."""
+    """Read a row of ``statements.MEMBERS`` per membership of the hosts."""
     return [row for chunk in _chunks(hosts)
             for row in api.execute(statements.MEMBERS_OF, {'some': chunk})
             if row.host in hosts]
@@ -214,7 +215,7 @@ def _find_nodes(connection: Any, hosts: frozenset[str],
 
 def _hidden(hosts: frozenset[str], mapped: Mapped,
             down: Mapping[str, str]) -> frozenset[str]:
-    """Hosts of which a compute node may be in a cell that did not answer."""
+    """Return hosts that may have a node in a cell that did not answer."""
     return frozenset(
         host for host in hosts
         if (mapped[host].name in down if host in mapped else down))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What host aggregates say of some keys, read by one narrow query."""
+"""Metadata of host aggregates, restricted to some keys, in one query."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _KNOWN = sa.select(_AGGREGATE.uuid).where(
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """Keys of metadata, by their names and by what they begin with."""
+    """Metadata keys, by name and by prefix."""
 
     names: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
@@ -37,25 +37,25 @@ class Keys:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """The aggregates that have any of the keys that were asked for."""
+    """Aggregates that have any of the requested keys."""
 
     metadata: Mapping[str, Mapping[str, str]]
-    """Aggregate UUID to those of its keys."""
+    """Aggregate UUID to the requested keys and their values."""
 
     together: frozenset[frozenset[str]]
     """Pairs of aggregates with a key and a host in common."""
 
 
 class MetadataSource:
-    """Nova's own API database; each read is a new transaction."""
+    """Nova's API database; each read is a new transaction."""
 
     def read(self, keys: Keys, paired: Keys = Keys(),
              texts: Iterable[str] = ()) -> Found:
-        """Read aggregates with their values of ``keys``, in one statement.
+        """Read aggregates and their values of ``keys``, in one statement.
 
-        :param paired: those of the keys by which pairs are looked for; of
-            each pair one aggregate has a text in a value, the other any value
-        :param texts: pairs without any of them may be missing
+        :param paired: the keys for which to find pairs: one aggregate of a
+            pair has a value that contains a text, the other has any value
+        :param texts: texts to find; pairs without any of them may be missing
         :raises NovaUnavailable: when the database cannot be read
         """
         found: dict[str, dict[str, str]] = {}
@@ -74,7 +74,7 @@ class MetadataSource:
         return Found(found, frozenset(together))
 
     def known(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Those of the UUIDs that a host aggregate of nova has.
+        """Return those of the UUIDs that are host aggregates of nova.
 
         :raises NovaUnavailable: when the database cannot be read
         """
@@ -83,12 +83,12 @@ class MetadataSource:
 
 
 def _comparable(text: str) -> str:
-    """The text, or nothing where a database may refuse to look for it."""
+    """Return the text, or an empty text if LIKE may not support it."""
     plain = text.isascii() and text.isprintable() and '\\' not in text
     return text if plain else ''
 
 
-# Making a statement takes longer than running it, and the keys are few.
+# Building a statement takes longer than executing it; the keys are few.
 @functools.lru_cache(maxsize=256)
 def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
     values = sa.select(
@@ -106,9 +106,10 @@ def _statement(keys: Keys, paired: Keys, texts: tuple[str, ...]) -> Any:
 
 
 def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
-    """Aggregates with a text, and all that have a key and a host with them.
+    """Select pairs: an aggregate with a text, and one sharing key and host.
 
-    The few with a text come first: most hosts are in none of them.
+    The join starts at the few aggregates with a text: most hosts are not in
+    any of them.
     """
     other, said = tables.aggregates.alias(), tables.aggregate_metadata.alias()
     member = tables.aggregate_hosts.alias()
@@ -130,7 +131,7 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
         other, other.c.id == member.c.aggregate_id,
     ).where(
         _one_of(_METADATA.key, keys),
-        # An underscore or a percent sign only finds more.
+        # An unescaped underscore or percent sign only matches more.
         sa.or_(*(_METADATA.value.like(sa.bindparam(text))
                  for text in texts)))
 

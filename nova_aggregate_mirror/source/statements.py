@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements that read nova's databases."""
+"""SQL statements that read nova's databases."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import tables
 
-# Statements are made once: making one takes longer than running it.
+# Statements are built once, because building takes longer than executing.
 SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 AGGREGATE, MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
 METADATA = tables.aggregate_metadata.c
@@ -32,7 +32,7 @@ ZONES = sa.select(AGGREGATE.uuid, METADATA.value).join_from(
 ).where(METADATA.key == 'availability_zone')
 MEMBERS_OF = MEMBERS.where(MEMBER.host.in_(SOME))
 MAPPED = sa.select(HOST.host, HOST.cell_id)
-# One query in place of two: a row for each membership of each mapped host.
+# One query instead of two: a row per membership of each mapped host.
 HOSTS = sa.select(
     HOST.host, *cells.COLUMNS, MEMBER.host.label('member'),
     AGGREGATE.uuid.label('aggregate'),
@@ -44,7 +44,7 @@ HOSTS = sa.select(
 ).outerjoin(
     tables.aggregates, AGGREGATE.id == MEMBER.aggregate_id,
 ).where(HOST.host.in_(SOME))
-# A node without a host was never finished by its nova-compute.
+# A node without a host was never completed by its nova-compute.
 NODES = sa.select(NODE.uuid, NODE.host).where(
     NODE.deleted == 0, NODE.uuid.is_not(None), NODE.host.is_not(None))
 NODES_OF = NODES.where(NODE.host.in_(SOME))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of nova's tables that are read, and nothing else of nova's.
+"""Columns of nova's tables that this package reads.
 
-Nova's own models would do, but importing them takes longer than a full sync
-of a thousand hosts. A test compares these with them.
+They replace nova's models, because importing those takes longer than a full
+sync of a thousand hosts. A test compares them with the models.
 """
 
 import sqlalchemy as sa

@@ -175,7 +175,7 @@ class TestUnseen(ApiSourceTest):
         error = self.assertRaises(
             exceptions.NovaUnavailable, self.api.read_all)
         self.assertIn('500', str(error))
-        self.assertIn('the status of far.', str(error))
+        self.assertIn('UNKNOWN for far.', str(error))
 
 
 class TestPruning(ApiSourceTest):
@@ -286,7 +286,7 @@ class TestErrors(ApiSourceTest):
 
     def test_wrong_endpoint(self):
         """Nothing listens there, or it is no nova-api."""
-        for url, word in (('http://127.0.0.1:1/v2.1', 'nova-api runs'),
+        for url, word in (('http://127.0.0.1:1/v2.1', 'nova-api is running'),
                           (self.server.url + '/elsewhere', '404')):
             self.api = self.connect(url)
             self.refused(word, 'endpoint')

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""db"""
+"""The journal's database: engine, tables, statements, migrations."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the journal's database."""
+"""The journal's database: engine, timeouts and version of the tables."""
 
 from collections.abc import Iterator
 import contextlib
@@ -19,43 +19,45 @@ from nova_aggregate_mirror.journal.db import sqlite
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
-# A database that ends with the process.
+# A database in memory, lost when the process exits.
 MEMORY = 'sqlite://'
-# Seconds that a server may take to accept, or to answer a statement.
+# Seconds for a server to accept a connection or to answer a statement.
 PATIENCE = 5
-# What a driver calls them; without them one that hangs hangs its caller.
+# Timeout parameters per driver; by default a hung server hangs the caller.
 TIMEOUTS = {
     'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
     'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
-    # Of a server that accepts bytes and does not answer libpq knows nothing.
+    # libpq has no read timeout: a server that acknowledges data but does not
+    # answer is not detected.
     'psycopg': {'connect_timeout': 1, 'tcp_user_timeout': 1000},
     'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
 
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turn whatever a database or its files raise into JournalUnavailable."""
+    """Translate errors of the database and its files to JournalUnavailable."""
     try:
         yield
     except (db_exc.DBError, db_exc.CantStartEngineError,
             sa.exc.SQLAlchemyError, OSError, ImportError) as exc:
         lines = str(exc).strip().splitlines()
         raise exceptions.JournalUnavailable(
-            'the journal could not be used: %s: %s'
+            'the journal could not be used: %s: %s (check '
+            '[aggregate_mirror_database] connection and the database)'
             % (type(exc).__name__, lines[0] if lines else '')) from exc
 
 
 def is_conflict(exc: db_exc.DBError) -> bool:
-    """Whether the transaction met another one, and succeeds when repeated."""
-    # The latter is MariaDB's from 11.6.2 on, which older oslo.db do not know.
+    """Check whether the error is a conflict, which a retry resolves."""
+    # MariaDB 11.6.2 and later report the text; older oslo.db lacks it.
     return (isinstance(exc, db_exc.DBDeadlock)
             or 'Record has changed since last read' in str(exc))
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
-    """Where the journal is that is an SQLite file; None for a server.
+    """Return the path of an SQLite journal; None for a database server.
 
-    :raises InvalidConfiguration: when the connection is no database URL
+    :raises InvalidConfiguration: when the connection is not a database URL
     """
     url = _parse(conf.aggregate_mirror_database.connection)
     if url.get_backend_name() != 'sqlite' or not url.database:
@@ -65,9 +67,9 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
 
 @translated()
 def for_reading(conf: cfg.ConfigOpts) -> 'Database':
-    """The journal's database, for who leaves everything as it is.
+    """Open the journal's database for a caller that only reads.
 
-    An SQLite file that was never made is not made: it is empty.
+    A missing SQLite file is not created but treated as an empty journal.
     """
     file = sqlite_file(conf)
     database = Database(conf, MEMORY if file and not file.exists() else '')
@@ -79,12 +81,12 @@ class Database:
     """The journal's database.
 
     :param conf: with the options of ``[aggregate_mirror_database]``
-    :param connection: in place of that option
+    :param connection: overrides the option ``connection``
 
-    Every method but ``transaction`` raises ``JournalUnavailable`` when it
-    cannot be used.
+    Every method except ``transaction`` raises ``JournalUnavailable`` when the
+    database is unavailable.
 
-    :raises InvalidConfiguration: when the connection is no database URL
+    :raises InvalidConfiguration: when the connection is not a database URL
     """
 
     @translated()
@@ -97,30 +99,30 @@ class Database:
         else:
             self._engine = _server_engine(_bounded(
                 url, settings.connection_parameters), settings)
-            # An ALTER waits for whoever uses the table.
+            # Migrations have no timeout: an ALTER waits for table locks.
             self._patient = _server_engine(url, settings)
 
     def transaction(self) -> contextlib.AbstractContextManager[Any]:
-        """A connection in a new transaction, committed at the end."""
+        """Open a connection in a new transaction, committed on exit."""
         return self._engine.begin()
 
     @translated()
     def version(self) -> str | None:
-        """The version of the tables, or None when there are none."""
+        """Read the version of the tables; None without tables."""
         with self.transaction() as connection:
             return migration.version(connection)
 
     @translated()
     def migrate(self) -> None:
-        """Bring the tables up to date; those of a newer release are."""
+        """Run pending migrations; tables of a newer release stay."""
         with self._patient.begin() as connection:
             if (migration.version(connection) or '') <= migration.HEAD:
                 migration.upgrade(connection)
 
     def check(self) -> None:
-        """Check that the tables are up to date, and write nothing.
+        """Check that the tables are up to date, without writing.
 
-        :raises JournalUnavailable: when they are not
+        :raises JournalUnavailable: when the tables are missing or outdated
         """
         found = self.version()
         if found is None or found < migration.HEAD:
@@ -131,10 +133,10 @@ class Database:
                    % (found, migration.HEAD), SYNC_COMMAND))
 
     def prepare(self) -> None:
-        """Check the tables; those of an SQLite file are brought up to date.
+        """Check the tables; migrate those of an SQLite file.
 
-        :raises JournalUnavailable: when the tables of a server are not, which
-            an operator does once for all controllers
+        :raises JournalUnavailable: when the tables of a server are missing or
+            outdated: an operator migrates them once for all controllers
         """
         if self._is_sqlite and (self.version() or '') < migration.HEAD:
             self.migrate()
@@ -143,23 +145,23 @@ class Database:
 
 
 def _parse(connection: str) -> sa.engine.URL:
-    # What SQLAlchemy says of a URL may repeat it, password and all; and after
-    # an @ in a password it takes the rest of that for the host.
+    # SQLAlchemy's error may quote the URL with its password; and it parses
+    # what follows an @ in a password as the host.
     with contextlib.suppress(sa.exc.ArgumentError, ValueError):
         url = sa.engine.make_url(connection)
         if '@' not in (url.host or ''):
             return url
     raise exceptions.InvalidConfiguration(
-        '[aggregate_mirror_database] connection is not the URL of a database, '
-        'as in mysql+pymysql://user:password@host/name, with %40 for @ in a '
-        'password, and so on')
+        '[aggregate_mirror_database] connection is not a database URL like '
+        'mysql+pymysql://user:password@host/name. Correct it; percent-encode '
+        'special characters in the password, such as %40 for @')
 
 
 def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
     known = inspect.signature(engines.create_engine).parameters
     given = {name: settings[name] for name in settings if name in known}
-    # oslo.db would retry the first connection for 100 seconds, and the caller
-    # is a user's request.
+    # By default oslo.db retries the first connection for 100 seconds, too
+    # long for a user's request.
     given['max_retries'] = 0
     engine: sa.engine.Engine = engines.create_engine(url, **given)
 
@@ -170,16 +172,16 @@ def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
         except TypeError as exc:
             raise exceptions.JournalUnavailable(
                 '[aggregate_mirror_database] connection has a parameter that '
-                'the driver %s does not take: %s'
+                'the driver %s does not accept; remove it: %s'
                 % (dialect.driver, exc)) from exc
 
     return engine
 
 
 def _bounded(url: sa.engine.URL, more: str) -> sa.engine.URL:
-    """The URL with timeouts, but for those that the operator has set.
+    """Add timeouts to the URL, except those that the operator has set.
 
-    :param more: parameters that oslo.db adds to those of the URL
+    :param more: ``connection_parameters``, which oslo.db adds to the URL
     """
     units = TIMEOUTS.get(url.get_driver_name(), {})
     chosen = {*url.query, *urllib.parse.parse_qs(more)}

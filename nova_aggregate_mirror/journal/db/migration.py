@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings the tables of the journal to the version that this release needs."""
+"""Migrations of the journal's tables to the version of this release."""
 
 import pathlib
 
 import sqlalchemy as sa
 
 HEAD = '0001'
-"""The newest migration; a constant, so that nova-api need not load alembic."""
+"""The newest migration; a constant, so that nova-api does not load alembic."""
 
 
 def version(connection: sa.engine.Connection) -> str | None:
-    """The version of the journal's tables, or None when there are none."""
+    """Read the version of the journal's tables; None without tables."""
     if not sa.inspect(connection).has_table('alembic_version'):
         return None
     found: str | None = connection.scalar(
@@ -19,7 +19,7 @@ def version(connection: sa.engine.Connection) -> str | None:
 
 
 def upgrade(connection: sa.engine.Connection) -> None:
-    """Run the migrations that are missing, inside the caller's transaction."""
+    """Run the pending migrations in the caller's transaction."""
     from alembic import command
     from alembic import config
 

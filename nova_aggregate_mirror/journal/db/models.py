@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the journal, as the newest migration leaves them."""
+"""Tables of the journal, as of the newest migration."""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
 metadata = sa.MetaData()
 
-# 64 KB, MySQL's TEXT, holds the UUIDs of 1700 ironic nodes: not enough.
+# TEXT of MySQL holds 64 KB, the UUIDs of only 1700 ironic nodes.
 LongText = sa.Text().with_variant(
     mysql.MEDIUMTEXT(), 'mysql').with_variant(mysql.MEDIUMTEXT(), 'mariadb')
 RowId = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
@@ -22,13 +22,13 @@ dirty = sa.Table(
     sa.Column('attempts', sa.Integer(), nullable=False),
     sa.Column('last_error', sa.Text(), nullable=False),
     sa.Column('mirrored_at', sa.Float(53)))
-"""One row for each add-host or remove-host that placement may not show yet.
+"""One row per add-host or remove-host that placement may not reflect yet.
 
-``id`` is a UUID of the process that writes the row. ``nodes`` are the UUIDs of
-the host's compute nodes, joined with commas. ``running`` is set until the
+``id`` is a UUID that the process writing the row generates. ``nodes`` are the
+comma-separated UUIDs of the host's compute nodes. ``running`` is set until the
 operation closes the row or hands it over. ``mirrored_at`` is the last time
-that the host was found or made right, and empty after a failure. Times are in
-seconds since the epoch, and for display only.
+that the host was in sync, and NULL after a failure. Times are in seconds since
+the epoch, and for display only.
 """
 
 ledger = sa.Table(
@@ -37,16 +37,16 @@ ledger = sa.Table(
     sa.Column('created_at', sa.Float(53), nullable=False),
     sa.Column('deleted_at', sa.Float(53)),
     sa.Column('absent_since', sa.Float(53)))
-"""Every UUID that is, or once was, a nova host aggregate's.
+"""Every UUID of a current or former nova host aggregate.
 
-``deleted_at`` marks a UUID that a user deletes, ``absent_since`` is the first
-of the full syncs without interruption that did not find it in nova.
+``deleted_at`` marks a UUID that a user deleted. ``absent_since`` is the time
+of the first full sync in the current uninterrupted absence from nova.
 """
 
 cells = sa.Table(
     'cells', metadata,
     sa.Column('cell_uuid', sa.String(36), primary_key=True))
-"""The cell mappings, without cell0, of the nova that the journal belongs to.
+"""The cell mappings, except cell0, of the nova that the journal belongs to.
 """
 
 lease = sa.Table(
@@ -55,10 +55,10 @@ lease = sa.Table(
     sa.Column('holder', sa.String(255), nullable=False),
     sa.Column('renewals', sa.BigInteger(), nullable=False),
     sa.Column('seconds', sa.Float(53), nullable=False))
-"""Which agent leads; and the rows that ``queries.lock`` locks.
+"""The lease of the leading agent, and the rows that ``queries.lock`` locks.
 
-Each renewal counts one up. Clocks are not compared: an agent that has watched
-a lease stay as it is for its ``seconds`` takes it.
+Each renewal increments ``renewals``. Clocks are not compared: an agent takes a
+lease that has not changed for ``seconds`` while the agent watched it.
 """
 
 syncs = sa.Table(
@@ -78,4 +78,4 @@ syncs = sa.Table(
     sa.Column('reason', sa.Text(), nullable=False),
     sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)
-"""What full syncs did, newest last; see ``history.Entry``."""
+"""The history of full syncs, newest last; see ``history.Entry``."""

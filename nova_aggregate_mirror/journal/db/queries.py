@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of the journal; each takes an open transaction."""
+"""SQL statements of the journal; each takes an open transaction."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -21,7 +21,7 @@ Lease = tuple[str, int, float]
 _DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
 _ON_CONFLICT: dict[str, Callable[[sa.Table], Any]] = {
     'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
-# Statements are built once: that takes longer than to run one.
+# Statements are built once, because building takes longer than executing.
 _SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 _INSERT = sa.insert(models.dirty)
 _DELETE = sa.delete(models.dirty).where(_DIRTY.id.in_(_SOME))
@@ -33,7 +33,7 @@ _FAILED = sa.update(models.dirty).where(
     _DIRTY.id == sa.bindparam('row')).values(
         attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
         mirrored_at=None)
-# What was handed over meanwhile may have failed again since.
+# Running rows only: a row handed over meanwhile may have failed since.
 _MIRRORED = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME), _DIRTY.running).values(
         last_error='', mirrored_at=sa.bindparam('now'))
@@ -73,7 +73,7 @@ def delete(connection: Any, ids: Collection[str]) -> int:
 
 
 def hand_over(connection: Any, row: str, error: str) -> bool:
-    """Hand a row over; returns whether it was there."""
+    """Hand a row over; return whether it existed."""
     return bool(connection.execute(
         _HAND_OVER, {'row': row, 'error': error}).rowcount)
 
@@ -99,28 +99,28 @@ def retry(connection: Any, ids: Collection[str]) -> int:
 
 
 def rows(connection: Any) -> list[Any]:
-    """Every row, oldest first."""
+    """Read every row, oldest first."""
     return list(connection.execute(_ROWS))
 
 
 def these(connection: Any, ids: Collection[str]) -> list[Any]:
-    """Those of these rows that are there, oldest first."""
+    """Read those of the given rows that exist, oldest first per chunk."""
     return [row for chunk in _chunks(ids)
             for row in connection.execute(_THESE, {'some': chunk})]
 
 
 def briefs(connection: Any) -> list[Any]:
-    """What tells when each row is due, oldest row first."""
+    """Read what decides when each row is due, oldest row first."""
     return list(connection.execute(_BRIEF))
 
 
 def backlog(connection: Any) -> tuple[int, int, float | None]:
-    """Count all rows and the mirrored ones; when the oldest other began."""
+    """Count all rows and mirrored rows; add when the oldest pending began."""
     return tuple(connection.execute(_BACKLOG).one())
 
 
 def ledger(connection: Any) -> list[Any]:
-    """Every entry of the ledger."""
+    """Read every entry of the ledger."""
     return list(connection.execute(sa.select(models.ledger)))
 
 
@@ -131,22 +131,22 @@ def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:
 
 
 def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
-    """Enter UUIDs into the ledger, those that are not there yet."""
+    """Add the UUIDs that the ledger does not have yet."""
     missing = sorted(uuids - known(connection, uuids))
     if missing:
-        # On a server another controller may enter the same one meanwhile.
+        # Another controller may insert the same UUID concurrently.
         connection.execute(_insert_new(connection, models.ledger), [
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in missing])
 
 
 def mark(connection: Any, uuid: str, now: float) -> None:
-    """Mark a UUID as deleted by a user, from now on."""
+    """Mark a UUID as deleted by a user."""
     remember(connection, frozenset({uuid}), now)
     connection.execute(_MARK, {'uuid': uuid, 'now': now})
 
 
 def unmark(connection: Any, marks: Mapping[str, float]) -> None:
-    """Clear marks that are still as they were seen."""
+    """Clear marks that have not changed since they were read."""
     for uuid, seen in sorted(marks.items()):
         connection.execute(_UNMARK, {'uuid': uuid, 'seen': seen})
 
@@ -163,7 +163,7 @@ def forget(connection: Any, uuids: Collection[str]) -> None:
 
 
 def cells(connection: Any) -> frozenset[str]:
-    """The cells of the nova that the journal belongs to."""
+    """Read the cell UUIDs of the nova that the journal belongs to."""
     return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
 
 
@@ -174,10 +174,11 @@ def set_cells(connection: Any, uuids: Iterable[str]) -> None:
 
 
 def lock(connection: Any, name: str) -> None:
-    """Exclude other transactions that lock the same name.
+    """Serialize transactions that lock the same name.
 
-    They wait until this one ends, or one of them is a conflict and repeated:
-    a deadlock on MySQL, and on Galera, which locks rows of one server only.
+    The others wait for this transaction, or one transaction fails with a
+    conflict and is retried: a deadlock on MySQL, also on Galera, where row
+    locks are local to a server.
     """
     connection.execute(_insert_new(connection, models.lease), {
         'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0})
@@ -194,7 +195,7 @@ def lease(connection: Any, name: str) -> Lease | None:
 
 def take_lease(connection: Any, name: str, seen: Lease | None, holder: str,
                seconds: float) -> bool:
-    """Compare and swap: whether the lease was as seen, and is ours now."""
+    """Take the lease unless it has changed since ``seen``; return success."""
     if seen is None:
         return bool(connection.execute(
             _insert_new(connection, models.lease), {
@@ -213,10 +214,10 @@ def leave_lease(connection: Any, name: str, holder: str) -> None:
 
 
 def _insert_new(connection: Any, table: sa.Table) -> Any:
-    """An INSERT that leaves a row alone that is there.
+    """Build an INSERT that ignores existing rows.
 
-    Not by a savepoint: a server that undoes a transaction for a deadlock
-    undoes that too, and then the caller no longer sees a deadlock.
+    A savepoint is no alternative: a server that rolls back a transaction for
+    a deadlock drops the savepoint, which hides the deadlock from the caller.
     """
     name = connection.dialect.name
     if name in _ON_CONFLICT:

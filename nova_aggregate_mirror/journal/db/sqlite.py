@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An SQLite file as the journal: many processes, one writer at a time."""
+"""SQLite engine of the journal: many processes, one writer at a time."""
 
 from collections.abc import Callable
 import contextlib
@@ -13,16 +13,16 @@ from typing import Any
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
-# Seconds that one writer waits for the others.
+# Seconds that a writer waits for other writers.
 BUSY_TIMEOUT = 5.0
 
 
 def engine(url: sa.engine.URL) -> sa.engine.Engine:
-    """An engine with a write-ahead log, whose connections stay open.
+    """Create an engine with a write-ahead log and persistent connections.
 
-    Opening the file anew for each transaction, as oslo.db does, takes longer
-    than the transaction; and the last connection that closes would write the
-    whole log back each time.
+    Opening the file for each transaction, as oslo.db does, takes longer than
+    the transaction, and closing the last connection checkpoints the whole log
+    each time.
     """
     if url.database:
         _make_private(pathlib.Path(url.database))
@@ -30,35 +30,34 @@ def engine(url: sa.engine.URL) -> sa.engine.Engine:
         url, poolclass=sa.pool.QueuePool,
         connect_args={'check_same_thread': False, 'timeout': 0})
     exc_filters.register_engine(made)
-    # SQLite forbids a child to use what its parent has opened.
+    # SQLite connections must not be used after a fork.
     os.register_at_fork(after_in_child=lambda: made.dispose(close=False))
 
     @sa.event.listens_for(made, 'connect')
     def connect(connection: Any, _record: Any) -> None:
-        # The driver is not to begin transactions of its own.
+        # Keep the driver from beginning transactions implicitly.
         connection.isolation_level = None
         _in_turn(lambda: connection.execute('PRAGMA journal_mode = WAL'))
 
     @sa.event.listens_for(made, 'begin')
     def begin(connection: sa.engine.Connection) -> None:
-        # A transaction that reads first and writes then fails at once,
-        # without waiting, when another one wrote in between.
+        # A deferred transaction that reads and then writes fails without
+        # waiting if another transaction has written in between.
         driver: Any = connection.connection.driver_connection
         try:
             _in_turn(lambda: driver.execute('BEGIN IMMEDIATE'))
         except sqlite3.Error:
-            # Once more, for an error that SQLAlchemy and oslo.db know.
+            # Repeat it through SQLAlchemy, whose errors oslo.db translates.
             connection.exec_driver_sql('BEGIN IMMEDIATE')
 
     return made
 
 
 def _in_turn(statement: Callable[[], object]) -> None:
-    """Run a statement that has to wait until other processes have written.
+    """Run a statement; wait while other processes write.
 
-    SQLite waits longer and longer itself, so that somebody who has waited
-    loses against everybody who comes; and it would keep the greenlets of a
-    whole process waiting.
+    SQLite's own wait is not used: its pauses grow, so that new writers
+    overtake a waiting writer, and it blocks all greenlets of the process.
     """
     end = time.monotonic() + BUSY_TIMEOUT
     while True:
@@ -72,14 +71,14 @@ def _in_turn(statement: Callable[[], object]) -> None:
 
 
 def _make_private(path: pathlib.Path) -> None:
-    """Make the file and its directory, for nova's user alone."""
+    """Create the file and its directory, accessible to nova's user only."""
     new = [one for one in (path.parent, path) if not one.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     if new and os.geteuid() == 0:
-        # A command that root runs must not shut nova-api's user out; and
-        # what was there already is whose it is.
+        # A command run by root must not lock out nova-api's user. Existing
+        # files and directories keep their owner.
         above = new[0].parent.stat()
         for made in new:
             os.chown(made, above.st_uid, above.st_gid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of the history of syncs; each takes an open transaction."""
+"""SQL statements of the sync history; each takes an open transaction."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,12 @@ _NEWEST = sa.select(models.syncs).order_by(_SYNCS.id.desc())
 
 
 def insert(connection: Any, values: Mapping[str, Any], keep: int) -> None:
-    """Add an entry, and delete all but the newest ones.
+    """Add an entry and delete all but the newest entries.
 
-    :param keep: how many stay
+    :param keep: number of entries to keep
     """
     connection.execute(sa.insert(models.syncs), values)
-    # Numbers may have gaps, as on Galera: rows are counted.
+    # Rows are counted, because IDs may have gaps, for example on Galera.
     oldest = connection.scalar(
         sa.select(_SYNCS.id).order_by(_SYNCS.id.desc()).offset(
             keep).limit(1))
@@ -27,12 +27,12 @@ def insert(connection: Any, values: Mapping[str, Any], keep: int) -> None:
 
 
 def newest(connection: Any, limit: int) -> list[Any]:
-    """The last entries, newest first."""
+    """Read the latest entries, newest first."""
     return list(connection.execute(_NEWEST.limit(limit)))
 
 
 def count(connection: Any, found: Any, values: Mapping[str, Any]) -> bool:
-    """Count one more pass to an entry, if it is still as it was found."""
+    """Count another pass in an entry, unless it has changed since read."""
     return bool(connection.execute(sa.update(models.syncs).where(
         _SYNCS.id == found.id, _SYNCS.passes == found.passes).values(
             passes=found.passes + 1, **values)).rowcount)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions in the journal's database, opened at the first one."""
+"""Transactions in the journal's database, which opens on first use."""
 
 from collections.abc import Callable
 import random
@@ -15,17 +15,17 @@ from nova_aggregate_mirror.journal.db import engine
 
 T = TypeVar('T')
 
-# A transaction that met others is repeated after a pause, each a little longer
-# than the one before: for two seconds in all.
+# Attempts at a transaction that meets conflicts. The pauses between them are
+# random and grow; they add up to about two seconds.
 CONFLICTS = 20
 PAUSE = 0.02
 
 
 class Transactions:
-    """The database of one process's journal.
+    """The journal's database of one process.
 
     :param conf: nova's configuration, with this package's options
-    :param database: a database that is open and up to date already
+    :param database: an open database whose tables are up to date
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
@@ -38,8 +38,8 @@ class Transactions:
         """Run work in one transaction; retry on deadlock or write conflict.
 
         :param work: takes a connection; may be called several times
-        :raises JournalUnavailable: when the database cannot be used; nothing
-            was written then, unless only the answer to the COMMIT was lost
+        :raises JournalUnavailable: when the database is unavailable; nothing
+            was written, unless only the response to the COMMIT was lost
         """
         with engine.translated():
             database = self._opened()
@@ -48,8 +48,8 @@ class Transactions:
                     with database.transaction() as connection:
                         return work(connection)
                 except db_exc.DBError as exc:
-                    # Servers undo one of two transactions that wait for each
-                    # other, and Galera does at commit.
+                    # Servers roll back one of two deadlocked transactions;
+                    # Galera detects conflicts at commit.
                     if not engine.is_conflict(exc):
                         raise
                     error = exc
@@ -57,10 +57,10 @@ class Transactions:
             raise error
 
     def _opened(self) -> engine.Database:
-        """Return the database; until it was usable once, open it each time."""
+        """Return the database; try to open it until that succeeds once."""
         if self._database is None:
-            # Without the mutex: of callers that meet a server that hangs, each
-            # would wait for all that came before.
+            # Outside the mutex: while a server hangs, each caller would wait
+            # for the attempts of all earlier callers.
             database = engine.Database(self._conf)
             database.prepare()
             with self._mutex:

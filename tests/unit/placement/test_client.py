@@ -265,7 +265,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
 
     def test_endpoint_is_the_one_of_the_catalog(self) -> None:
         """An operator can see which placement was asked."""
-        self.assertIn('endpoint not known', self.client.endpoint())
+        self.assertIn('endpoint unknown', self.client.endpoint())
         self.client.providers()
         self.assertEqual(
             'region R, interface internal,public, endpoint %s/' %

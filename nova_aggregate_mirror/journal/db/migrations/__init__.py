@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alembic environment of the journal's database."""
+"""Alembic environment of the journal's database."""

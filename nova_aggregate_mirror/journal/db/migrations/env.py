@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the migrations on the connection that ``db.migration`` hands over."""
+"""Alembic environment script; uses the connection from ``db.migration``."""
 
 from alembic import context
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file for each version of the journal's tables."""
+"""Migrations: one module per version of the journal's tables."""
