@@ -18,8 +18,8 @@ import tempfile
 import threading
 import unittest
 
-from tests.docs import page
-from tests.docs import shell
+from tests.repository.docs import page
+from tests.repository.docs import shell
 
 PACKAGE = 'nova-aggregate-mirror'
 INSTALL = 'install'

@@ -6,7 +6,7 @@ import re
 
 import testtools
 
-SOURCE = pathlib.Path(__file__).parent.parent.parent / 'doc' / 'source'
+SOURCE = pathlib.Path(__file__).parents[3] / 'doc' / 'source'
 MEASURED = {'nothing mirrored': 'nothing mirrored: wall, s',
             'all in sync': 'all in sync: wall, s'}
 REQUESTS = 'Requests, '

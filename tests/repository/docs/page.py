@@ -12,7 +12,7 @@ import dataclasses
 import pathlib
 import re
 
-SOURCE = pathlib.Path(__file__).parent.parent.parent / 'doc' / 'source'
+SOURCE = pathlib.Path(__file__).parents[3] / 'doc' / 'source'
 
 _BLOCK = re.compile(r'^( *)\.\. code-block:: console$')
 _NOT_RUN = re.compile(r'^ *\.\. not run: (.+)$')

@@ -13,7 +13,7 @@ import testtools
 
 from nova_aggregate_mirror import conf
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 UNIT = ROOT / 'etc' / 'systemd' / 'nova-aggregate-mirror-agent.service'
 DROP_IN = ROOT / 'etc' / 'nova' / 'nova.conf.d' / 'aggregate-mirror.conf'
 ANALYZE = shutil.which('systemd-analyze')

@@ -5,7 +5,7 @@ import os
 
 import testtools
 
-from tests.devstack import sandbox
+from tests.repository.devstack import sandbox
 
 DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
 GRENADE_DIR = os.environ.get('GRENADE_DIR')

@@ -9,7 +9,7 @@ import testtools
 
 from nova_aggregate_mirror.agent import metrics
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 PAGES = ROOT / 'doc' / 'source'
 WATCH = (PAGES / 'operations.rst').read_text()
 LOG = (PAGES / 'operations' / 'log.rst').read_text()

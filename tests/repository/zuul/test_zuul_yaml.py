@@ -10,7 +10,7 @@ import voluptuous
 from zuul import configloader
 from zuul import model
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 PARSERS = {'job': configloader.JobParser,
            'project': configloader.ProjectParser}
 OURS = 'nova-aggregate-mirror-'

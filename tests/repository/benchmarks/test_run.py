@@ -11,7 +11,7 @@ from testtools import content
 
 from benchmarks import parts
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+TOP = pathlib.Path(__file__).resolve().parents[3]
 # Of a busy machine and of sizes this small a missed target says nothing.
 MEASURED = (0, 1)
 

@@ -12,9 +12,9 @@ import pathlib
 import subprocess
 import sys
 
-from tests.docs import page
+from tests.repository.docs import page
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 # Other tests may have the processor.
 TIMEOUT = 900
 TAIL = 60

@@ -5,8 +5,8 @@ import pathlib
 import tempfile
 import unittest
 
-from tests.docs import page
-from tests.docs import shell
+from tests.repository.docs import page
+from tests.repository.docs import shell
 
 BLOCK = '''
 Title

@@ -7,7 +7,7 @@ import sys
 
 import testtools
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 FOLDERS = ('.ci', 'devstack', 'tests', 'tools')
 # As DevStack itself is checked: lines may be long there.
 BASHATE = ('-i', 'E006', '-e', 'E005,E042')

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-SMOKE = (pathlib.Path(__file__).parent.parent.parent / 'devstack' / 'smoke')
+SMOKE = (pathlib.Path(__file__).parents[3] / 'devstack' / 'smoke')
 MISSING = [name for name in (
     'keystone', 'nova', 'nova_aggregate_mirror', 'openstackclient',
     'osc_placement', 'placement', 'waitress')

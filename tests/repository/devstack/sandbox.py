@@ -11,7 +11,7 @@ import subprocess
 import fixtures
 
 HERE = pathlib.Path(__file__).parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parents[2]
 PLUGIN = 'nova-aggregate-mirror'
 PATIENCE = 120
 

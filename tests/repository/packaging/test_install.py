@@ -14,7 +14,7 @@ import zipfile
 
 import testtools
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 PACKAGE = 'nova-aggregate-mirror'
 CONSTRAINTS = os.environ.get('TOX_CONSTRAINTS_FILE',
                              str(ROOT / 'constraints.txt'))

@@ -7,7 +7,7 @@ import stat
 
 import testtools
 
-from tests.devstack import sandbox
+from tests.repository.devstack import sandbox
 
 DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
 COMPUTE = 'ENABLED_SERVICES+=,n-cpu\nVIRT_DRIVER=fake'
