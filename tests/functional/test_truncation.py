@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of which one of twelve hosts is right, where placement offers five.
+"""Servers with one suitable host of six, when placement offers two.
 
-Stock nova filters the five that placement happens to offer.
+Stock nova filters the two hosts that placement happens to offer.
 """
 
 import testscenarios
@@ -11,12 +11,12 @@ from tests.scheduling import oracle
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
-HOSTS = tuple('host%02d' % number for number in range(12))
-OFFERED = 5
+HOSTS = tuple('host%02d' % number for number in range(6))
+OFFERED = 2
 
 
 class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
-    """A right host at each of the positions in turn."""
+    """The suitable host is at each position in turn."""
 
     scenarios = [(name, {'name': name}) for name in oracle.FILTERS]
     hosts = HOSTS
@@ -70,7 +70,7 @@ class TestStock(TruncationTest):
         super().setUp()
 
     def test_found_only_if_offered(self):
-        """Five positions of twelve."""
+        """Two positions of six."""
         self.assertEqual(OFFERED, len(self.found()))
 
 
@@ -84,5 +84,5 @@ class TestNarrowed(TruncationTest):
         super().setUp()
 
     def test_found_at_every_position(self):
-        """Twelve positions of twelve."""
+        """All six positions."""
         self.assertEqual(list(HOSTS), self.found())
