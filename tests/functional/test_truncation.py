@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of which one of twelve hosts is right, where placement offers five.
+"""Servers with one valid host out of twelve; placement offers five.
 
-Stock nova filters the five that placement happens to offer.
+Stock nova only filters the five that placement happens to offer.
 """
 
 import testscenarios
@@ -16,7 +16,7 @@ OFFERED = 5
 
 
 class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
-    """A right host at each of the positions in turn."""
+    """The valid host at each position in turn."""
 
     scenarios = [(name, {'name': name}) for name in oracle.FILTERS]
     hosts = HOSTS
@@ -35,7 +35,7 @@ class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
                 {'hw_machine_type': 'pc'})['id']
 
     def found(self):
-        """Positions at which a server gets to the one right host."""
+        """Return the positions at which a server lands on the valid host."""
         if self.name == 'flavor_extra_specs':
             aggregate = self.aggregate('fast', ssd='true')
             begin, end = self.add, self.remove
@@ -56,21 +56,21 @@ class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
             self.assertIn(landed, (None, host))
             if landed:
                 found.append(landed)
-                # Nova refuses to move one with servers to another zone.
+                # Nova does not move a host with servers to another zone.
                 self._delete_server(server)
             end(aggregate, host)
         return found
 
 
 class TestStock(TruncationTest):
-    """With the host filters alone."""
+    """With the host filters only."""
 
     def setUp(self):
         self.host_filters = (type(oracle.FILTERS[self.name]).__name__,)
         super().setUp()
 
     def test_found_only_if_offered(self):
-        """Five positions of twelve."""
+        """It is found at five positions of twelve."""
         self.assertEqual(OFFERED, len(self.found()))
 
 
@@ -84,5 +84,5 @@ class TestNarrowed(TruncationTest):
         super().setUp()
 
     def test_found_at_every_position(self):
-        """Twelve positions of twelve."""
+        """It is found at all twelve positions."""
         self.assertEqual(list(HOSTS), self.found())
