@@ -50,7 +50,7 @@ class Chromium(fixtures.Fixture):
         self._numbers = itertools.count(1)
         self._left = b''
         self.events: list[dict[str, Any]] = []
-        """What the tab told unasked."""
+        """Events received while waiting for a response."""
         self._session: dict[str, str] = {}
         target = self.call('Target.createTarget', url='about:blank')
         self._session = {'sessionId': self.call(

@@ -60,18 +60,18 @@ class Server:
     url: str
     """Where it may run, as an administrator who can create databases."""
     variable: str
-    """The environment variable that names another URL."""
+    """The environment variable that overrides the URL."""
     driver: str
     package: str
     programs: tuple[str, ...]
-    """Any of them is the server."""
+    """Alternative names of the server program."""
     user: str
-    """Runs it when root runs the tests."""
+    """The user to run it as when root runs the tests."""
     commands: Callable[[str, pathlib.Path, int], tuple[list[str], list[str]]]
-    """Fills the directory, and starts the server on the port."""
+    """Returns the commands that fill the directory and start the server."""
     create: str
     sessions: str
-    """Whose numbers are in a database."""
+    """A query for the IDs of a database's sessions."""
     end: str
 
 
@@ -118,7 +118,7 @@ SERVERS: Mapping[str, Server] = {
 
 
 def create(test: testtools.TestCase, kind: str) -> str:
-    """Create an empty database for a test, and drop it at the test's end.
+    """Create an empty database for a test, and drop it when the test ends.
 
     :param kind: a value of ``KINDS``; the test is skipped if unavailable
     :returns: its URL
@@ -148,13 +148,13 @@ def disconnect(url: str) -> None:
     address = sa.engine.make_url(url).set(database='').render_as_string(
         hide_password=False)
     for number, in found:
-        # One connection is the one that runs this query.
+        # One of the sessions is that of the query itself.
         with contextlib.suppress(sa.exc.DBAPIError):
             execute(address, server.end % number)
 
 
 def execute(url: str, *statements: str) -> list[sa.engine.Row]:
-    """Run statements, each in a transaction; return the last one's rows."""
+    """Run statements, each in a transaction; return the rows of the last."""
     engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
                               poolclass=sa.pool.NullPool)
     found: list[sa.engine.Row] = []
@@ -250,7 +250,7 @@ def _start(server: Server, program: str) -> str:
 
 
 _RUNNING: list[subprocess.Popen] = []
-"""Their pipes stay open for as long as this process lives."""
+"""Their pipes stay open while this process lives."""
 
 
 def first_user(*names: str) -> str:

@@ -48,10 +48,10 @@ class Outcome:
     """Whether nova now has the host in the aggregate."""
 
     mirrored: bool
-    """Whether placement says the same of every compute node of the host."""
+    """Whether placement agrees for every compute node of the host."""
 
     ended: bool
-    """Whether nova sent its notifications of the operation's end."""
+    """Whether nova sent its end notifications of the operation."""
 
     zone: str
     """The host's availability zone, according to nova's cache."""

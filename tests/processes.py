@@ -63,7 +63,7 @@ def killed(work: Callable[[], Any]) -> Any:
 
 
 def hear(stream: Iterable[str], wanted: str) -> str:
-    """Read lines until one contains a text; return all lines read.
+    """Read lines until a text is found; return all lines read.
 
     :raises AssertionError: when the stream is closed before that
     """

@@ -49,13 +49,13 @@ project_domain_name = Default
 """
 WAY = ('Placement credentials', 'Placement authentication',
        'Placement endpoint', 'Placement microversions', 'Placement rights')
-"""Each needs the previous one."""
+"""Each check needs the previous check."""
 SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The result of one check."""
+    """The result of a check."""
 
     result: int
     details: str

@@ -177,7 +177,7 @@ class TestOverdue(AgentTest):
         return self.agent.journal.rows.all()
 
     def blocked(self):
-        """Fork a nova-api that is killed right after it has added a host.
+        """Fork a nova-api that is killed just after it has added a host.
 
         :returns: a function that lets the blocked commit proceed
         """
@@ -209,7 +209,7 @@ class TestOverdue(AgentTest):
         return land
 
     def test_commit_after_the_first_converge(self):
-        """A commit after the first converge is mirrored by a later one."""
+        """A later converge mirrors a commit that came after the first."""
         land = self.blocked()
         self.assertEqual([None], [row.mirrored_at for row in self.drain()])
         row, = self.drain(self.overdue)
@@ -351,7 +351,7 @@ class TestProcess(AgentTest):
             self.assertNotIn(text, self.log())
 
     def test_what_keeps_it_from_running(self):
-        """It prints one line with the solution, and exits with 255."""
+        """It prints a line with the solution, and exits with 255."""
         for changes, expected in (
                 ({'options': 'sync_interval = soon'}, 'sync_interval'),
                 ({'placement': ''}, 'auth_type'),

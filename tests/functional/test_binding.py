@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two novas configured with one journal: the second does not use it."""
+"""Two novas that share a journal by mistake: the second does not use it."""
 
 import signal
 import subprocess
@@ -73,7 +73,7 @@ class BindingTest(test_sync_command.SyncTest):
 class TestRefusal(BindingTest):
 
     def test_command(self):
-        """It exits with 255 and one line, also for a dry run."""
+        """It exits with 255 and a single line, also for a dry run."""
         for argv in ((), ('--prune',), ('--dry-run',)):
             done = self.sync(*argv)
             self.assertEqual((255, ''), (done.returncode, done.stdout))

@@ -177,7 +177,7 @@ class TestManyHosts(testtools.TestCase):
                       for number in range(AGGREGATES)]
 
     def write(self, members, every):
-        """Write and open a page; every so many hosts have drift."""
+        """Write and open a page; each ``every``-th host has drift."""
         nodes = {str(uuid.UUID(int=number << 64)): host
                  for number, host in enumerate(members)}
         changes = [plan.Change(node, add=tuple(sorted(members[host])[:1]))

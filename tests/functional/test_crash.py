@@ -2,8 +2,8 @@
 """SIGKILL between any two steps: the next agent repairs placement.
 
 A forked child is nova-api or an agent: it has their code, nova's
-databases on disk, and placement behind a socket. It kills itself right before
-or right after a step. Random kills are in ``test_kills``.
+databases on disk, and placement behind a socket. It kills itself just before
+or just after a step. Random kills are in ``test_kills``.
 """
 
 import itertools

@@ -49,7 +49,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
             ended_at=entry.ended_at + seconds)
 
     def test_passes_that_find_the_same_are_one_entry(self):
-        """The entry has their number, the first start and the last end."""
+        """The entry has their number, and the times of the first and last."""
         last = dataclasses.replace(self.later(GOOD, 120), seconds=2.0)
         self.note(GOOD, self.later(GOOD), last)
         self.assertEqual([dataclasses.replace(
@@ -68,7 +68,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
     def test_every_difference_has_an_entry(self):
         """A changed figure, command or host starts a new entry."""
         entries = [GOOD]
-        # Each entry differs from the previous entry in one field only.
+        # Each entry differs from the previous entry in a single field.
         for change in ({'added': 1}, {'added': 0, 'removed': 1},
                        {'removed': 0}, {'host': 'api2'}, {'command': 'x'},
                        {'stale': 1}, {'failed': 1}, {'status': 8}):

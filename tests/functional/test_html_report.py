@@ -213,7 +213,7 @@ class TestOutage(ReportTest):
 class TestFile(ReportTest):
 
     def test_file_that_cannot_be_written(self):
-        """It exits with 255 and one line, before any placement request."""
+        """It exits with 255 and a single line, before using placement."""
         self.placement.refuse()
         pipe = self.directory / 'pipe'
         os.mkfifo(pipe)

@@ -59,7 +59,7 @@ class TestStaleAssociation(IsolationTest):
         self.set_aggregates(WRONG, self.fast)
 
     def server(self):
-        """Boot a server on the right host, before the association is stale."""
+        """Boot a server on the correct host, before there is any drift."""
         server = self.boot(flavor_id=self.wanted)
         self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'])
         self.go_stale()

@@ -112,7 +112,7 @@ class TestManyProcesses(DatabaseTest):
                          set(self.ledger.entries()))
 
     def test_row_is_closed_once(self) -> None:
-        """Of many processes that close it at once, only one does."""
+        """A row that many processes close at once is closed only once."""
         ids = [self.record().id for _ in range(40)]
         self.assertEqual(len(ids), sum(processes.at_once(
             PROCESSES, lambda number: self.open().rows.close(ids))))
@@ -153,7 +153,7 @@ class TestManyProcesses(DatabaseTest):
             lambda number: lease.Lease(self.open().database, 15).step())))
 
     def test_cells_by_many_at_once(self) -> None:
-        """All agents of one nova bind the journal; another nova is refused."""
+        """All agents of a nova bind the journal; another nova is refused."""
         ours, theirs = ends.Nova([]), ends.Nova([])
         ours.mapped = {'cell-%d' % cell: 'ours' for cell in range(3)}
         theirs.mapped = {'other': 'theirs'}

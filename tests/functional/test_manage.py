@@ -132,7 +132,7 @@ class TestSyncAggregates(ManageTest):
         self.assertIn('503', done.stderr)
 
     def test_placement_that_is_down(self):
-        """It exits with 2 and one line with the reason."""
+        """It exits with 2 and a line with the reason."""
         self.host('h1')
         self.cloud.placement.refuse()
         done = self.sync('--quiet')
@@ -170,7 +170,7 @@ class TestOtherCommands(ManageTest):
         self.assertIn('auth_type', done.stderr)
 
     def test_configuration_without_nova_is_named(self):
-        """It exits with 255 and names the option for the right file."""
+        """It exits with 255 and names the option for the correct file."""
         self.conf.write_text('')
         done = self.sync()
         self.assertEqual(255, done.returncode)
@@ -278,7 +278,7 @@ class TestJournal(ManageTest):
         self.assertIn('max_call_age', done.stderr)
 
     def test_errors(self):
-        """A missing ID is a usage error; a broken journal is one line."""
+        """A missing ID is a usage error; a broken journal is reported."""
         self.assertEqual(2, self.run_command('journal', 'forget').returncode)
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = sqlite:////proc/journal.sqlite\n')

@@ -144,7 +144,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
             [uuids.fast, uuids.segment]))
 
     def test_context_of_a_request_is_left_alone(self):
-        """Each read is its own transaction, even inside another one."""
+        """Each read is its own transaction, even inside of a transaction."""
         self.aggregate('fast', ssd='true')
         with api_db.context_manager.reader.using(
                 nova_context.get_admin_context()):

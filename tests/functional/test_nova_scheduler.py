@@ -97,7 +97,7 @@ class TestNovaScheduler(testtools.TestCase):
              'type_affinity'], self.said(log))
 
     def test_unknown_request_filter(self):
-        """One line has the reason, and nothing else is logged as an error."""
+        """A single line has the reason; no other error is logged."""
         log = self.start('request_filters = tenants')
         self.assertEqual(
             ['nova-scheduler does not start: [aggregate_mirror] '
@@ -114,7 +114,7 @@ class TestNovaScheduler(testtools.TestCase):
         self.assertIn('[aggregate_mirror] max_member_of_bytes: ', line)
 
     def test_guard_is_not_enabled(self):
-        """It runs, and one line names the filter and its option."""
+        """It runs, and a line names the filter and its option."""
         log = self.start('request_filters = tenant_isolation',
                          enabled='ComputeFilter')
         self.assertIn(STARTED, log[-1])

@@ -21,7 +21,7 @@ from tests.scheduling import worlds
 VERSION = '1.36'
 ENOUGH = 65536
 CASES = 40
-"""For each request filter, and for all of them."""
+"""For each request filter, and for all of them together."""
 
 
 class QueryTest(testtools.TestCase):
@@ -153,7 +153,7 @@ class TestLimits(QueryTest):
                          self.candidates_and_right())
 
     def test_sharing_provider(self):
-        """A sharing provider must be in the aggregate as well."""
+        """A sharing provider must also be in the aggregate."""
         self.create('host0', VCPU=8, MEMORY_MB=1024)
         self.create('storage', 'MISC_SHARES_VIA_AGGREGATE', DISK_GB=100)
         self.set_aggregates('host0', [uuids.fast, uuids.sharing])

@@ -3,7 +3,7 @@
 
 Nova's own methods take turns; what this package does before and after them
 does not. Nova's databases are SQLite files here: if two workers remove and
-add the same host at the same time, stock nova fails one of them with 500.
+add the same host at the same time, stock nova answers 500 to one.
 """
 
 import collections

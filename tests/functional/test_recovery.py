@@ -105,7 +105,7 @@ class TestPlacement(RecoveryTest):
                    self.cloud.placement.recover)
 
     def test_hung_placement_is_asked_once(self):
-        """A hundred calls do not wait for it one after the other."""
+        """A hundred calls do not wait for it in turn."""
         self.hurry()
         # However long the calls take.
         CONF.set_override('inline_backoff', 3600.0, 'aggregate_mirror')
@@ -203,7 +203,7 @@ class TestJournal(RecoveryTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_database_is_down(self):
-        """With placement down as well, nothing could be recorded."""
+        """With placement down too, nothing could be recorded."""
         option = ('connection', 'aggregate_mirror_database')
         right = CONF[option[1]][option[0]]
         CONF.set_override(option[0], 'mysql+pymysql://nova:x@127.0.0.1:1/j',
@@ -215,7 +215,7 @@ class TestJournal(RecoveryTest):
         self.repair()
 
     def test_disk_is_full(self):
-        """With placement down as well, nothing could be recorded."""
+        """With placement down too, nothing could be recorded."""
         def transaction(_database):
             raise sa.exc.OperationalError(
                 'INSERT', {}, sqlite3.OperationalError(

@@ -35,13 +35,13 @@ class RequestCountTest(testtools.TestCase):
         """Nova first looks up the provider by name."""
         self.useFixture(fixtures.StockNova())
         self.cloud.add_host(self.aggregate, self.hosts[0])
-        # One more GET for the versions, once per process.
+        # An additional GET for the versions, once per process.
         self.assertEqual({'GET': 3, 'PUT': 1}, self._requests())
         self.cloud.remove_host(self.aggregate, self.hosts[0])
         self.assertEqual({'GET': 2, 'PUT': 1}, self._requests())
 
     def test_mirrored_add_and_remove_host(self) -> None:
-        """One GET and one PUT per compute node."""
+        """A GET and a PUT per compute node."""
         self._mirrored()
         for host in self.hosts:
             expected = {'GET': len(host.nodes), 'PUT': len(host.nodes)}
@@ -57,13 +57,13 @@ class RequestCountTest(testtools.TestCase):
         self.assertEqual({'GET': 2, 'PUT': 1}, self._requests())
 
     def test_mirrored_delete_of_an_aggregate_that_nobody_has(self) -> None:
-        """One GET looks for its providers."""
+        """A GET finds its providers."""
         self._mirrored()
         self.cloud.delete_aggregate(self.aggregate)
         self.assertEqual({'GET': 1}, self._requests())
 
     def test_mirrored_delete_of_an_aggregate_that_some_have(self) -> None:
-        """One GET looks for its providers, with two requests for each."""
+        """A GET finds its providers; each of them takes two requests."""
         self._mirrored()
         for node in self.hosts[1].nodes:
             self.cloud.placement.set_aggregates(node, [self.aggregate.uuid])

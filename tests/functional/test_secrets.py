@@ -167,8 +167,8 @@ class Cloud(base_fixtures.Fixture):
 class SecretsTest(testtools.TestCase):
 
     excused = False
-    """Whether keystoneauth may log at will: what a server says that repeats
-    the request, and a URL with a password in it, it writes as they are."""
+    """Whether keystoneauth may log secrets: it logs responses that repeat the
+    request, and URLs that contain a password, unchanged."""
 
     def setUp(self):
         super().setUp()
@@ -176,7 +176,7 @@ class SecretsTest(testtools.TestCase):
         self.useFixture(base_fixtures.EnvironmentVariable(
             'no_proxy', '127.0.0.1'))
         self.texts = []
-        """All that was logged, printed or raised, and where."""
+        """All text that was logged, printed or raised, and where."""
         self.listen()
         self.addCleanup(self.assert_no_secret)
 

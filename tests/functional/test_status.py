@@ -47,7 +47,7 @@ class TestOutput(status_command.StatusTest):
             len(line.rstrip('| ')) for line in prose))
 
     def test_configuration_without_nova(self):
-        """It exits with 255 and one line with the missing option."""
+        """It exits with 255 and a line with the missing option."""
         self.conf.write_text('')
         done = self.run_command('upgrade', 'check')
         self.assertEqual((COULD_NOT_RUN, ''), (done.returncode, done.stdout))

@@ -12,7 +12,7 @@ from testtools import content_type
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS = 600
-"""A story is long: some twenty commands, each a process."""
+"""A story is long: about twenty commands, each in its own process."""
 
 
 class TestStory(testtools.TestCase):

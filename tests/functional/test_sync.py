@@ -58,14 +58,14 @@ class SyncTest(testtools.TestCase):
         self.assertEqual([], self.cloud.drift())
 
     def test_stock_stops_at_the_first_failure(self) -> None:
-        """After one 503 it exits with 2, and no other host is mirrored."""
+        """After a single 503 it exits with 2 and mirrors no other host."""
         self.cloud.placement.fail_with(503, provider=self.first.nodes[0])
         code, _ = self._nova_manage()
         self.assertEqual(2, code)
         self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
 
     def test_stock_stops_at_the_first_failed_write(self) -> None:
-        """After one 503 to a PUT it exits with 3."""
+        """After a single 503 to a PUT it exits with 3."""
         self.cloud.placement.fail_with(503, ('PUT',))
         self.assertEqual(3, self._nova_manage()[0])
         self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
@@ -145,7 +145,7 @@ class SyncTest(testtools.TestCase):
         self.cloud.placement.recover()
 
     def test_mirrored_removes_what_the_journal_has(self) -> None:
-        """With the hooks, one sync repairs the same outage."""
+        """With the hooks, the next sync repairs the same outage."""
         self.useFixture(fixtures.MirroredNova())
         self._remove_from_nova_only()
         self.assertEqual(1, len(self.cloud.drift()))

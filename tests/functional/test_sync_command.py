@@ -386,7 +386,7 @@ class TestErrors(SyncTest):
                       % broken.nodes[0], self.sync().stderr)
 
     def test_placement_of_another_region(self):
-        """Its providers are not nova's: one line, with the endpoint."""
+        """Its providers are not nova's: a single line, with the endpoint."""
         for number in range(3):
             self.host('h%d' % number, providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
@@ -412,7 +412,7 @@ class TestErrors(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_name_that_the_terminal_cannot_show(self):
-        """It is escaped."""
+        """Such a name is escaped."""
         rack = self.cloud.create_aggregate('\u0437\u043e\u043d\u0430')
         host = self.cloud.create_host('h1')
         objects.Aggregate.get_by_uuid(

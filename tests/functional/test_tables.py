@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our declarations of nova's tables, compared with nova's own."""
+"""The package's declarations of nova's tables, compared with nova's own."""
 
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models

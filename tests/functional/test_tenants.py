@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for a tenant, with nova's request filter and ours together."""
+"""Hosts for a tenant, with the request filters of nova and this package."""
 
 from tests.scheduling import cloud
 

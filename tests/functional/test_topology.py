@@ -141,7 +141,7 @@ class ProviderTest(TopologyTest):
         self.assertEqual(1, len(self.cloud.drift()))
 
     def test_mirrored_recreated_provider_is_cured_by_sync(self) -> None:
-        """One sync adds it to the aggregates of its host."""
+        """The next sync adds it to the aggregates of its host."""
         self.mirrored()
         self._recreate_provider()
         self.assertEqual(1, len(self.cloud.drift()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with one valid host out of twelve; placement offers five.
+"""Servers with a single valid host out of twelve; placement offers five.
 
 Stock nova only filters the five that placement happens to offer.
 """
@@ -84,5 +84,5 @@ class TestNarrowed(TruncationTest):
         super().setUp()
 
     def test_found_at_every_position(self):
-        """It is found at all twelve positions."""
+        """It is found at each of the twelve positions."""
         self.assertEqual(list(HOSTS), self.found())

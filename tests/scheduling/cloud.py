@@ -19,7 +19,7 @@ AVAILABLE = ['nova.scheduler.filters.all_filters',
              'tests.scheduling.oracle.DefaultZone']
 GUARD = 'AggregateMembershipFilter'
 PATIENCE = 120
-"""Times that a server is looked at; the machine may have more to do."""
+"""How often a server is polled; the machine may be busy."""
 SSD = {'aggregate_instance_extra_specs:ssd': 'true'}
 
 
@@ -31,7 +31,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
 
     compute_driver = 'fake.MediumFakeDriver'
     hosts: tuple[str, ...] = ()
-    """In the order of their weights, the heaviest first."""
+    """In the order of their weights, the heaviest host first."""
     request_filters: tuple[str, ...] = ()
     host_filters: tuple[str, ...] = ()
     """In addition to nova's defaults."""

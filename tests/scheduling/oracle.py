@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's own host filters, run one by one on a host."""
+"""Nova's own host filters, run separately on a host."""
 
 from collections.abc import Mapping
 

@@ -100,9 +100,9 @@ class Nova:
         self.nodes: dict[str, str] = {}
         self.unmapped: set[str] = set()
         self.silent: set[str] = set()
-        """Hosts in the cell that does not answer."""
+        """Hosts in the cell that does not respond."""
         self.mapped = {CELL: 'cell1 (%s)' % CELL}
-        """Cell mappings but cell0's, UUID to name."""
+        """Cell mappings except cell0's, UUID to name."""
         self.broken: exceptions.MirrorError | None = None
 
     def members(self) -> source.Memberships:
@@ -178,7 +178,7 @@ class TestCase(testtools.TestCase):
 
     def hand_over(self, host: str, nodes: Iterable[str] = (),
                   error: str = 'refused') -> journal.Row:
-        """Write the row of an operation that did not reach placement."""
+        """Record an operation that did not reach placement."""
         row = self.record(host, nodes)
         self.journal.rows.hand_over(row, error)
         return row

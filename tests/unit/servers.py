@@ -68,9 +68,9 @@ class Server(fixtures.Fixture):
         self._tls = tls
         self.accepted = 0
         self.closed = threading.Event()
-        """Set when a client closed its connection in the middle."""
+        """Set when a client closed its connection early."""
         self.done = threading.Event()
-        """Set when a script came to its end."""
+        """Set when a script has finished."""
         self._over = threading.Event()
 
     def _setUp(self) -> None:

@@ -204,7 +204,7 @@ class TestMeasure(testtools.TestCase):
         self.assertIn('--quick', said)
 
     def test_part_that_cannot_be_measured(self):
-        """One line, no traceback, and the report is still written."""
+        """It prints a line, no traceback, and still writes the report."""
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).join('r'))
         status, said = self.run_parts(
             '--write', str(path), fails=program.Void('it wrote too much'))
@@ -245,7 +245,7 @@ class TestRecovery(testtools.TestCase):
             outage_run({500: failed, 200: answered}, 20.0))], 10)
 
     def test_answers_and_time(self):
-        """Stock nova failed every call, and the clock ran ten times on."""
+        """Stock nova failed every call and took ten times as long."""
         rows, missed = self.rows({200: 10})
         self.assertEqual([], missed)
         self.assertEqual(
@@ -310,7 +310,7 @@ class TestStock(testtools.TestCase):
         self.assertEqual('', written['aggregate_mirror']['hooks'])
 
     def test_none_takes_away(self):
-        """An option of the whole cloud can be removed for one nova."""
+        """An option of the whole cloud can be removed for a single nova."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         files = config.Config(folder, arguments.SQLITE, '', 0, 0, 0, 0)
         config.write_nova(files, 'a.conf', {'database': {'connection': None}})

@@ -153,7 +153,7 @@ class TestPlacing(testtools.TestCase):
         self.assertEqual([row[0]], missed)
 
     def test_stages_show_their_share_of_ours(self):
-        """Including a stage that only one side has."""
+        """A stage that only one side has is included."""
         pair = self.pair()
         pair.ours.stages['our SQL query'] = 0.01
         rows = placing.stage_rows('big', [pair])

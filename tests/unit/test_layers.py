@@ -130,7 +130,7 @@ class TestLayers(testtools.TestCase):
                     self.fail('%s imports %s' % (name, module))
 
     def test_entry_module_needs_the_standard_library_only(self):
-        """nova-api can load it, whatever else is broken or missing."""
+        """nova-api can load it even if other modules are broken or missing."""
         found = {module.partition('.')[0] for module, top in
                  imports(PACKAGE / 'nova_plugin.py') if top}
         self.assertLessEqual(found, set(sys.stdlib_module_names))

@@ -23,7 +23,7 @@ class TestDrain(case.AgentTest):
         self.assertEqual(('success', 0.0, 1, 0), self.figures.last('drained'))
 
     def test_full_batch_is_followed_by_the_next_at_once(self):
-        """A long journal is not drained at one batch per second."""
+        """A long journal is not limited to a batch per second."""
         for _number in range(drain.BATCH + 1):
             self.hand_over('h1')
         self.assertTrue(self.drain.step())
@@ -166,7 +166,7 @@ class TestRunning(case.AgentTest):
 class TestOutage(case.AgentTest):
 
     def test_it_counts_no_attempts_and_costs_one_request(self):
-        """Any kind of outage does so; the rows are retried right after it."""
+        """Any kind of outage does so; the rows are retried just after it."""
         for error in (REFUSED, exceptions.PlacementFailed('500'),
                       exceptions.MalformedAnswer('HTML'),
                       exceptions.NotAuthorized('401')):
@@ -225,7 +225,7 @@ class TestOutage(case.AgentTest):
         self.placement.broken['GET', 'n1'] = ZeroDivisionError()
         self.assertRaises(ZeroDivisionError, self.drain.step)
         self.clock += drain.LONGEST_BACKOFF
-        # One row per host, in any order of their IDs.
+        # A row per host, in any order of their IDs.
         for _step in range(2):
             with contextlib.suppress(ZeroDivisionError):
                 self.drain.step()
@@ -242,7 +242,7 @@ class TestOutage(case.AgentTest):
         self.assert_waits(exceptions.PlacementFailed('500'), 2, 4, 4, 4)
 
     def test_row_that_an_operator_retries(self):
-        """The next step retries it, whatever its delay was."""
+        """The next step retries it, regardless of its delay."""
         self.assert_waits(exceptions.RequestRejected('400'), 2, 4, 8)
         self.placement.broken.clear()
         self.journal.rows.retry([row.id for row in self.left()])

@@ -42,7 +42,7 @@ class TestSync(case.AgentTest):
         self.assertEqual(2, len(self.noted))
 
     def test_drift_is_repaired_both_ways(self):
-        """Missing associations are added, stale owned ones are removed."""
+        """Missing associations are added, stale owned associations removed."""
         self.placement.create('n3', 'a', 'foreign')
         self.sync.step()
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},

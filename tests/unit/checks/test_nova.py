@@ -54,7 +54,7 @@ class TestHook(testtools.TestCase):
 
 
 class UserTest(testtools.TestCase):
-    """A state_path that belongs to one user, and a command of another."""
+    """A state_path that belongs to a user, and a command of another user."""
 
     def setUp(self) -> None:
         super().setUp()

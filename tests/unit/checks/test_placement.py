@@ -30,7 +30,7 @@ class TestMicroversions(servers.LoopbackTestCase):
                              (oldest, newest))
 
     def test_no_answer(self) -> None:
-        """Placement responded to an earlier check, but not to this one."""
+        """Placement responded to an earlier check, but not to this check."""
         found, = placement.microversions(discovery.Discovery(
             servers.make_conf(auth_type='none', endpoint='http://127.0.0.1:1'),
             'placement'))

@@ -60,7 +60,7 @@ class TestRows(testtools.TestCase):
             (1, 'Not checked: see to "a" first.')] + [(0, None)], rows)
 
     def test_check_that_does_not_apply(self):
-        """It prints nothing, whatever other checks find."""
+        """It prints nothing, regardless of other findings."""
         self.findings['a'] = [checks.failure('bad')]
         rows = self.results(self.check('a'),
                             self.check('b', 'a', applies=False))
@@ -94,7 +94,7 @@ class TestRows(testtools.TestCase):
                     None, map(self.check, rows)).check())
 
     def test_details_keep_their_lines(self):
-        """Prose is wrapped between words, a command never."""
+        """Prose is wrapped between words; a command is never wrapped."""
         prose = 'nova-aggregate-mirror-status ' * 5
         command = '  ' + 'nova-aggregate-mirror-manage db sync; ' * 3
         details = status.Checks(None, ())._get_details(upgradecheck.Result(

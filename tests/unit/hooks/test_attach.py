@@ -88,7 +88,7 @@ class TestLoad(HooksTest):
                          attach.load(self.conf))
 
     def test_nothing_is_loaded_for_an_empty_list(self):
-        """An empty list leaves nova unchanged, whatever is installed."""
+        """An empty list leaves nova unchanged."""
         self.offer('a', self.log.append)
         self.configure()
         self.assertEqual([], attach.load(self.conf))
@@ -182,7 +182,7 @@ class TestWrapped(InstalledTest):
              'kept by first', 'first after'], self.log)
 
     def test_arguments_are_taken_as_nova_takes_them(self):
-        """By position, by name, or both."""
+        """Arguments may be given by position, by name, or both."""
         expected = contract.Operation(
             method='add_host_to_aggregate', aggregate_id=7, host='h1',
             request_id='req-global')

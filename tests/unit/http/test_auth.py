@@ -15,7 +15,7 @@ PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
 class CredentialsTestCase(servers.LoopbackTestCase):
-    """What check_credentials accepts, without any network."""
+    """The credentials that check_credentials accepts, without network."""
 
     def check(self, **placement: Any) -> None:
         client.Client(

@@ -76,7 +76,7 @@ class TestLease(ends.TestCase):
         self.assertFalse(self.mine.step())
 
     def test_agents_that_start_at_once(self):
-        """Exactly one of them leads."""
+        """Exactly one agent leads."""
         led = processes.at_once(
             4, lambda _number: self.contestant().step())
         self.assertEqual([False] * 3 + [True], sorted(led))

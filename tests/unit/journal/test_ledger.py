@@ -156,7 +156,7 @@ class TestMarks(LedgerTest):
         self.assertEqual({'a'}, set(self.entries()))
 
     def test_newer_mark_is_kept(self):
-        """A second deletion gets its full time, whatever the first used."""
+        """A second deletion gets its full time."""
         self.ledger.mark('a')
         self.ledger.observe(['a'], [])
         self.now += 1

@@ -39,7 +39,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.requests.clear()
 
     def test_providers_are_listed(self) -> None:
-        """All providers are listed, including foreign ones."""
+        """All providers are listed, including foreign providers."""
         other = uuidutils.generate_uuid()
         self.placement.create_provider(other, 'other')
         self.assertEqual({PROVIDER, other}, self.client.providers())

@@ -157,7 +157,7 @@ class BodyTestCase(servers.LoopbackTestCase):
                 b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n' + body)
 
     def test_broken_chunks(self) -> None:
-        """Chunks that do not end are not parsed."""
+        """A body with incomplete chunks is not parsed."""
         start = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
         for body in (b'1a\r\n{"resource_providers": []}\r\n', b'x\r\n',
                      b'ffff\r\n{"resource_providers": []}'):

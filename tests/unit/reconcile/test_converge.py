@@ -60,7 +60,7 @@ class TestHosts(ends.TestCase):
                          self.log[-3:])
 
     def test_endless_conflict_is_a_failure(self):
-        """A client that never stops writing does not hold us for ever."""
+        """A client that never stops writing does not block the converge."""
         self.placement.before_put = (
             lambda provider: self.placement.write(provider, {'foreign'}))
         outcome = self.converge('h1')
@@ -84,7 +84,7 @@ class TestHosts(ends.TestCase):
         self.assertNotIn(('PUT', 'n1'), self.log)
 
     def test_every_node_of_a_host_is_mirrored(self):
-        """An ironic host has many compute nodes."""
+        """All compute nodes of an ironic host are mirrored."""
         self.nova.nodes.update({'n2': 'h1', 'n3': 'h1'})
         self.placement.create('n2')
         self.placement.create('n3')

@@ -52,7 +52,7 @@ class SyncTest(ends.TestCase):
 
     @staticmethod
     def after_first(party, method, action):
-        """Run an action right after the first call of a method."""
+        """Run an action just after the first call of a method."""
         ask = getattr(party, method)
 
         def asked(*args):
@@ -170,7 +170,7 @@ class TestSync(SyncTest):
         self.assertEqual({'n2': 'h2'}, result.outcome.pending)
 
     def test_many_rows_are_converged_in_batches(self):
-        """More hosts than one batch takes are all mirrored."""
+        """More hosts than fit into a batch are all mirrored."""
         for number in range(450):
             self.nova.nodes['m%d' % number] = 'many%d' % number
             self.placement.create('m%d' % number)
@@ -295,7 +295,7 @@ class TestSync(SyncTest):
         self.assertEqual({}, result.outcome.kept)
 
     def test_row_of_a_node_that_moved_is_about_two_hosts(self):
-        """A sync of one host does not touch the other host's row."""
+        """A sync of h1 does not close a row that also concerns h2."""
         row = self.hand_over('h1', ['n2'])
         self.sync(hosts=frozenset({'h1'}))
         self.assertNotIn(('PUT', 'n2'), self.log)
@@ -354,7 +354,7 @@ class TestLedger(SyncTest):
         return self.ledger.entries()['gone'].absent > 0
 
     def test_only_a_sync_of_everything_notes_an_absence(self):
-        """Rule 13: a dry run and a sync of some hosts do not."""
+        """Rule 13: a dry run or a sync of some hosts does not."""
         self.ledger.remember(['gone'])
         self.sync(write=False, max_removed_share=0.3)
         self.assertEqual({'gone'}, set(self.ledger.entries()))

@@ -30,12 +30,12 @@ def divided(matching, restricting):
 class TestRule(testtools.TestCase):
 
     def test_host_in_a_matching_aggregate(self):
-        """It passes, whatever its other aggregates are."""
+        """It passes, regardless of its other aggregates."""
         rule = divided(['mine'], ['mine', 'theirs'])
         self.assertTrue(rule.passes({'mine', 'theirs', 'other'}))
 
     def test_host_in_a_restricting_aggregate(self):
-        """It does not pass without a matching one."""
+        """It does not pass without a matching aggregate."""
         rule = divided(['mine'], ['mine', 'theirs'])
         self.assertFalse(rule.passes({'theirs', 'other'}))
 

@@ -38,7 +38,7 @@ class TestAllFilters(testtools.TestCase):
         return {one.__name__: one for one in found}
 
     def test_named_beside_nova_or_instead(self):
-        """Both configurations give all of nova's filters and ours."""
+        """Both configurations give all filters of nova and this package."""
         wanted = self.available(STOCK) | {
             'AggregateMembershipFilter': filters.AggregateMembershipFilter}
         self.assertEqual(wanted, self.available(STOCK, ALL_FILTERS))
