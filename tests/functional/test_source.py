@@ -70,7 +70,7 @@ class TestRead(SourceTest):
                          self.source.aggregates())
 
     def test_availability_zones(self):
-        """The zones are read from the aggregates that define them, by UUID."""
+        """Each aggregate with a zone is returned, UUID to zone."""
         self.cloud.create_aggregate('rack', 'az1')
         rack = self.cloud.create_aggregate('more', 'az 2')
         objects.Aggregate.get_by_uuid(

@@ -210,7 +210,7 @@ class TestSharing(servers.LoopbackTestCase):
         self.assertEqual([], self.find())
 
     def test_placement_or_nova_away(self):
-        """The check is a failure when it cannot be done."""
+        """Without their answer the check is a failure."""
         self.placement.refuse()
         one, = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)

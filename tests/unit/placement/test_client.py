@@ -50,7 +50,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_written_aggregates_are_read_back(self) -> None:
-        """A written provider can be written again with its new generation."""
+        """A PUT returns the provider with its new generation."""
         provider = self.client.get(PROVIDER)
         self.assertEqual(
             client.Provider(PROVIDER, frozenset(), 0), provider)
@@ -74,7 +74,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
 
     def test_missing_provider_is_not_found(self) -> None:
-        """A missing provider differs from any other 404."""
+        """A missing provider has its own error."""
         missing = uuidutils.generate_uuid()
         self.assertRaises(exceptions.ProviderNotFound, self.client.get,
                           missing)

@@ -54,7 +54,7 @@ class ConnectedTest(servers.LoopbackTestCase):
         return client.Client(connection.Connected(self.sdk, timeout))
 
     def test_region_and_interface(self) -> None:
-        """The connection's region and interface are used, and in errors."""
+        """Region and interface are the connection's, and named in errors."""
         client = self.connect()
         self.assertEqual(frozenset(), client.providers())
         self.assertEqual(

@@ -208,7 +208,7 @@ class TestInstall(NarrowingTest):
         self.assertEqual([], self.process.logged(logging.INFO))
 
     def test_nova_without_the_list(self):
-        """An unknown nova is an error that needs attention."""
+        """A nova without the list of request filters is an error."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', ()))
         self.assertRaises(exceptions.UnexpectedNova, self.install,

@@ -36,7 +36,7 @@ class TestRequestFilters(testtools.TestCase):
                 'type_affinity', 'flavor_extra_specs', 'type_affinity')])
 
     def test_one_for_each_filter_of_nova(self):
-        """All of nova's isolation filters, each with its oracle."""
+        """Each host filter of the oracle has a request filter."""
         self.assertEqual(5, len(self.load(*oracle.FILTERS)))
 
     def test_unknown_name(self):
