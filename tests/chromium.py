@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, spoken to in its DevTools protocol over two pipes."""
+"""A headless Chromium, driven in its DevTools protocol over two pipes."""
 
 import base64
 import itertools
@@ -19,12 +19,12 @@ PROGRAMS = ('chromium', 'chromium-browser', 'google-chrome',
 OPTIONS = ('--headless=new', '--no-sandbox', '--disable-gpu',
            '--disable-dev-shm-usage', '--disable-background-networking',
            '--no-first-run', '--no-default-browser-check',
-           # Nothing is found, wherever it is looked for.
+           # No name is resolved.
            '--host-resolver-rules=MAP * ~NOTFOUND', '--remote-debugging-pipe')
 
 
 class Chromium(fixtures.Fixture):
-    """A browser with one tab; a test is skipped where there is none.
+    """A browser with one tab; the test is skipped if no browser is installed.
 
     :param program: from ``find``
     """
@@ -37,7 +37,7 @@ class Chromium(fixtures.Fixture):
         home = self.useFixture(fixtures.TempDir()).path
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
-        # It reads from 3 and writes to 4, whatever our numbers are.
+        # It reads from 3 and writes to 4, whichever our descriptors are.
         script = 'exec 3<&%d 4>&%d; exec "$@"' % (theirs_in, theirs_out)
         self._process = subprocess.Popen(
             ['bash', '-c', script, 'chromium', self._program, *OPTIONS,
@@ -50,7 +50,7 @@ class Chromium(fixtures.Fixture):
         self._numbers = itertools.count(1)
         self._left = b''
         self.events: list[dict[str, Any]] = []
-        """What the tab told unasked."""
+        """Events received while waiting for a response."""
         self._session: dict[str, str] = {}
         target = self.call('Target.createTarget', url='about:blank')
         self._session = {'sessionId': self.call(
@@ -60,14 +60,14 @@ class Chromium(fixtures.Fixture):
             self.call(domain + '.enable')
 
     def _end(self) -> None:
-        # With all the processes that it has started.
+        # Including all processes that it has started.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._in)
         os.close(self._out)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method of the protocol, and wait for its answer."""
+        """Call a method of the protocol, and wait for its response."""
         number = next(self._numbers)
         os.write(self._out, json.dumps({
             'id': number, 'method': method, 'params': params,
@@ -81,7 +81,7 @@ class Chromium(fixtures.Fixture):
             self.events.append(message)
 
     def open(self, path: pathlib.Path) -> None:
-        """Load a file, and wait until it is there."""
+        """Load a file, and wait until it is loaded."""
         del self.events[:]
         self.call('Page.navigate', url=path.as_uri())
         while not any(event.get('method') == 'Page.loadEventFired'
@@ -89,14 +89,14 @@ class Chromium(fixtures.Fixture):
             self.events.append(self._read())
 
     def look(self, width: int, height: int, scheme: str = 'light') -> None:
-        """Be a window of this size, of somebody who likes it so."""
+        """Emulate a window of this size with a preferred color scheme."""
         self.call('Emulation.setDeviceMetricsOverride', width=width,
                   height=height, deviceScaleFactor=1, mobile=False)
         self.call('Emulation.setEmulatedMedia', features=[
             {'name': 'prefers-color-scheme', 'value': scheme}])
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression in the page; a promise is awaited."""
+        """Return the value of an expression in the page; await a promise."""
         answer = self.call('Runtime.evaluate', expression=expression,
                            returnByValue=True, awaitPromise=True)
         if 'exceptionDetails' in answer:
@@ -108,7 +108,7 @@ class Chromium(fixtures.Fixture):
             'Page.captureScreenshot', format='png')['data']))
 
     def told(self, method: str) -> list[dict[str, Any]]:
-        """The events of this kind since the page was opened."""
+        """Return the events of a kind since the page was opened."""
         return [event['params'] for event in self.events
                 if event.get('method') == method]
 
@@ -123,7 +123,7 @@ class Chromium(fixtures.Fixture):
 
 
 def find(test: testtools.TestCase) -> str:
-    """The program; the test is skipped where there is none."""
+    """Return the program; skip the test if no browser is installed."""
     for name in PROGRAMS:
         found = shutil.which(name)
         if found:

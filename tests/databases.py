@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database for each test: an SQLite file, or one on a server.
+"""A database for each test: an SQLite file, or a database on a server.
 
-The addresses below are tried first. Where nothing listens, a private server is
-started if its programs are installed; with CI=true and as root they are
-installed first, on Debian and its kin.
+The addresses below are tried first. If no server listens there, a private
+server is started if its programs are installed. With CI=true and as root they
+are installed first, on Debian and its derivatives.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ INSTALL = ['apt-get', 'install', '--yes', '--no-install-recommends']
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
 START_TIMEOUT = 60
 # Stops the server and removes its files when the process that holds the other
-# end of the pipe has exited or was killed.
+# side of the pipe has exited or was killed.
 WATCH = """
 import shutil, subprocess, sys
 server = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL,
@@ -50,28 +50,28 @@ shutil.rmtree(sys.argv[1])
 
 
 class Unavailable(Exception):
-    """There is no such server here; the text says what to do."""
+    """The server is unavailable; the text has the remedy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """A kind of database server, and how to get one."""
+    """A kind of database server, and how to start it."""
 
     url: str
     """Where it may run, as an administrator who can create databases."""
     variable: str
-    """The environment variable that names another URL."""
+    """The environment variable that overrides the URL."""
     driver: str
     package: str
     programs: tuple[str, ...]
-    """Any of them is the server."""
+    """Alternative names of the server program."""
     user: str
-    """Runs it when root runs the tests."""
+    """The user to run it as when root runs the tests."""
     commands: Callable[[str, pathlib.Path, int], tuple[list[str], list[str]]]
-    """Fills the directory, and starts the server on the port."""
+    """Returns the commands that fill the directory and start the server."""
     create: str
     sessions: str
-    """Whose numbers are in a database."""
+    """A query for the IDs of a database's sessions."""
     end: str
 
 
@@ -103,7 +103,7 @@ SERVERS: Mapping[str, Server] = {
         'mysql+pymysql://root@127.0.0.1:3306',
         'AGGREGATE_MIRROR_TEST_MYSQL', 'pymysql', 'mariadb-server',
         ('mariadbd', 'mysqld'), 'mysql', _mysql,
-        # As nova's installation guides have it; it ignores case.
+        # As in nova's installation guides; it ignores case.
         'CREATE DATABASE %s CHARACTER SET utf8 COLLATE utf8_general_ci',
         'SELECT id FROM information_schema.processlist WHERE db = \'%s\'',
         'KILL %d'),
@@ -118,9 +118,9 @@ SERVERS: Mapping[str, Server] = {
 
 
 def create(test: testtools.TestCase, kind: str) -> str:
-    """Create an empty database for one test, and drop it at its end.
+    """Create an empty database for a test, and drop it when the test ends.
 
-    :param kind: one of ``KINDS``; the test is skipped where there is none
+    :param kind: a value of ``KINDS``; the test is skipped if unavailable
     :returns: its URL
     """
     if kind == 'sqlite':
@@ -141,20 +141,20 @@ def create(test: testtools.TestCase, kind: str) -> str:
 
 
 def disconnect(url: str) -> None:
-    """End every connection to a server's database, as a restart does."""
+    """Close every connection to a server's database, as a restart does."""
     server = SERVERS[sa.engine.make_url(url).get_backend_name()]
     name = sa.engine.make_url(url).database
     found = execute(url, server.sessions % name)
     address = sa.engine.make_url(url).set(database='').render_as_string(
         hide_password=False)
     for number, in found:
-        # One of them was the one that asked.
+        # One of the sessions is that of the query itself.
         with contextlib.suppress(sa.exc.DBAPIError):
             execute(address, server.end % number)
 
 
 def execute(url: str, *statements: str) -> list[sa.engine.Row]:
-    """Run statements, each in a transaction; the rows of the last one."""
+    """Run statements, each in a transaction; return the rows of the last."""
     engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
                               poolclass=sa.pool.NullPool)
     found: list[sa.engine.Row] = []
@@ -167,7 +167,7 @@ def execute(url: str, *statements: str) -> list[sa.engine.Row]:
 
 @functools.cache
 def _find(kind: str) -> str:
-    """The URL of a server that answers.
+    """Return the URL of a server that responds.
 
     :raises Unavailable: when there is none and none can be started
     """
@@ -192,8 +192,8 @@ def _find(kind: str) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether a server accepts connections of its administrator."""
-    # Not the same as whether it listens: it may have another administrator.
+    """Return whether a server accepts connections of its administrator."""
+    # A server that listens may have another administrator.
     try:
         execute(url, 'SELECT 1')
     except sa.exc.SQLAlchemyError:
@@ -202,8 +202,8 @@ def answers(url: str) -> bool:
 
 
 def which(program: str) -> str | None:
-    """The path of a server's program, or None."""
-    # Debian has servers where the PATH of a user does not look.
+    """Return the path of a server's program, or None."""
+    # Debian installs servers outside of a user's PATH.
     folders = os.environ.get('PATH', os.defpath).split(os.pathsep)
     return shutil.which(program, path=os.pathsep.join([
         *sorted(glob.glob('/usr/lib/postgresql/*/bin'), reverse=True),
@@ -211,12 +211,12 @@ def which(program: str) -> str | None:
 
 
 def program_of(server: Server) -> str | None:
-    """The path of a server, or None where it is not installed."""
+    """Return the path of a server, or None if it is not installed."""
     return next(filter(None, map(which, server.programs)), None)
 
 
 def _start(server: Server, program: str) -> str:
-    """Start a private server, stopped with this process; its URL."""
+    """Start a private server that stops with this process; return its URL."""
     data = pathlib.Path(tempfile.mkdtemp(prefix='aggregate-mirror-'))
     user = None
     if not os.geteuid():
@@ -235,7 +235,7 @@ def _start(server: Server, program: str) -> str:
         watch = subprocess.Popen(
             [sys.executable, '-c', WATCH, str(data), user or '', *serve],
             cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
-            # A Ctrl-C is for this process alone.
+            # Ctrl-C must only reach this process.
             start_new_session=True)
     url = sa.engine.make_url(server.url).set(port=port).render_as_string()
     end = time.monotonic() + START_TIMEOUT
@@ -250,11 +250,11 @@ def _start(server: Server, program: str) -> str:
 
 
 _RUNNING: list[subprocess.Popen] = []
-"""Their pipes stay open for as long as this process lives."""
+"""Their pipes stay open while this process lives."""
 
 
 def first_user(*names: str) -> str:
-    """The first of these accounts that this machine has."""
+    """Return the first of these accounts that exists on this machine."""
     for name in names:
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name).pw_name
@@ -268,9 +268,9 @@ def _install() -> None:
 
 
 def install(packages: Sequence[str], there: Callable[[], bool]) -> None:
-    """Install servers, once for all processes; none is started.
+    """Install servers, once for all processes, without starting any.
 
-    :param there: whether another process has done it meanwhile
+    :param there: whether another process has installed them meanwhile
     """
     with open(pathlib.Path(tempfile.gettempdir(),
                            'aggregate-mirror-install.lock'), 'w') as lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud of nova and placement, with this package at work in it or not."""
+"""A cloud of nova and placement, with or without this package."""
 
 import dataclasses
 import inspect
@@ -39,7 +39,7 @@ class Aggregate:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Everything that is visible of one add-host or remove-host."""
+    """Every visible effect of an add-host or remove-host."""
 
     status: int
     """The HTTP status that the user got."""
@@ -48,10 +48,10 @@ class Outcome:
     """Whether nova now has the host in the aggregate."""
 
     mirrored: bool
-    """Whether placement says the same of every compute node of the host."""
+    """Whether placement agrees for every compute node of the host."""
 
     ended: bool
-    """Whether nova sent its notifications of the operation's end."""
+    """Whether nova sent its end notifications of the operation."""
 
     zone: str
     """The host's availability zone, according to nova's cache."""
@@ -64,8 +64,8 @@ class NovaAndPlacement(fixtures.Fixture):
     """Nova and placement, both real, in this process.
 
     ``placement`` is the :class:`placement_service.PlacementService` and has
-    the faults; ``nova`` is the :class:`nova_service.NovaService`. What is here
-    needs both.
+    the faults; ``nova`` is the :class:`nova_service.NovaService`. This class
+    has the operations that need both.
     """
 
     def _setUp(self) -> None:
@@ -83,7 +83,7 @@ class NovaAndPlacement(fixtures.Fixture):
         """Create what nova-compute and discover_hosts create for a host.
 
         :param nodes: number of compute nodes: 1 for most drivers, any for
-            ironic, 0 for a service that found none
+            ironic, 0 for a service that found no node
         :param mapped: whether discover_hosts has run since
         :param providers: whether nova-compute has reached placement since
         """
@@ -95,7 +95,7 @@ class NovaAndPlacement(fixtures.Fixture):
         return host
 
     def create_providers(self, host: Host) -> None:
-        """Create the providers of a host, as a nova-compute that starts."""
+        """Create the providers of a host, as nova-compute does at start."""
         for index, node in enumerate(host.nodes):
             self.placement.create_provider(
                 node, nova_service.node_name(host.name, index))
@@ -111,11 +111,11 @@ class NovaAndPlacement(fixtures.Fixture):
         return aggregate
 
     def delete_aggregate(self, aggregate: Aggregate) -> int:
-        """Delete an aggregate; returns the HTTP status."""
+        """Delete an aggregate; return the HTTP status."""
         return self._status('DELETE', '/os-aggregates/%d' % aggregate.id)
 
     def delete_service(self, host: Host) -> int:
-        """Delete a compute service; returns the HTTP status."""
+        """Delete a compute service; return the HTTP status."""
         return self._status('DELETE', '/os-services/%s' % host.service)
 
     def _status(self, method: str, path: str, body: Any = None) -> int:
@@ -145,21 +145,21 @@ class NovaAndPlacement(fixtures.Fixture):
             zone=self.nova.zone(host.name), warnings=len(self.warnings()))
 
     def sync(self) -> full_sync.Sync:
-        """Sync all, as a process of its own; nothing is pruned."""
+        """Sync everything as a separate process would, without pruning."""
         worker = Agent()
         return full_sync.run(worker.reconciler, worker.journal.rows.all())
 
     def warnings(self, logger: str = OURS) -> list[str]:
-        """Messages at WARNING or above since the last operation began."""
+        """Return messages at WARNING or above since the last operation."""
         return [record.getMessage() for record in self._records
                 if record.name.split('.')[0] == logger
                 and record.levelno >= logging.WARNING]
 
     def drift(self) -> list[str]:
-        """Associations that break the promise, one line each, sorted.
+        """Return associations that break the promise, one line each, sorted.
 
-        Every compute node of nova against every aggregate that was created
-        here, whether or not nova still has it.
+        Each compute node of nova is compared with each aggregate that was
+        created here, whether or not nova still has it.
         """
         ours = {aggregate.uuid for aggregate in self._aggregates}
         lines = []
@@ -177,10 +177,10 @@ class NovaAndPlacement(fixtures.Fixture):
 
 
 class Agent:
-    """The work of an agent that leads, one step at a time.
+    """The work of a leading agent, one step at a time.
 
-    ``clock`` is what its monotonic clock shows, and how far its other clock is
-    ahead of the real time.
+    ``clock`` is its monotonic clock, and how far its wall clock is ahead of
+    the real time.
     """
 
     def __init__(self) -> None:
@@ -201,17 +201,17 @@ class Agent:
             CONF, self.reconciler, self.figures, now=lambda: self.clock)
 
     def drain(self) -> None:
-        """Mirror what is due in the journal now."""
+        """Mirror the due rows of the journal."""
         while self._drain.step():
             pass
 
     def sync(self) -> full_sync.Sync | None:
-        """Run the next full sync; None when nothing could be compared."""
+        """Run the next full sync; return None when nothing was compared."""
         self.clock += CONF.aggregate_mirror.sync_interval
         return self._sync.step()
 
     def figure(self, name: str) -> float | None:
-        """A metric without labels."""
+        """Return a metric without labels."""
         return self.figures.registry.get_sample_value(metrics.PREFIX + name)
 
 
@@ -220,7 +220,7 @@ def _is_ours(function: Any) -> bool:
 
 
 def _stock(attribute: Any) -> Any:
-    """What nova has in place of an attribute without this package."""
+    """Return nova's original attribute without this package."""
     if isinstance(attribute, property):
         return property(_stock(attribute.fget))
     return inspect.unwrap(attribute, stop=lambda one: not _is_ours(one))
@@ -237,7 +237,7 @@ class StockNova(fixtures.Fixture):
 
 
 class MirroredNova(fixtures.Fixture):
-    """Nova with this package, as nova-api has it after its start."""
+    """Nova with this package, as after a start of nova-api."""
 
     def _setUp(self) -> None:
         self.useFixture(StockNova())

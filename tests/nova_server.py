@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's REST API behind a real socket, and what may go wrong there."""
+"""Nova's REST API behind a real socket, with faults."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ PREFIX = '/v2.1'
 
 class _Handler(simple_server.WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the requests are recorded."""
+        """Log nothing: the requests are recorded."""
 
 
 class NovaServer(fixtures.Fixture):
     """A nova of this process on a loopback port, without a keystone.
 
-    ``url`` is the endpoint, ``requests`` what came, and ``roles`` what
-    keystone would have said of the user. ``answers`` maps a path to a response
-    in place of nova's; ``edit`` changes nova's own answer to a path.
+    ``url`` is the endpoint, ``requests`` are the requests received, and
+    ``roles`` the user's roles in keystone. ``answers`` maps a path to a
+    response in place of nova's; ``edits`` changes nova's response to a path.
     """
 
     def __init__(self, nova: nova_service.NovaService) -> None:

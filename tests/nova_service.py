@@ -33,11 +33,11 @@ from oslo_utils import uuidutils
 import webob
 
 CONF = nova.conf.CONF
-# Since nova 34 there is one place for them.
+# Since nova 34 a single module has all thread pools.
 THREAD_POOLS = importutils.try_import('nova.thread_pool_factory')
 _FILES: dict[str, bytes] = {}
 CELLS = ('cell0', 'cell1', 'cell2')
-# What keystonemiddleware would have made of an administrator's token.
+# The headers that keystonemiddleware sets for an administrator's token.
 ADMINISTRATOR = {'X-User-Id': 'admin', 'X-Project-Id': 'admin',
                  'X-Roles': 'admin', 'OpenStack-API-Version': 'compute 2.96'}
 
@@ -54,9 +54,9 @@ class Host:
 class NovaService(fixtures.Fixture):
     """Nova's REST application, API database, cell0, cell1 and cell2.
 
-    :param placement_url: where ``[placement]`` sends nova, and whatever else
-        reads nova's configuration
-    :param placement_token: the token that placement wants
+    :param placement_url: the endpoint in ``[placement]``, for nova and any
+        other reader of nova's configuration
+    :param placement_token: the token that placement requires
     """
 
     def __init__(self, placement_url: str, placement_token: str) -> None:
@@ -69,7 +69,7 @@ class NovaService(fixtures.Fixture):
         self._forget()
         self.addCleanup(self._forget)
         self._create_databases()
-        # As nova's api-paste.ini has it, without a keystone to ask.
+        # As in nova's api-paste.ini, but without a keystone.
         self.app = compute_req_id.ComputeReqIdMiddleware(
             openstack.FaultWrapper(
                 auth.NovaKeystoneContext(compute.APIRouterV21())))
@@ -98,7 +98,7 @@ class NovaService(fixtures.Fixture):
 
     @staticmethod
     def _forget() -> None:
-        """Reset what nova keeps for the life of a process."""
+        """Reset the state that nova keeps for the life of a process."""
         objects.register_all()
         objects.Service.clear_min_version_cache()
         nova_context.CELL_CACHE = {}
@@ -109,12 +109,12 @@ class NovaService(fixtures.Fixture):
         availability_zones.reset_cache()
         notification_driver.reset()
         if THREAD_POOLS:
-            # Nova's own fixtures take those of another test for a fault.
+            # Nova's own fixtures report those of another test as a fault.
             THREAD_POOLS.reset_all_executors()
 
     @staticmethod
     def restart() -> None:
-        """Be a process that has not spoken to placement yet."""
+        """Reset nova to a process that has not used placement yet."""
         report.PLACEMENTCLIENT = None
 
     def _create_databases(self) -> None:
@@ -136,7 +136,7 @@ class NovaService(fixtures.Fixture):
 
     def request(self, method: str, path: str, body: Any = None
                 ) -> webob.Response:
-        """Send a request of an administrator to nova's REST API."""
+        """Send an administrator's request to nova's REST API."""
         request = webob.Request.blank(path, method=method,
                                       headers=ADMINISTRATOR)
         if body is not None:
@@ -146,14 +146,14 @@ class NovaService(fixtures.Fixture):
 
     @contextlib.contextmanager
     def in_cell(self, name: str) -> Iterator[Any]:
-        """A request context of nova's that is targeted at a cell."""
+        """Return a request context of nova that is targeted at a cell."""
         with nova_context.target_cell(nova_context.get_admin_context(),
                                       self.cell(name)) as context:
             yield context
 
     @staticmethod
     def cell(name: str) -> objects.CellMapping:
-        """The mapping of a cell."""
+        """Return the mapping of a cell."""
         cells = objects.CellMappingList.get_all(
             nova_context.get_admin_context())
         return next(cell for cell in cells if cell.name == name)
@@ -173,7 +173,7 @@ class NovaService(fixtures.Fixture):
             self.create_node(name, index, cell) for index in range(nodes)))
 
     def create_node(self, host: str, index: int, cell: str) -> str:
-        """Create a compute node and tell its UUID."""
+        """Create a compute node and return its UUID."""
         uuid = uuidutils.generate_uuid()
         with self.in_cell(cell) as context:
             objects.ComputeNode(
@@ -185,7 +185,7 @@ class NovaService(fixtures.Fixture):
         return uuid
 
     def nodes(self) -> dict[str, str]:
-        """Every compute node, its UUID to its host."""
+        """Return every compute node: its UUID to its host."""
         found = {}
         for cell in CELLS:
             with self.in_cell(cell) as context:
@@ -196,21 +196,21 @@ class NovaService(fixtures.Fixture):
 
     @staticmethod
     def aggregates_of(host: str) -> frozenset[str]:
-        """UUIDs of the aggregates that a host is a member of."""
+        """Return the UUIDs of the aggregates that have a host as a member."""
         found = objects.AggregateList.get_by_host(
             nova_context.get_admin_context(), host)
         return frozenset(aggregate.uuid for aggregate in found)
 
     @staticmethod
     def zone(host: str) -> str:
-        """Availability zone of a host, from nova's cache when it has it."""
+        """Return a host's availability zone, from nova's cache if cached."""
         return availability_zones.get_instance_availability_zone(
             nova_context.get_admin_context(),
             objects.Instance(host=host, availability_zone=None))
 
     @staticmethod
     def notifications() -> list[str]:
-        """Event types of nova's notifications, oldest first."""
+        """Return the event types of nova's notifications, oldest first."""
         return [message['event_type']
                 for _, message, _, _ in notification_driver.NOTIFICATIONS]
 
@@ -224,9 +224,9 @@ def _url(path: pathlib.Path) -> str:
 
 
 def _fill(database: str, path: pathlib.Path) -> None:
-    """Make a database file of nova's; only the first one is migrated.
+    """Create a database file of nova; only the first file is migrated.
 
-    :param path: where nova's configuration has that first one
+    :param path: where nova's configuration has that first file
     """
     if database not in _FILES:
         migration.db_sync(database=database)
@@ -235,5 +235,5 @@ def _fill(database: str, path: pathlib.Path) -> None:
 
 
 def node_name(host: str, index: int) -> str:
-    """Name of a compute node, which its provider has too."""
+    """Return the name of a compute node, which its provider shares."""
     return '%s-node%d' % (host, index) if index else host

@@ -24,12 +24,12 @@ App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 MICROVERSION = 'placement 1.36'
 TOKEN = 'admin'
 EVERY_METHOD = ('GET', 'PUT', 'POST', 'DELETE')
-# Seconds that "for ever" lasts, because a test may wait for it.
+# How many seconds "for ever" lasts, because a test may wait for it.
 FOR_EVER = 30
 
 
 class Request(NamedTuple):
-    """A request that reached placement's socket, answered or not."""
+    """A request that reached placement's socket, whether answered or not."""
 
     method: str
     path: str
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
 
 class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    # A request that hangs must hold up neither the others nor the end.
+    # A hanging request must block neither the others nor the shutdown.
     daemon_threads = True
     block_on_close = False
     request_queue_size = 64
@@ -45,7 +45,7 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
 class _Handler(simple_server.WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the requests are recorded."""
+        """Log nothing: the requests are recorded."""
 
 
 class _Database(placement_fixtures.PlacementFixture):
@@ -61,15 +61,15 @@ class _Database(placement_fixtures.PlacementFixture):
 class PlacementService(fixtures.Fixture):
     """Placement on a loopback port, with faults to be turned on and off.
 
-    ``url`` is its endpoint and ``requests`` what came to its socket. The
-    methods named after resources work on the application itself, whatever
+    ``url`` is its endpoint and ``requests`` are the requests received. The
+    methods named after resources use the application directly, whatever
     the fault, so that a test sees the truth during an outage.
     """
 
     def _setUp(self) -> None:
         database = self.useFixture(_Database(use_intercept=False))
         self._placement: App = deploy.loadapp(database.conf_fixture.conf)
-        # SQLite has one writer.
+        # SQLite has a single writer.
         self._one_at_a_time = threading.Lock()
         self.requests: list[Request] = []
         self.stuck = threading.Event()
@@ -81,7 +81,7 @@ class PlacementService(fixtures.Fixture):
         self.addCleanup(self._stop)
 
     def recover(self) -> None:
-        """Stop the fault; what hung until now is answered or dropped."""
+        """Stop the fault; requests that hang are answered or dropped."""
         self._release()
         self._fault: App = self._run
         self._methods: tuple[str, ...] = EVERY_METHOD
@@ -99,10 +99,10 @@ class PlacementService(fixtures.Fixture):
     def fail_with(self, status: int,
                   methods: tuple[str, ...] = EVERY_METHOD,
                   provider: str = '', query: str = '') -> None:
-        """Answer with a status and a page of HTML.
+        """Respond with a status and an HTML page.
 
-        :param provider: UUID of the only provider that is concerned
-        :param query: what the query of every request concerned has in it
+        :param provider: UUID of the only affected provider
+        :param query: a part of the query of every affected request
         """
         page = self._page('%d %s' % (status, HTTPStatus(status).phrase))
 
@@ -115,11 +115,11 @@ class PlacementService(fixtures.Fixture):
         self._break(app, methods)
 
     def answer_with_a_page(self) -> None:
-        """Answer 200 and HTML, like a proxy with a page of its own."""
+        """Respond with 200 and HTML, like a proxy with its own page."""
         self._break(self._page('200 OK'), EVERY_METHOD)
 
     def answer_with_garbage(self) -> None:
-        """Answer 200 and half of a JSON document."""
+        """Respond with 200 and a truncated JSON document."""
         def app(environ: dict[str, Any], start: Callable[..., Any]
                 ) -> Iterable[bytes]:
             start('200 OK', [('Content-Type', 'application/json')])
@@ -140,11 +140,11 @@ class PlacementService(fixtures.Fixture):
         self._break(app, methods)
 
     def hold_back(self) -> Callable[[], None]:
-        """Keep PUTs on their way, also after the fault has ended.
+        """Hold PUTs back, even after the fault has ended.
 
-        ``stuck`` is set when the first of these has come.
+        ``stuck`` is set when the first of these has arrived.
 
-        :returns: lets the oldest of them land, and returns when it has
+        :returns: a function that lets the oldest land, and then returns
         """
         go, landed = threading.Event(), threading.Event()
         self.addCleanup(go.set)
@@ -167,7 +167,7 @@ class PlacementService(fixtures.Fixture):
         return land
 
     def trickle(self) -> None:
-        """Answer one byte a second."""
+        """Respond with a byte per second."""
         released = self._released = threading.Event()
 
         def app(environ: dict[str, Any], start: Callable[..., Any]
@@ -182,9 +182,9 @@ class PlacementService(fixtures.Fixture):
 
     def drop_connection(self, methods: tuple[str, ...] = ('PUT',),
                         lands: bool = False) -> None:
-        """Close the connection in place of an answer.
+        """Close the connection instead of responding.
 
-        :param lands: whether placement did before what was asked
+        :param lands: whether placement first processes the request
         """
         def app(environ: dict[str, Any], start: Callable[..., Any]
                 ) -> Iterable[bytes]:
@@ -209,11 +209,11 @@ class PlacementService(fixtures.Fixture):
 
     def hold_after(self, count: int, methods: tuple[str, ...] = ('PUT',)
                    ) -> Callable[[], None]:
-        """Answer so many requests, and hold back those that come then.
+        """Answer this many requests, and hold later requests back.
 
-        ``stuck`` is set when the first of these has come.
+        ``stuck`` is set when the first of these has arrived.
 
-        :returns: lets all of them land
+        :returns: a function that lets all of them land
         """
         go, left = threading.Event(), itertools.count(1)
         self.addCleanup(go.set)
@@ -296,7 +296,7 @@ class PlacementService(fixtures.Fixture):
     @staticmethod
     def _drop(environ: dict[str, Any], start: Callable[..., Any]
               ) -> Iterable[bytes]:
-        # The one error after which wsgiref closes and answers nothing.
+        # The only error after which wsgiref closes without a response.
         raise ConnectionAbortedError
 
     @staticmethod

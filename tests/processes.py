@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that a test forks, and the output of others."""
+"""Processes that a test forks, and the output of other processes."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ _FORK = multiprocessing.get_context('fork')
 
 
 def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """Start children at the same time; what each returned.
+    """Start children at the same time; return their results.
 
-    Each of them lives until all are done.
+    Each child lives until all are done.
 
-    :param work: is called in each child with its number, from 0
+    :param work: called in each child with its number, from 0
     :raises AssertionError: with the traceback of the first child that failed
     """
     barrier = _FORK.Barrier(count)
@@ -47,7 +47,7 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def killed(work: Callable[[], Any]) -> Any:
-    """Kill a child with ``kill -9`` after its work; what it returned."""
+    """Kill a child with ``kill -9`` after its work; return its result."""
     here, there = _FORK.Pipe(duplex=False)
 
     def begin() -> None:
@@ -63,9 +63,9 @@ def killed(work: Callable[[], Any]) -> Any:
 
 
 def hear(stream: Iterable[str], wanted: str) -> str:
-    """Read lines until one has a text in it; all that was read.
+    """Read lines until a text is found; return all lines read.
 
-    :raises AssertionError: when the stream is closed before
+    :raises AssertionError: when the stream is closed before that
     """
     heard = ''
     for line in stream:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-api process, started as WSGI servers start it, and its faults.
+"""A nova-api process started as a WSGI server starts it, and its faults.
 
-Reads JSON: FAULTS to cause before the start, with their arguments, and
-requests. Writes the status of each answer, unless nova-api does not start.
+Reads JSON: the FAULTS to inject before the start, with their arguments, and
+the requests. Writes the status of each response, unless nova-api does not
+start.
 """
 
 import builtins
@@ -14,13 +15,13 @@ import json
 import sys
 from typing import Any
 
-# What keystonemiddleware would have made of an administrator's token.
+# The headers that keystonemiddleware sets for an administrator's token.
 ADMINISTRATOR = {'X-User-Id': 'admin', 'X-Project-Id': 'admin',
                  'X-Roles': 'admin', 'OpenStack-API-Version': 'compute 2.96'}
 
 
 class _Broken:
-    """A finder whose module fails when it is imported."""
+    """A finder that raises an error when its module is imported."""
 
     def __init__(self, module: str, error: str) -> None:
         self._module = module
@@ -32,19 +33,19 @@ class _Broken:
 
 
 def broken_import(module: str, error: str) -> None:
-    """Let the import of a module raise a built-in exception."""
+    """Make the import of a module raise a built-in exception."""
     sys.meta_path.insert(0, _Broken(module, error))  # type: ignore[arg-type]
 
 
 def _patch() -> None:
-    # As the entry does first; up to nova 31 the import is all.
+    # As the entry point does first; up to nova 31 the import is enough.
     monkey_patch = importlib.import_module('nova.monkey_patch')
     if hasattr(monkey_patch, 'patch'):
         monkey_patch.patch()
 
 
 def plugins_first() -> None:
-    """Be nova 29, whose entry loads plugins before it reads nova.conf."""
+    """Load plugins before nova.conf is read, as the entry of nova 29 does."""
     _patch()
     importlib.import_module('nova.api.openstack.compute')
 
@@ -55,7 +56,7 @@ def _aggregate_api() -> Any:
 
 
 def renamed_parameter() -> None:
-    """Be a nova whose add-host takes its arguments under other names."""
+    """Rename a parameter of nova's add-host method."""
     api = _aggregate_api()
     stock = api.add_host_to_aggregate
 
@@ -67,7 +68,7 @@ def renamed_parameter() -> None:
 
 
 def cached_client() -> None:
-    """Be a nova that keeps its placement client in another kind of thing."""
+    """Replace the placement client property with a cached property."""
     api = _aggregate_api()
     cached = functools.cached_property(api.placement_client.fget)
     cached.__set_name__(api, 'placement_client')
@@ -75,7 +76,7 @@ def cached_client() -> None:
 
 
 def hidden_entry_point() -> None:
-    """Be an environment in which nova does not find us by itself."""
+    """Hide this package's entry point from nova."""
     extension = importlib.import_module('stevedore.extension')
     found = extension.ExtensionManager.list_entry_points
 
@@ -95,7 +96,7 @@ FAULTS: dict[str, Callable[..., None]] = {
 def _start() -> Any:
     if importlib.util.find_spec('nova.wsgi').submodule_search_locations:
         return importlib.import_module('nova.wsgi.osapi_compute').application
-    # In nova 29 the entry is a script that calls this.
+    # In nova 29 the entry point is a script that calls this.
     return importlib.import_module(
         'nova.api.openstack.compute.wsgi').init_application()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command as an operator runs it, against a cloud of its own."""
+"""Base of the status command tests: the real command on a private cloud."""
 
 import dataclasses
 import json
@@ -47,24 +47,24 @@ project_domain_name = Default
 """
 WAY = ('Placement credentials', 'Placement authentication',
        'Placement endpoint', 'Placement microversions', 'Placement rights')
-"""Each needs the previous one."""
+"""Each check needs the previous check."""
 SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What one check said."""
+    """The result of a check."""
 
     result: int
     details: str
 
 
 class StatusTest(testtools.TestCase):
-    """A real placement and real databases, and the command on them."""
+    """The real command, with a real placement and real databases."""
 
     def setUp(self) -> None:
         super().setUp()
-        # The proxies of the machine that runs the tests are not theirs.
+        # Ignore the proxy settings of the machine that runs the tests.
         self.useFixture(base_fixtures.EnvironmentVariable(
             'no_proxy', '127.0.0.1'))
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
@@ -75,7 +75,7 @@ class StatusTest(testtools.TestCase):
 
     def write_conf(self, credentials: str | None = None, more: str = '',
                    api: Any = None) -> None:
-        """Write nova.conf, which has a token for placement by default."""
+        """Write nova.conf, by default with a token for placement."""
         if credentials is None:
             credentials = TOKEN % {'url': self.cloud.placement.url,
                                    'token': placement_service.TOKEN}
@@ -84,7 +84,7 @@ class StatusTest(testtools.TestCase):
             'api': api or api_db.get_engine().url, 'more': more})
 
     def keystone(self, *placements: str) -> servers.Cloud:
-        """A keystone whose catalog has these endpoints, and nova.conf."""
+        """Start a keystone with these placement endpoints; write nova.conf."""
         keystone = self.useFixture(servers.Cloud())
         keystone.token_id = placement_service.TOKEN
         keystone.answers['/v3/auth/tokens'] = (
@@ -104,7 +104,7 @@ class StatusTest(testtools.TestCase):
         return done
 
     def rows(self, status: int) -> dict[str, Row]:
-        """Run every check, and assert the exit status."""
+        """Run every check and assert the exit status."""
         done = self.run_command('upgrade', 'check', '--json')
         self.assertEqual('', done.stderr)
         rows = {row['check']: Row(row['result'], row['details'] or '')
@@ -113,19 +113,19 @@ class StatusTest(testtools.TestCase):
         return rows
 
     def assert_row(self, result: int, row: Row, *texts: str) -> None:
-        """A check had this result, and said all of these."""
+        """Assert the result of a check and texts in its details."""
         self.assertEqual(result, row.result, row)
         for text in texts:
             self.assertIn(text, row.details)
 
     def assert_others_good(self, rows: dict[str, Row], *names: str) -> None:
-        """Every check but these was good."""
+        """Assert that every check except these succeeded."""
         self.assertEqual(set(names), {name for name, row in rows.items()
                                       if row.result != SUCCESS}, rows)
 
     def assert_ends_at(self, name: str, result: int,
                        *texts: str) -> dict[str, Row]:
-        """One of ``WAY`` is bad; those after it are not checked."""
+        """Assert that a check of ``WAY`` fails and later ones are skipped."""
         rows = self.rows(result)
         self.assert_row(result, rows[name], *texts)
         rest = [*WAY[WAY.index(name) + 1:], 'Drift']
@@ -136,7 +136,7 @@ class StatusTest(testtools.TestCase):
 
     def member(self, aggregate: fixtures.Aggregate, name: str,
                mirrored: bool = True, **kwargs: Any) -> fixtures.Host:
-        """A host that nova, and placement or not, has in an aggregate."""
+        """Add a host to an aggregate in nova, and optionally in placement."""
         host = self.cloud.create_host(name, **kwargs)
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), aggregate.uuid).add_host(name)
@@ -146,6 +146,6 @@ class StatusTest(testtools.TestCase):
         return host
 
     def journal(self, **kwargs: Any) -> store.Journal:
-        """The journal that the command will find."""
+        """Open the journal that the command uses."""
         conf.register_opts(fixtures.CONF)
         return store.Journal(fixtures.CONF, **kwargs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent repairs without being asked, and the agent as a process."""
+"""What the agent repairs on its own, and the agent as a process."""
 
 import multiprocessing
 import os
@@ -62,7 +62,7 @@ class AgentTest(testtools.TestCase):
 
 
 class TestSync(AgentTest):
-    """A full sync repairs what no operation has recorded."""
+    """A full sync repairs drift that no operation recorded."""
 
     def setUp(self):
         super().setUp()
@@ -76,7 +76,7 @@ class TestSync(AgentTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_recreated_provider(self):
-        """It has no aggregates when nova-compute has recreated it."""
+        """A sync restores the aggregates of a recreated provider."""
         node = self.one.nodes[0]
         self.placement.set_aggregates(node, [])
         self.placement.delete_provider(node)
@@ -84,13 +84,13 @@ class TestSync(AgentTest):
         self.repaired()
 
     def test_new_ironic_node(self):
-        """It is added to the aggregates of its host."""
+        """A sync adds a new ironic node to the aggregates of its host."""
         node = self.cloud.nova.create_node('h2', 2, 'cell1')
         self.placement.create_provider(node, 'a-new-node')
         self.repaired()
 
     def test_ironic_node_that_moves(self):
-        """It leaves the aggregates of one host for those of the other."""
+        """A node that moves to another host gets that host's aggregates."""
         self.cloud.remove_host(self.zone, self.one)
         with self.cloud.nova.in_cell('cell1') as context:
             node = objects.ComputeNode.get_by_uuid(
@@ -118,7 +118,7 @@ class TestSync(AgentTest):
         self.repaired()
 
     def test_stale_write_of_another_tool(self):
-        """What is ours is pruned, and the other tool's own aggregate stays."""
+        """An owned association is pruned; a foreign aggregate stays."""
         node = self.one.nodes[0]
         self.placement.set_aggregates(
             node, [self.zone.uuid, self.rack.uuid, FOREIGN])
@@ -127,13 +127,13 @@ class TestSync(AgentTest):
                          self.placement.aggregates(node))
 
     def test_change_by_a_nova_api_without_hooks(self):
-        """Nova's database is the truth, whichever process wrote it."""
+        """Nova's database is the truth, whichever process wrote to it."""
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.rack.uuid).add_host('h1')
         self.repaired()
 
     def test_brake_trips_on_an_emptied_table(self):
-        """Nothing is removed; the log and the metrics report it."""
+        """Nothing is removed, and the log and the metrics report it."""
         with api_db.get_engine().begin() as connection:
             connection.exec_driver_sql('DELETE FROM aggregate_hosts')
         result = self.agent.sync()
@@ -146,13 +146,13 @@ class TestSync(AgentTest):
                       ' '.join(self.cloud.warnings()))
 
     def test_deleted_aggregates_share_queries(self):
-        """Many short-lived aggregates do not slow a sync down."""
+        """Many short-lived aggregates do not slow down a sync."""
         gone = {uuidutils.generate_uuid() for _number in range(200)}
         ledger = self.agent.journal.ledger
         ledger.remember(gone)
         del self.placement.requests[:]
         self.agent.sync()
-        # The list, two existing aggregates, and fifty deleted ones a query.
+        # The list, two existing aggregates, 50 deleted aggregates per query.
         self.assertEqual(1 + 2 + 4, len(self.placement.requests))
         self.assertLessEqual(gone, set(ledger.entries()))
         self.agent.clock += CONF.aggregate_mirror.forget_after + 1
@@ -162,7 +162,7 @@ class TestSync(AgentTest):
 
 
 class TestOverdue(AgentTest):
-    """A row whose operation has neither closed it nor handed it over."""
+    """A row that its operation has neither closed nor handed over."""
 
     def setUp(self):
         super().setUp()
@@ -172,15 +172,15 @@ class TestOverdue(AgentTest):
         self.longest = options.max_call_age
 
     def drain(self, seconds=0.0):
-        """Let the agent drain so much later; returns the rows then left."""
+        """Advance the agent's clock, drain, and return the remaining rows."""
         self.agent.clock += seconds
         self.agent.drain()
         return self.agent.journal.rows.all()
 
     def blocked(self):
-        """Fork a nova-api that is killed right after it has added a host.
+        """Fork a nova-api that is killed just after it has added a host.
 
-        :returns: lets it commit, once it has come that far
+        :returns: a function that lets the blocked commit proceed
         """
         fork = multiprocessing.get_context('fork')
         waiting, go = fork.Event(), fork.Event()
@@ -210,7 +210,7 @@ class TestOverdue(AgentTest):
         return land
 
     def test_commit_after_the_first_converge(self):
-        """The row is converged again and again, and mirrored in the end."""
+        """A later converge mirrors a commit that came after the first."""
         land = self.blocked()
         self.assertEqual([None], [row.mirrored_at for row in self.drain()])
         row, = self.drain(self.overdue)
@@ -224,7 +224,7 @@ class TestOverdue(AgentTest):
         self.assertEqual([], self.drain(self.longest))
 
     def test_converge_of_what_is_right(self):
-        """Without a difference nothing is written, until the row is closed."""
+        """Without a difference, only the closing converge writes."""
         land = self.blocked()
         land()
         self.drain()
@@ -237,7 +237,7 @@ class TestOverdue(AgentTest):
         self.assertEqual(0, self.agent.figure('journal_pending_rows'))
         self.assertEqual(1, self.agent.figure('journal_waiting_rows'))
         self.assertEqual([], self.drain(self.overdue))
-        # This write makes those worthless that may still be on their way.
+        # This write invalidates older writes that are still in flight.
         self.assertNotEqual(before, self.generations())
 
     def generations(self):
@@ -245,10 +245,10 @@ class TestOverdue(AgentTest):
 
 
 class TestLease(AgentTest):
-    """Of two agents one leads, and the other one when that is killed."""
+    """When the leading agent is killed, the other agent takes over."""
 
     def test_leader_is_killed(self):
-        """The lease expires by the clock of the agent that waits."""
+        """The lease expires by the clock of the waiting agent."""
         clock = 0.0
         ours = lease.Lease(store.Journal(CONF).database, 10,
                            now=lambda: clock)
@@ -310,11 +310,11 @@ class TestProcess(AgentTest):
             self.one.nodes[0], [self.zone.uuid, self.rack.uuid])
 
     def test_life_of_an_agent(self):
-        """It repairs, is healthy, reloads its configuration, and stops."""
+        """It repairs, reports health, reloads its configuration and stops."""
         process = self.start()
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
-        # Then it finds no drift twice, which is one entry.
+        # Then it finds no drift twice, which makes a single entry.
         past = store.Journal(CONF).history
         self.wait_for(lambda: any(one.passes > 1 for one in past.newest()))
         last, *before = past.newest()
@@ -331,7 +331,7 @@ class TestProcess(AgentTest):
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.rack.uuid).add_host('h2')
         self.drift_of_another_tool()
-        # What is missing is added, and what is stale is no longer removed.
+        # Missing associations are added; stale associations are kept now.
         self.wait_for(lambda: len(self.cloud.drift()) == 1)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
@@ -339,7 +339,7 @@ class TestProcess(AgentTest):
         self.assertNotIn(placement_service.TOKEN, self.log())
 
     def test_nova_that_cannot_be_read(self):
-        """It says so without the password, and goes on until SIGTERM."""
+        """It logs the error without the password, and runs until SIGTERM."""
         self.write_conf(
             api='mysql+pymysql://nova:%s@127.0.0.1:1/nova\nmax_retries = 0'
             % PASSWORD)
@@ -351,7 +351,7 @@ class TestProcess(AgentTest):
             self.assertNotIn(text, self.log())
 
     def test_what_keeps_it_from_running(self):
-        """One line that says what to do, and exit 255."""
+        """It prints a line with the solution, and exits with 255."""
         for changes, expected in (
                 ({'options': 'sync_interval = soon'}, 'sync_interval'),
                 ({'placement': ''}, 'auth_type'),
@@ -363,7 +363,7 @@ class TestProcess(AgentTest):
             self.assertIn(expected, line)
 
     def test_help(self):
-        """It says which configuration is read."""
+        """The help lists the configuration files that are read."""
         done = self.run_command('--help')
         self.assertEqual(0, done.returncode)
         self.assertIn('--config-file', done.stdout)

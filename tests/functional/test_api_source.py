@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read from a real nova-api, with two cells and pages of two."""
+"""Reads from a real nova-api, with two cells and two items per page."""
 
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
@@ -38,7 +38,7 @@ class ApiSourceTest(test_source.SourceTest):
             auth=token_endpoint.Token(url, 'token'))), timeout=60)
 
     def hide(self, *names):
-        """Be a nova-api that does not show the nodes of these hosts."""
+        """Make nova-api omit the compute nodes of these hosts."""
         def edit(body):
             body['hypervisors'] = [
                 one for one in body['hypervisors']
@@ -47,7 +47,7 @@ class ApiSourceTest(test_source.SourceTest):
         self.server.edits[NODES] = edit
 
     def silence(self, *names):
-        """Be a nova-api that gets no answer from the cell of these hosts."""
+        """Make nova-api get no response from the cell of these hosts."""
         self.hide(*names)
 
         def edit(body):
@@ -60,7 +60,7 @@ class ApiSourceTest(test_source.SourceTest):
 
 
 class TestEquality(ApiSourceTest):
-    """With all hosts mapped and all cells up, it is equal to the database."""
+    """With all hosts mapped and cells up, it equals the database source."""
 
     def setUp(self):
         super().setUp()
@@ -73,14 +73,14 @@ class TestEquality(ApiSourceTest):
             self.host('nodeless', self.zone, nodes=0)]
 
     def test_read_all(self):
-        """To the last node, although a page has two."""
+        """A full read follows all pages and equals the database source."""
         self.assertEqual(self.source.read_all(), self.api.read_all())
         self.assertEqual(self.source.aggregates(), self.api.aggregates())
         pages = [path for path in self.server.requests if NODES in path]
         self.assertEqual(10 / 2 + 1, len(pages))
 
     def test_read(self):
-        """Of some hosts and nodes, too."""
+        """A read of some hosts and nodes equals the database source."""
         ironic = self.hosts[3].nodes
         for asked in (
                 (['h1', 'nodeless', 'unknown'],), ([], ironic[:1]),
@@ -89,13 +89,13 @@ class TestEquality(ApiSourceTest):
             self.assertEqual(self.source.read(*asked), self.api.read(*asked))
 
     def test_place(self):
-        """Also of an aggregate or a host that does not exist."""
+        """It also matches for an unknown aggregate or host."""
         for asked in ((self.zone.id,), (self.zone.id, 'ironic'),
                       (4711, 'unknown')):
             self.assertEqual(self.source.place(*asked), self.api.place(*asked))
 
     def test_same_plan(self):
-        """A dry run by either finds the same changes, both ways."""
+        """Dry runs with either source plan the same additions and removals."""
         for host in self.hosts:
             self.cloud.create_providers(host)
         foreign = uuidutils.generate_uuid()
@@ -118,7 +118,7 @@ class TestEquality(ApiSourceTest):
 class TestUnseen(ApiSourceTest):
 
     def test_member_that_is_not_shown(self):
-        """Nova-api does not show whether it is unmapped or nodeless."""
+        """Nova-api does not show whether a host is unmapped or has no node."""
         self.host('unmapped', self.zone, mapped=False)
         self.host('nodeless', self.zone, nodes=0)
         nova = self.api.read_all()
@@ -126,14 +126,14 @@ class TestUnseen(ApiSourceTest):
         self.assertEqual(frozenset(), nova.unmapped)
 
     def test_node_that_is_left_out_does_not_end_a_page(self):
-        """The page is short, and there are more."""
+        """A page that is short by a hidden node is not the last page."""
         self.host('unmapped', mapped=False)
         hosts = [self.host('h%d' % number) for number in range(4)]
         self.assertEqual({host.nodes[0] for host in hosts},
                          set(self.api.read_all().nodes))
 
     def test_node_that_is_not_shown_any_more(self):
-        """It may still exist, so it is not written."""
+        """A node that is no longer shown may exist: it is not written."""
         host = self.host('h1', self.zone)
         self.hide('h1')
         nova = self.api.read(['h1'], host.nodes)
@@ -141,7 +141,7 @@ class TestUnseen(ApiSourceTest):
         self.assertEqual({}, nova.nodes)
 
     def test_cell_whose_hosts_are_unknown(self):
-        """They are named, and do not count as hosts without compute nodes."""
+        """They are named, and not counted as hosts without compute nodes."""
         near = self.host('near', self.zone)
         self.host('far', self.zone, cell='cell2')
         self.host('lonely', cell='cell2')
@@ -152,12 +152,12 @@ class TestUnseen(ApiSourceTest):
             self.assertIn('far', *nova.cells_down)
             self.assertEqual(frozenset(), nova.nodeless())
             self.assertEqual(set(near.nodes), set(nova.nodes))
-        # A cell that has none of these hosts does not matter.
+        # A cell without any of the requested hosts does not matter.
         for asked in (['near'], near.nodes), (['nodeless'],):
             self.assertEqual({}, self.api.read(*asked).cells_down)
 
     def test_cell_that_goes_down_meanwhile(self):
-        """It is seen, because the status is asked for last."""
+        """The status is requested last, so the outage is noticed."""
         self.host('far', self.zone, cell='cell2')
 
         def edit(body):
@@ -168,7 +168,7 @@ class TestUnseen(ApiSourceTest):
         self.assertEqual({'far'}, self.api.read_all().hosts_down)
 
     def test_cell_that_is_down(self):
-        """Nova-api lists no compute nodes then: the hosts are named."""
+        """Nova-api then lists no compute nodes; the error names the hosts."""
         self.host('near', self.zone)
         self.host('far', self.zone, cell='cell2')
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
@@ -179,7 +179,7 @@ class TestUnseen(ApiSourceTest):
 
 
 class TestPruning(ApiSourceTest):
-    """What nova-api does not show is not written."""
+    """Nothing is written for what nova-api does not show."""
 
     def setUp(self):
         super().setUp()
@@ -200,20 +200,20 @@ class TestPruning(ApiSourceTest):
         return self.cloud.placement.aggregates(host.nodes[0])
 
     def test_all_shown(self):
-        """Both are pruned."""
+        """With all cells up, stale associations are pruned in both cells."""
         self.assertEqual({}, self.prune().outcome.failed)
         self.assertEqual(({self.zone.uuid}, set()),
                          (self.left(self.near), self.left(self.far)))
 
     def test_cell_that_does_not_answer(self):
-        """Its hosts are left as they are, and the others are pruned."""
+        """Its hosts keep their associations; the others are pruned."""
         self.silence('far')
         self.assertIn('far', *self.prune().nova.cells_down)
         self.assertEqual({self.zone.uuid}, self.left(self.near))
         self.assertEqual(2, len(self.left(self.far)))
 
     def test_cell_that_goes_down_between_comparing_and_writing(self):
-        """The node was shown, and is not when nova is read again."""
+        """A node missing from nova's second answer fails and is kept."""
         read, reads = self.api.read, []
 
         def read_later(*asked):
@@ -229,7 +229,7 @@ class TestPruning(ApiSourceTest):
         self.assertEqual({self.zone.uuid}, self.left(self.near))
 
     def test_deleted_aggregate_is_foreign(self):
-        """Without a ledger it is not known that it was nova's."""
+        """Without a ledger, its associations are kept as foreign."""
         gone = uuidutils.generate_uuid()
         self.cloud.placement.set_aggregates(
             self.far.nodes[0], [self.other.uuid, gone])
@@ -248,12 +248,12 @@ class TestErrors(ApiSourceTest):
             self.assertNotIn('placement', said)
 
     def test_user_who_may_not(self):
-        """Nova's own policy is quoted, and the role is named."""
+        """Nova's own policy is quoted, and the required role is named."""
         self.server.roles = 'member'
         self.refused('403', "Policy doesn't allow", 'admin role')
 
     def test_nova_that_is_too_old(self):
-        """Nova's own range is quoted."""
+        """The version range that nova supports is quoted."""
         for path in ('/os-aggregates', NODES, SERVICES):
             self.server.answers[path] = webob.Response(status=406, json={
                 'computeFault': {'code': 406, 'message': (
@@ -263,7 +263,7 @@ class TestErrors(ApiSourceTest):
                      error=exceptions.UnexpectedNova)
 
     def test_answers_that_are_not_novas(self):
-        """A page, half a document, and incomplete lists."""
+        """An HTML page, truncated JSON and incomplete lists are errors."""
         for answer in (
                 webob.Response('<html>', content_type='text/html'),
                 webob.Response(b'{"aggregates": [', content_type='text/plain'),
@@ -285,14 +285,14 @@ class TestErrors(ApiSourceTest):
             self.refused('GET /os-', 'endpoint')
 
     def test_wrong_endpoint(self):
-        """Nothing listens there, or it is no nova-api."""
+        """The endpoint is closed, or it is not a nova-api."""
         for url, word in (('http://127.0.0.1:1/v2.1', 'nova-api is running'),
                           (self.server.url + '/elsewhere', '404')):
             self.api = self.connect(url)
             self.refused(word, 'endpoint')
 
     def test_nova_that_fails(self):
-        """Its message, and where to look."""
+        """Nova's error message is quoted, with the log to check."""
         for path in ('/os-aggregates', NODES):
             self.server.answers[path] = webob.Response(
                 status=503, json={'error': 'maintenance'})
@@ -302,7 +302,7 @@ class TestErrors(ApiSourceTest):
 class TestNames(ApiSourceTest):
 
     def test_aggregates_have_ids(self):
-        """They can be named by it."""
+        """They can be given by ID."""
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
         self.assertIn(

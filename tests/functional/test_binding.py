@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two novas with one journal by mistake: the second one leaves it alone."""
+"""Two novas that share a journal by mistake: the second does not use it."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ CURE = ('Give each nova a database of its own in [aggregate_mirror_database] '
 
 
 class BindingTest(test_sync_command.SyncTest):
-    """A journal with a row, which another nova finds in its place."""
+    """A journal with a row that belongs to a different nova."""
 
     def setUp(self):
         super().setUp()
@@ -31,7 +31,7 @@ class BindingTest(test_sync_command.SyncTest):
         binding.Binding(
             self.journal.database, database.DatabaseSource()).bind()
         self.assertEqual(0, self.sync('--prune').returncode)
-        # A drain, and a sync, would repair it.
+        # A drain or a sync would repair this.
         self.placement.set_aggregates(
             self.member.nodes[0], [self.rack.uuid])
         self.left_over('h1')
@@ -43,7 +43,7 @@ class BindingTest(test_sync_command.SyncTest):
         return [self.cloud.nova.cell(name).uuid for name in ('cell1', 'cell2')]
 
     def replace_cells(self):
-        """Be the other nova, of whose cells none is known."""
+        """Become another nova that shares no cell with the journal's nova."""
         with api_db.get_engine().begin() as connection:
             for uuid in self.ours:
                 connection.exec_driver_sql(
@@ -60,11 +60,11 @@ class BindingTest(test_sync_command.SyncTest):
         return process
 
     def state(self):
-        """Placement, the rows, the ledger and the history."""
+        """Return placement, the rows, the ledger and the history."""
         return self.everything(), self.journal.history.newest()
 
     def assert_refused(self, text):
-        """The refusal has both lists of cells, and what to do."""
+        """Assert that the refusal has both lists of cells and the solution."""
         for part in (REFUSAL % ', '.join(sorted(self.ours)), *self.cells(),
                      CURE):
             self.assertIn(part, text)
@@ -73,7 +73,7 @@ class BindingTest(test_sync_command.SyncTest):
 class TestRefusal(BindingTest):
 
     def test_command(self):
-        """255 and one line, also for a preview; nothing is changed."""
+        """It exits with 255 and a single line, also for a dry run."""
         for argv in ((), ('--prune',), ('--dry-run',)):
             done = self.sync(*argv)
             self.assertEqual((255, ''), (done.returncode, done.stdout))
@@ -82,7 +82,7 @@ class TestRefusal(BindingTest):
         self.assertEqual(self.before, self.state())
 
     def test_agent(self):
-        """One ERROR; it never leads, and neither drains nor syncs."""
+        """It logs one ERROR, and never leads, drains or syncs."""
         process = self.agent()
         patience = threading.Timer(PATIENCE, process.kill)
         patience.start()
@@ -113,7 +113,7 @@ class TestHook(BindingTest):
         self.assert_refused(error)
 
     def test_operations(self):
-        """Each is mirrored at once, with one ERROR and no journal."""
+        """Each operation is mirrored inline and logs one ERROR."""
         before = self.kept()
         new = self.cloud.create_aggregate('new')
         host = self.cloud.create_host('h2')
@@ -131,7 +131,7 @@ class TestHook(BindingTest):
         self.assertEqual(before, self.kept())
 
     def test_outage_of_placement(self):
-        """Nova's answer is the same, and the journal is not used."""
+        """Nova's response is unchanged, and the journal is not used."""
         before = self.kept()
         host = self.cloud.create_host('h2')
         self.placement.refuse()

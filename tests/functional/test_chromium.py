@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report in a real browser: complete, harmless, quick and readable."""
+"""The HTML report in a real browser: complete, safe, fast and readable."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ from tests.functional import test_html_report
 HOSTS, AGGREGATES = 5000, 100
 NOW = 1.7e9
 MEGABYTE = 1 << 20
-# Each cell of the matrix that says something, by host and column.
+# The text of each non-empty cell of the matrix, by host and column.
 CELLS = """
 Object.fromEntries([...document.querySelectorAll('.chunk tr')].map(row => [
   row.querySelector('bdi')?.textContent ?? '',
@@ -33,7 +33,7 @@ VISIBLE = """
 [...document.querySelectorAll('.chunk tr')].filter(row => !row.hidden).map(
   row => row.querySelector('bdi').textContent)
 """
-# Of each kind of cell, how much its text differs from what is behind it.
+# The contrast between text and background, for each kind of cell.
 CONTRASTS = """
 (() => {
   const light = text => {
@@ -58,12 +58,12 @@ CONTRASTS = """
 
 
 def open_page(test, width=1400, scheme='light', path=None):
-    """Open the page in a browser, which reports no error."""
+    """Open the page and assert that the browser reports no error."""
     test.browser.look(width, 1000, scheme)
     test.browser.open(path or test.file)
     test.assertEqual([], test.browser.told('Runtime.exceptionThrown'))
     test.assertEqual([], test.browser.told('Log.entryAdded'))
-    # From nowhere but from the file itself.
+    # Nothing is loaded except the file itself.
     test.assertEqual(
         [(path or test.file).as_uri()],
         [event['request']['url'] for event in
@@ -71,7 +71,7 @@ def open_page(test, width=1400, scheme='light', path=None):
 
 
 def type_text(test, text):
-    """Type into the filter, and wait until it has filtered."""
+    """Type into the filter, and wait until it has been applied."""
     test.browser.evaluate("""
         new Promise(done => {
           new MutationObserver(done).observe(
@@ -83,7 +83,7 @@ def type_text(test, text):
 
 
 class TestDrift(test_html_report.ReportTest):
-    """A small cloud with everything that can be wrong."""
+    """A small cloud with every kind of drift."""
 
     def setUp(self):
         self.program = chromium.find(self)
@@ -93,7 +93,7 @@ class TestDrift(test_html_report.ReportTest):
         self.browser = self.useFixture(chromium.Chromium(self.program))
 
     def test_each_cell(self):
-        """As nova and placement have it, in words and symbols."""
+        """Each cell shows its state as text and symbol."""
         open_page(self)
         zone, evil = 'zone', test_html_report.EVIL
         gone = 'deleted ' + self.gone
@@ -105,7 +105,7 @@ class TestDrift(test_html_report.ReportTest):
             'same1': {zone: 'right ✓'}}, self.browser.evaluate(CELLS))
 
     def test_hostile_names(self):
-        """The name of an aggregate is text, wherever it is."""
+        """An aggregate name is shown as text, never as markup."""
         open_page(self)
         self.assertIn('Placement differs',
                       self.browser.evaluate('document.title'))
@@ -116,7 +116,7 @@ class TestDrift(test_html_report.ReportTest):
               one => one.textContent).find(one => one.startsWith('<'))"""))
 
     def test_foreign_script_does_not_run(self):
-        """Something that was not escaped would be harmless."""
+        """Injected markup does not execute."""
         text = self.file.read_text()
         self.file.write_text(text.replace(
             '<main>', '<main><script>document.title = "evil"</script>'
@@ -125,7 +125,7 @@ class TestDrift(test_html_report.ReportTest):
         self.assertNotEqual('evil', self.browser.evaluate('document.title'))
 
     def test_filter(self):
-        """By host, by aggregate and by mark; an empty one shows all."""
+        """It matches hosts, aggregates and marks; empty shows everything."""
         open_page(self)
         everything = self.browser.evaluate(VISIBLE)
         self.assertEqual(8, len(everything))
@@ -144,7 +144,7 @@ class TestDrift(test_html_report.ReportTest):
                 "one => one.id)"))
 
     def test_contrast_and_width(self):
-        """In light and dark schemes, in a wide and a narrow window."""
+        """It is readable in both color schemes, narrow and wide."""
         for width in (320, 1400):
             for scheme in ('light', 'dark'):
                 open_page(self, width, scheme)
@@ -155,7 +155,7 @@ class TestDrift(test_html_report.ReportTest):
                     if one[0] < 4.5])
 
     def test_without_scripts(self):
-        """Everything but the filter is shown."""
+        """Everything except the filter works without scripts."""
         self.browser.call('Emulation.setScriptExecutionDisabled', value=True)
         open_page(self)
         self.assertTrue(self.browser.evaluate(
@@ -165,7 +165,7 @@ class TestDrift(test_html_report.ReportTest):
 
 
 class TestManyHosts(testtools.TestCase):
-    """Thousands of hosts: what a page of that size takes."""
+    """A report with thousands of hosts stays small and fast."""
 
     def setUp(self):
         super().setUp()
@@ -177,7 +177,7 @@ class TestManyHosts(testtools.TestCase):
                       for number in range(AGGREGATES)]
 
     def write(self, members, every):
-        """A page of hosts with these aggregates; each of some differs."""
+        """Write and open a page; each ``every``-th host has drift."""
         nodes = {str(uuid.UUID(int=number << 64)): host
                  for number, host in enumerate(members)}
         changes = [plan.Change(node, add=tuple(sorted(members[host])[:1]))
@@ -199,11 +199,11 @@ class TestManyHosts(testtools.TestCase):
               sum + Math.max(1, row.querySelectorAll('li').length), 0)"""))
 
     def test_hosts_that_are_alike(self):
-        """They are a few rows, and those that differ come first."""
+        """They share a few rows, and rows with drift come first."""
         self.write({'host-%04d' % number: frozenset(
             {self.uuids[number % 20], self.uuids[20 + number % 4]})
             for number in range(HOSTS)}, every=100)
-        # What differs are the hosts 0, 100, 200...: all of one set.
+        # Hosts 0, 100, 200... differ: all have the same aggregates.
         rows = self.browser.evaluate(VISIBLE)
         self.assertEqual((21, 'host-0000'), (len(rows), rows[0]))
         self.assertIn('50 hosts', self.browser.evaluate(
@@ -214,7 +214,7 @@ class TestManyHosts(testtools.TestCase):
               return one.getBoundingClientRect().bottom < innerHeight })()"""))
 
     def test_hosts_that_all_differ(self):
-        """The filter finds one of thousands."""
+        """The filter finds a single host among thousands."""
         self.write({'host-%04d' % number: frozenset(
             self.uuids[10 * place + int(digit)]
             for place, digit in enumerate('%04d' % number))
@@ -222,7 +222,7 @@ class TestManyHosts(testtools.TestCase):
         for text, found in (('host-4711', ['host-4711']), ('none', [])):
             type_text(self, text)
             self.assertEqual(found, self.browser.evaluate(VISIBLE))
-        # Of what is not to be seen nothing is laid out.
+        # Rows outside of the viewport are not laid out.
         open_page(self)
         self.assertGreater(20, self.browser.evaluate("""
             new Promise(done => requestAnimationFrame(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL between any two steps: the next agent makes placement equal to nova.
+"""SIGKILL between any two steps: the next agent repairs placement.
 
-A child of this process is nova-api, or an agent: it has their code, nova's
-databases on disk, and placement behind a socket. It kills itself right before
-or after one of its steps. Kills at random are in ``test_kills``.
+A forked child is nova-api or an agent: it has their code, nova's
+databases on disk, and placement behind a socket. It kills itself just before
+or just after a step. Random kills are in ``test_kills``.
 """
 
 import itertools
@@ -42,7 +42,7 @@ def dies_after(real):
 
 
 def dies_after_calls(count):
-    """Kill the process after so many calls of all that is replaced by it."""
+    """Kill the process after this many calls of all replaced functions."""
     left = itertools.count(1)
 
     def wrapped(real):
@@ -55,7 +55,7 @@ def dies_after_calls(count):
     return wrapped
 
 
-# What is replaced, and how.
+# The functions that are replaced, and how.
 COMMITS = {
     'add': (objects.Aggregate, 'add_host', dies_after),
     'remove': (objects.Aggregate, 'delete_host', dies_after),
@@ -87,7 +87,7 @@ DELETED_MOMENTS = {
     'after_member_of': (client.Client, 'members', dies_after),
     **REQUESTS,
 }
-# A kill between two of these leaves what a kill after the first one leaves.
+# A kill between two of these is equivalent to a kill after the first.
 CHANGES = ((rows.Rows, 'close'), (rows.Rows, 'mirrored'),
            (ledger.DatabaseLedger, 'remember'),
            (ledger.DatabaseLedger, 'observe'),
@@ -119,7 +119,7 @@ class CrashTest(testtools.TestCase):
         return child
 
     def killed(self, run, *moments):
-        """Run in a child; returns whether it was killed before the end."""
+        """Run in a child; return whether it was killed before it finished."""
         child = self.begin(run, moments)
         child.join()
         self.assertIn(child.exitcode, (0, -signal.SIGKILL))
@@ -130,20 +130,20 @@ class CrashTest(testtools.TestCase):
         return lambda: call(self.zone, host or self.many)
 
     def prepare(self, method):
-        """Let an operation be possible."""
+        """Create the state that the operation requires."""
         if method == 'remove':
             self.cloud.add_host(self.zone, self.many)
         self.assertEqual([], self.cloud.drift())
 
     def undo(self, method):
-        """Revert an operation by a nova-api without this package."""
+        """Revert an operation with a nova-api that lacks this package."""
         aggregate = objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid)
         (aggregate.delete_host if method == 'add' else aggregate.add_host)(
             self.many.name)
 
     def drain(self, agent, seconds):
-        """Let an agent drain so much later; returns the rows then left."""
+        """Advance the agent's clock, drain, and return the remaining rows."""
         agent.clock += seconds
         agent.drain()
         return agent.journal.rows.all()
@@ -151,10 +151,10 @@ class CrashTest(testtools.TestCase):
     def heal(self, meanwhile=lambda: None):
         """Let a new agent drain until the journal is empty.
 
-        Placement is right as soon as a running row is overdue, and the row is
+        Placement is in sync as soon as a running row is overdue. The row is
         closed when no call can be that old.
 
-        :param meanwhile: happens between these two
+        :param meanwhile: called between these two steps
         """
         agent = fixtures.Agent()
         running = [row.id for row in agent.journal.rows.all() if row.running]
@@ -184,8 +184,8 @@ class TestMoments(CrashTest):
         self.heal()
 
     def kill_in_flight(self, method):
-        """Kill nova-api during its PUT; returns what lets the PUT land."""
-        # The child is killed before its own deadline ends the request.
+        """Kill nova-api during its PUT; return what lets the PUT land."""
+        # The child is killed before its own deadline aborts the request.
         self.cloud.nova.conf.config(inline_timeout=2.0 * PATIENCE,
                                     group='aggregate_mirror')
         self.prepare(method)
@@ -198,24 +198,24 @@ class TestMoments(CrashTest):
         return land
 
     def test_put_in_flight_lands_after_the_agent_is_done(self):
-        """The write that precedes the closing of a row has invalidated it."""
+        """The write before the row is closed invalidates the delayed PUT."""
         for method in COMMITS:
             land = self.kill_in_flight(method)
-            # Nothing differs now, and the PUT in flight would change that.
+            # Nothing differs now; the PUT in flight would change that.
             self.undo(method)
             self.heal()
             land()
             self.assertEqual([], self.cloud.drift())
 
     def test_put_in_flight_lands_while_the_row_is_open(self):
-        """The row is converged again, so that the agent sees the effect."""
+        """The row is converged again, which repairs the effect."""
         for method in COMMITS:
             land = self.kill_in_flight(method)
             self.undo(method)
             self.heal(meanwhile=land)
 
     def test_commit_is_reverted_after_the_kill(self):
-        """The host becomes as nova is, and not as the operation wanted."""
+        """Placement follows nova's state, not the reverted operation."""
         for method, commit in COMMITS.items():
             self.prepare(method)
             self.assertTrue(self.killed(self.operate(method), commit))
@@ -224,7 +224,7 @@ class TestMoments(CrashTest):
 
 
 class TestDeletion(CrashTest):
-    """The next full sync finishes the deletion of a killed nova-api."""
+    """The next full sync completes the deletion of a killed nova-api."""
 
     def setUp(self):
         super().setUp()
@@ -234,9 +234,9 @@ class TestDeletion(CrashTest):
         self.node, = self.one.nodes
 
     def kill(self, moment):
-        """Kill nova-api while it deletes an aggregate; returns the UUID."""
+        """Kill nova-api during a delete; return the aggregate."""
         doomed = self.cloud.create_aggregate('doomed')
-        # Otherwise nova refuses to delete it: only placement has members.
+        # Nova does not delete an aggregate with hosts: only placement has any.
         for provider in (self.storage, self.node):
             self.placement.set_aggregates(provider, [doomed.uuid])
         self.assertTrue(self.killed(
@@ -244,7 +244,7 @@ class TestDeletion(CrashTest):
         return doomed
 
     def check(self, moment):
-        """No provider keeps it, also with prune off."""
+        """No provider keeps the aggregate, even with prune off."""
         for prune in (False, True):
             self.cloud.nova.conf.config(prune=prune, group='aggregate_mirror')
             self.kill(moment)
@@ -254,7 +254,7 @@ class TestDeletion(CrashTest):
             self.assertEqual([], self.cloud.drift())
 
     def check_not_deleted(self, moment):
-        """Nova still has it, so that a foreign provider keeps it."""
+        """Nova still has the aggregate, so a foreign provider keeps it."""
         doomed = self.kill(moment)
         agent = fixtures.Agent()
         agent.sync()
@@ -264,24 +264,24 @@ class TestDeletion(CrashTest):
         agent.clock += CONF.aggregate_mirror.max_call_age
         agent.sync()
         self.assertFalse(agent.journal.ledger.entries()[doomed.uuid].deleted)
-        # A second attempt of the user succeeds.
+        # The user's second attempt succeeds.
         self.assertEqual(200, self.cloud.delete_aggregate(doomed))
         self.assertEqual(set(), self.placement.aggregates(self.storage))
 
 
 class TestAgent(CrashTest):
-    """What a killed agent left unfinished, the next one finishes."""
+    """The next agent completes what a killed agent left unfinished."""
 
     def setUp(self):
         super().setUp()
-        # The order of the steps is the same in every child.
+        # Make the order of the steps the same in every child.
         self.cloud.nova.conf.config(sync_workers=1, group='aggregate_mirror')
         self.foreign = [uuidutils.generate_uuid() for _number in range(2)]
         for provider in self.foreign:
             self.placement.create_provider(provider, provider)
 
     def leave(self, method):
-        """Leave a running row, one that was handed over, and a deletion."""
+        """Leave a running row, a handed-over row and a deletion."""
         self.assertTrue(self.killed(self.operate(method), COMMITS[method]))
         doomed = self.cloud.create_aggregate('doomed')
         for provider in (*self.foreign, *self.many.nodes):
@@ -311,7 +311,7 @@ class TestAgent(CrashTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_killed_after_each_change(self):
-        """The next agent needs the journal, and no memory of another one."""
+        """The next agent needs only the journal of the killed agent."""
         for count, method in enumerate(itertools.cycle(COMMITS), start=1):
             self.leave(method)
             how = dies_after_calls(count)
@@ -320,7 +320,7 @@ class TestAgent(CrashTest):
             self.finish()
             if not killed:
                 break
-        # Otherwise the child made hardly any.
+        # Otherwise the child made hardly any changes.
         self.assertGreater(count, 2 * len(CHANGES))
 
 
@@ -341,7 +341,7 @@ class TestStock(CrashTest):
 
 def _add(test, name, check, *args):
     def method(self):
-        """Whatever the killed process was about to do, an agent does."""
+        """An agent completes what the killed process was about to do."""
         getattr(self, check)(*args)
 
     setattr(test, 'test_%s' % name, method)

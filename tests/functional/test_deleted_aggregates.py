@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates that nova no longer has, and that placement still shows."""
+"""Aggregates that nova has deleted and placement still has."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ class DeletionTest(testtools.TestCase):
         self.cloud.nova.conf.config(prune=value, group='aggregate_mirror')
 
     def entry(self) -> journal.Entry | None:
-        """What the ledger has of the aggregate."""
+        """Return the ledger's entry for the aggregate."""
         return self.agent.journal.ledger.entries().get(self.zone.uuid)
 
     def unnoticed(self, remove: Callable[[], object]) -> None:
@@ -55,7 +55,7 @@ class DeletionTest(testtools.TestCase):
 
 
 class TestUser(testscenarios.WithScenarios, DeletionTest):
-    """Aggregates that a user deletes by a nova-api with this package."""
+    """Aggregates that a user deletes through a nova-api with this package."""
 
     scenarios = [('prune', {'pruning': True}),
                  ('no prune', {'pruning': False})]
@@ -113,7 +113,7 @@ class TestUser(testscenarios.WithScenarios, DeletionTest):
 
 
 class TestOtherNovaApi(DeletionTest):
-    """Aggregates that a nova-api without this package has deleted."""
+    """Aggregates that were deleted by a nova-api without this package."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -131,7 +131,7 @@ class TestOtherNovaApi(DeletionTest):
         self.assertEqual(1, len(self.cloud.drift()))
 
     def test_aggregate_that_a_sync_has_seen(self) -> None:
-        """The sync that saw it had nothing to do, and the next one prunes."""
+        """The sync that saw it changes nothing; the next sync prunes it."""
         self.assertEqual(0, self.agent.sync().drift)
         self.delete()
         self.agent.sync()
@@ -140,7 +140,7 @@ class TestOtherNovaApi(DeletionTest):
         self.assert_left({self.zone.uuid}, self.segment)
 
     def test_without_pruning(self) -> None:
-        """It is reported, and kept."""
+        """A stale association is reported and kept."""
         self.prune(False)
         self.agent.sync()
         self.delete()
@@ -149,7 +149,7 @@ class TestOtherNovaApi(DeletionTest):
         self.assertEqual(1, len(self.cloud.drift()))
 
     def test_aggregate_that_no_sync_has_seen(self) -> None:
-        """It is not known to be nova's."""
+        """Without a ledger entry it is foreign, and kept."""
         self.delete()
         self.agent.sync()
         self.assertEqual(1, len(self.cloud.drift()))
@@ -168,7 +168,7 @@ class TestOtherNovaApi(DeletionTest):
 
 
 class TestRestoredDatabase(test_sync_command.SyncTest):
-    """Nova's API database in an earlier state, and back in the later one."""
+    """Nova's API database restored to an earlier state, and forward again."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -178,7 +178,7 @@ class TestRestoredDatabase(test_sync_command.SyncTest):
         self.plan('--prune', status=0)
 
     def saved(self) -> dict[sa.Table, list[dict]]:
-        """What nova's API database has of aggregates."""
+        """Return the aggregate tables of nova's API database."""
         with api_db.get_engine().begin() as connection:
             return {table: [dict(row) for row in connection.execute(
                 sa.select(table)).mappings()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova-api on eventlet, as it serves by itself up to nova 31."""
+"""Nova-api on eventlet, its own server up to nova 31."""
 
 from concurrent import futures
 import os
@@ -34,7 +34,7 @@ STARTED = 'osapi_compute listening on'
 class EventletTest(test_nova_api.NovaApiTest):
 
     def start(self, ours: str = '') -> None:
-        """Start nova-api with lines of [aggregate_mirror]."""
+        """Start nova-api with these lines in [aggregate_mirror]."""
         self.configure(ours)
         self.port, = processes.free_ports(1)
         extra = self.path / 'eventlet.conf'
@@ -61,20 +61,20 @@ class EventletTest(test_nova_api.NovaApiTest):
         self.fail(self.log)
 
     def send(self, method: str, path: str, body: Any = None) -> int:
-        """Send a request to nova-api; the status of the answer."""
+        """Send a request to nova-api and return the status."""
         return requests.request(
             method, 'http://127.0.0.1:%d/v2.1%s' % (self.port, path),
             json=body, headers=nova_api.ADMINISTRATOR,
             timeout=PATIENCE / 2).status_code
 
     def end(self) -> test_nova_api.Ended:
-        """Stop nova-api, and tell what it said."""
+        """Stop nova-api and return its output."""
         self.process.kill()
         return test_nova_api.Ended(
             True, [], self.log + self.process.stderr.read())
 
     def test_story(self) -> None:
-        """Green threads mirror as native ones do."""
+        """Mirroring works with green threads as with native threads."""
         self.start()
         self.assertEqual(
             [200] * len(test_nova_api.STORY),
@@ -85,7 +85,7 @@ class EventletTest(test_nova_api.NovaApiTest):
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
     def test_others_are_served_while_placement_hangs(self) -> None:
-        """A call that waits for placement keeps no other user waiting."""
+        """A call that waits for placement does not block other users."""
         self.start('inline_timeout = %d' % PATIENCE)
         create, add = test_nova_api.STORY[0], test_nova_api.STORY[3]
         self.send(*create)

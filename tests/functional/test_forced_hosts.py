@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers for which an administrator has named the host."""
+"""Servers that an administrator forces to a host."""
 
 import testscenarios
 
@@ -12,7 +12,7 @@ HOSTS = ('fast', 'theirs', 'east')
 
 
 class TestForcedHosts(testscenarios.WithScenarios, cloud.CloudTest):
-    """Whatever aggregates say, and as in stock nova."""
+    """Aggregates do not limit forced hosts, as in stock nova."""
 
     scenarios = [
         ('stock', {'host_filters': tuple(
@@ -34,7 +34,7 @@ class TestForcedHosts(testscenarios.WithScenarios, cloud.CloudTest):
         self.assertEqual(host, server['OS-EXT-SRV-ATTR:host'])
 
     def test_each_host_and_node(self):
-        """A server boots where it is told to."""
+        """A server boots on the requested host."""
         for host in HOSTS:
             self.assert_lands(host, '%s:%s:%s' % (self.zone(host), host, host))
             self.assert_lands(host, '%s:%s' % (self.zone(host), host))
@@ -44,5 +44,5 @@ class TestForcedHosts(testscenarios.WithScenarios, cloud.CloudTest):
         return 'east' if host == 'east' else 'nova'
 
     def test_nobody_names_a_host(self):
-        """Then the aggregates count: a test that cannot fail shows nothing."""
+        """Aggregates limit all other requests."""
         self.assert_lands('fast', 'nova')

@@ -49,7 +49,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
             ended_at=entry.ended_at + seconds)
 
     def test_passes_that_find_the_same_are_one_entry(self):
-        """It has their number, the first start and the last end."""
+        """The entry has their number, and the times of the first and last."""
         last = dataclasses.replace(self.later(GOOD, 120), seconds=2.0)
         self.note(GOOD, self.later(GOOD), last)
         self.assertEqual([dataclasses.replace(
@@ -57,7 +57,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
             self.history.newest())
 
     def test_outage_is_one_entry(self):
-        """It has the last reason, whatever port or time that contains."""
+        """It has the last reason, even if the port or time in it varies."""
         other = dataclasses.replace(self.later(BAD), reason='refused: 4711')
         self.note(GOOD, BAD, other, self.later(GOOD, 120))
         self.assertEqual(
@@ -66,9 +66,9 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
              for one in self.history.newest()])
 
     def test_every_difference_has_an_entry(self):
-        """Each change, and each other command, host or figure."""
+        """A changed figure, command or host starts a new entry."""
         entries = [GOOD]
-        # Each differs from the one before in one thing only.
+        # Each entry differs from the previous entry in a single field.
         for change in ({'added': 1}, {'added': 0, 'removed': 1},
                        {'removed': 0}, {'host': 'api2'}, {'command': 'x'},
                        {'stale': 1}, {'failed': 1}, {'status': 8}):
@@ -80,7 +80,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(entries[:-3:-1], self.history.newest(2))
 
     def test_old_entries_are_deleted(self):
-        """The newest are kept."""
+        """Only the newest entries are kept."""
         for number in range(7):
             self.note(dataclasses.replace(GOOD, added=number), keep=3)
         self.assertEqual([6, 5, 4],
@@ -98,7 +98,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(history.REMOVALS_LENGTH, len(entry.removals))
 
     def test_many_at_once(self):
-        """None sees an error, and every pass is counted."""
+        """No writer gets an error, and every pass is counted."""
         def work(number):
             kept = store.Journal(self.conf).history
             for _turn in range(TURNS):
@@ -120,7 +120,7 @@ class TestCommand(test_sync_command.SyncTest):
                 for one in self.history.newest()]
 
     def test_run_is_written_and_a_preview_is_not(self):
-        """It has the command, the figures, and a line for each removal."""
+        """The entry has the command, the figures and each removal."""
         self.host('h1')
         self.host('pending', providers=False)
         stale = self.stale('stale', self.zone.uuid)
@@ -144,7 +144,7 @@ class TestCommand(test_sync_command.SyncTest):
                                first.ended_at - first.started_at, places=3)
 
     def test_refusal(self):
-        """With its figures."""
+        """A refused sync is recorded with its figures."""
         for number in range(12):
             self.stale('h%d' % number, self.zone.uuid)
         self.sync('--prune')
@@ -153,7 +153,7 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertIn('no host is in any aggregate', reason)
 
     def test_what_is_unavailable(self):
-        """Placement, and nova's database."""
+        """An outage of placement or of nova's database is recorded."""
         self.host('h1')
         self.placement.refuse()
         self.sync()
@@ -164,7 +164,7 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertEqual([(255, 1), (2, 1)], self.syncs('status', 'failed'))
 
     def test_history_that_cannot_be_written(self):
-        """The sync is complete, and reports what it could not write."""
+        """The sync completes, and reports the history error."""
         self.host('h1')
         self.journal.rows.all()
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))

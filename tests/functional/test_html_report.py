@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as an operator writes it: its contents and exit status."""
+"""The report command: contents of the page and exit status."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ class ReportTest(test_sync_command.SyncTest):
         self.file = self.directory / 'report.html'
 
     def report(self, status, *argv):
-        """Write the page, assert the exit status, and read it."""
+        """Write the page, assert the exit status, and return the page."""
         done = self.run_command('report', '--quiet', '--html',
                                 str(self.file), *argv)
         self.assertEqual(status, done.returncode, done.stderr)
@@ -42,7 +42,7 @@ class ReportTest(test_sync_command.SyncTest):
         return self.file.read_text()
 
     def every_kind(self):
-        """A cloud with each kind of drift, and hostile names."""
+        """Create a cloud with each kind of drift, and hostile names."""
         self.evil = self.cloud.create_aggregate(EVIL, 'zone <2>')
         self.right = self.host('right')
         self.gone, storage = [uuidutils.generate_uuid() for _ in range(2)]
@@ -72,7 +72,7 @@ class ReportTest(test_sync_command.SyncTest):
 class TestPage(ReportTest):
 
     def test_everything_is_shown_and_nothing_is_written(self):
-        """Each kind of drift, the journal, what is kept, and the history."""
+        """The page shows drift, journal, history and kept associations."""
         self.every_kind()
         past = self.journal.history
         before = self.everything(), past.newest()
@@ -93,7 +93,7 @@ class TestPage(ReportTest):
         self.assertNotIn(test_manage.placement_service.TOKEN, page)
 
     def test_in_sync(self):
-        """0; then 7, and the command that repairs it."""
+        """It exits with 0; with drift, with 7 and the command to run."""
         host = self.host('h1')
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         page = self.report(0)
@@ -106,7 +106,7 @@ class TestPage(ReportTest):
         self.assertIn('placement sync_aggregates</bdi>', self.report(0))
 
     def test_refusal(self):
-        """What a sync would not remove is shown, with the reason."""
+        """Removals that a sync would refuse are shown with the reason."""
         host = self.host('h1')
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         for number in range(12):
@@ -118,7 +118,7 @@ class TestPage(ReportTest):
         self.assertIn('<b>12 hosts</b>', page)
 
     def test_aggregate_that_a_user_deleted(self):
-        """The next sync removes it also where there is no compute node."""
+        """A provider that is no compute node is shown as stale, too."""
         host = self.host('h1')
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         gone, segment = [uuidutils.generate_uuid() for _ in range(2)]
@@ -131,7 +131,7 @@ class TestPage(ReportTest):
         self.assertIn(segment, page)
 
     def test_no_journal_yet(self):
-        """None is created."""
+        """The report does not create a journal."""
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
         self.assertFalse(path.exists())
         self.report(0)
@@ -147,7 +147,7 @@ class TestOutage(ReportTest):
         self.left_over('h1', 'because of this')
 
     def test_placement(self):
-        """What nova wants, the journal and the history are there."""
+        """Nova's aggregates, the journal and the history are shown."""
         self.placement.refuse()
         page = self.report(2)
         self.assertIn('Nothing could be compared', page)
@@ -155,7 +155,7 @@ class TestOutage(ReportTest):
         self.assertIn('because of this', page)
 
     def test_placement_in_the_middle(self):
-        """Between the journal's rows and the comparison."""
+        """An error between the journal's rows and the comparison."""
         self.placement.fail_with(503, methods=('GET',), query='member_of')
         self.assertIn('503', self.report(2))
 
@@ -168,7 +168,7 @@ class TestOutage(ReportTest):
         self.assertIn('<bdi>h1</bdi>', page)
 
     def test_nova(self):
-        """255; the journal is shown."""
+        """It exits with 255 and shows the journal."""
         with sqlite3.connect(api_db.get_engine().url.database) as nova:
             nova.execute('DROP TABLE aggregates')
         page = self.report(255)
@@ -177,7 +177,7 @@ class TestOutage(ReportTest):
         self.assertIn('because of this', page)
 
     def test_cell(self):
-        """5; its hosts are unknown, and not stale."""
+        """It exits with 5, and its hosts are unknown, not stale."""
         far = self.host('far', cell='cell2')
         self.placement.set_aggregates(far.nodes[0], [self.zone.uuid])
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
@@ -190,7 +190,7 @@ class TestOutage(ReportTest):
             self.assertNotIn('<td class="%s">' % state, page)
 
     def test_journal(self):
-        """The comparison is shown; 255 when that finds nothing."""
+        """The comparison is shown; without drift it exits with 255."""
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = sqlite:////proc/version\n')
         page = self.report(7)
@@ -201,7 +201,7 @@ class TestOutage(ReportTest):
         self.report(255)
 
     def test_journal_of_an_older_release(self):
-        """It is not migrated by a command that only reads."""
+        """A read-only command does not migrate it."""
         path = engine.sqlite_file(fixtures.CONF)
         with sqlite3.connect(path) as kept:
             kept.execute("UPDATE alembic_version SET version_num = '0000'")
@@ -214,7 +214,7 @@ class TestOutage(ReportTest):
 class TestFile(ReportTest):
 
     def test_file_that_cannot_be_written(self):
-        """255 and one line, before any request to placement."""
+        """It exits with 255 and a single line, before using placement."""
         self.placement.refuse()
         pipe = self.directory / 'pipe'
         os.mkfifo(pipe)
@@ -228,19 +228,19 @@ class TestFile(ReportTest):
         self.assertTrue(pipe.is_fifo())
 
     def test_no_file(self):
-        """A usage error."""
+        """A missing file name is a usage error."""
         done = self.run_command('report')
         self.assertEqual(2, done.returncode)
         self.assertIn('--html', done.stderr)
 
     def test_help(self):
-        """It has the exit statuses."""
+        """The help lists the exit statuses."""
         done = self.run_command('report', '--help')
         self.assertEqual(0, done.returncode)
         self.assertIn('  7  there is something to add', done.stdout)
 
     def test_file_is_replaced(self):
-        """Its mode stays, and a link stays a link."""
+        """Its mode is kept, and a symbolic link stays a link."""
         target = self.directory / 'target'
         target.write_text('before')
         target.chmod(0o640)
@@ -252,7 +252,7 @@ class TestFile(ReportTest):
         self.assertEqual(0o640, stat.S_IMODE(target.stat().st_mode))
 
     def test_standard_output(self):
-        """It has the page alone; the summary is in standard error."""
+        """It gets only the page; the summary goes to standard error."""
         done = self.run_command('report', '--quiet', '--html', '-')
         self.assertEqual(0, done.returncode)
         self.assertTrue(done.stdout.startswith('<!DOCTYPE html>'))
@@ -260,7 +260,7 @@ class TestFile(ReportTest):
         self.assertEqual(1, len(done.stderr.splitlines()))
 
     def test_interrupted(self):
-        """The file is as it was."""
+        """An interrupted command leaves the file unchanged."""
         self.file.write_text('before')
         self.host('h1')
         land = self.placement.hold_after(0, ('GET',))

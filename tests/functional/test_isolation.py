@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where servers land while placement's aggregates differ from nova's.
 
-The wrong host is always the heaviest, so that nothing but a filter keeps a
+The wrong host always has the highest weight, so that only a filter can keep a
 server off it.
 """
 
@@ -15,7 +15,7 @@ WRONG, RIGHT, SPARE = 'wrong', 'right', 'spare'
 
 
 class IsolationTest(testscenarios.WithScenarios, cloud.CloudTest):
-    """With the guard, and without it to see that there is a fault."""
+    """With the guard, and without it to prove that the fault exists."""
 
     scenarios = [('guarded', {'guarded': True}),
                  ('unguarded', {'guarded': False})]
@@ -27,12 +27,12 @@ class IsolationTest(testscenarios.WithScenarios, cloud.CloudTest):
         super().setUp()
 
     def assert_lands(self, server, host, **expected):
-        """The server gets here with the guard, else to the wrong host."""
+        """Assert the host: this one with the guard, else the wrong host."""
         self.become(server, **expected, **{
             'OS-EXT-SRV-ATTR:host': host if self.guarded else WRONG})
 
     def set_aggregates(self, host, *numbers):
-        """Change what placement says of a host, behind nova's back."""
+        """Change a host's aggregates in placement without nova."""
         uuids = [self.admin_api.api_get('/os-aggregates/%d' % number
                                         ).body['aggregate']['uuid']
                  for number in numbers]
@@ -59,32 +59,32 @@ class TestStaleAssociation(IsolationTest):
         self.set_aggregates(WRONG, self.fast)
 
     def server(self):
-        """A server on the right host, from before the association."""
+        """Boot a server on the correct host, before there is any drift."""
         server = self.boot(flavor_id=self.wanted)
         self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'])
         self.go_stale()
         return server
 
     def test_create(self):
-        """A new server."""
+        """A new server does not land on the stale host."""
         self.go_stale()
         self.assert_lands(self.boot(flavor_id=self.wanted), RIGHT)
 
     def test_cold_migration(self):
-        """A server that nova moves to a host that it chooses."""
+        """A cold migration does not select the stale host."""
         server = self.server()
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self.assert_lands(server, SPARE, status='VERIFY_RESIZE')
 
     def test_live_migration(self):
-        """The same while it runs."""
+        """A live migration does not select the stale host."""
         server = self.server()
         self.admin_api.post_server_action(server['id'], {
             'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
         self.assert_lands(server, SPARE, status='ACTIVE')
 
     def test_evacuation(self):
-        """A server whose host is down."""
+        """An evacuation does not select the stale host."""
         server = self.server()
         self.computes[RIGHT].stop()
         service, = self.admin_api.get_services(
@@ -94,7 +94,7 @@ class TestStaleAssociation(IsolationTest):
         self.assert_lands(server, SPARE)
 
     def test_unshelve(self):
-        """A server that was on no host in between."""
+        """An unshelved server does not land on the stale host."""
         server = self.server()
         self.admin_api.post_server_action(server['id'], {'shelve': {}})
         self.become(server, status='SHELVED_OFFLOADED')
@@ -103,19 +103,19 @@ class TestStaleAssociation(IsolationTest):
 
 
 class TestMissingAssociation(IsolationTest):
-    """Placement does not have a host yet that nova has given to a tenant."""
+    """Placement lacks a host that nova has isolated for a tenant."""
 
     request_filters = ('tenant_isolation',)
 
     def test_create(self):
-        """The query forbids the aggregate, and placement finds the host."""
+        """The query forbids the aggregate, but placement offers the host."""
         self.aggregate('theirs', [WRONG], filter_tenant_id='others')
         self.set_aggregates(WRONG)
         self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)
 
 
 class TestStaleZone(IsolationTest):
-    """The same with nova's own request filters, and none of ours."""
+    """The same with nova's own request filters only."""
 
     def test_create(self):
         """Since nova 28 only placement keeps servers in their zone."""
@@ -126,7 +126,7 @@ class TestStaleZone(IsolationTest):
 
 
 class TestMixedHost(IsolationTest):
-    """Placement is right, and the query cannot say what it would have to."""
+    """Placement is in sync, but a query cannot express the rule."""
 
     request_filters = ('tenant_isolation',)
 

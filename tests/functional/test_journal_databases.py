@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal on SQLite, MySQL or MariaDB, and PostgreSQL: the same promises.
+"""The journal on SQLite, MySQL or MariaDB, and PostgreSQL.
 
-What each method does to one caller is in the unit tests.
+How each method behaves for a single caller is in the unit tests.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ PROCESSES = 8
 TURNS = 150
 HOST = journal.Dirty(host='h1', nodes=frozenset({'n1', 'n2'}),
                      request_id='req-1')
-# The default of MariaDB from 11.6.2 on: a row that changed since the
-# transaction began is an error.
+# The default of MariaDB since 11.6.2: updating a row that was changed after
+# the transaction began is an error.
 SNAPSHOT = ('mysql with snapshots', {
     'kind': 'mysql', 'first': 'SET innodb_snapshot_isolation = ON'})
 
@@ -66,12 +66,12 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         self.rows, self.ledger = self.journal.rows, self.journal.ledger
 
     def open(self) -> store.Journal:
-        """The journal as another process has it."""
+        """Open the journal as another process does."""
         return store.Journal(self.conf, now=lambda: self.now,
                              clock=lambda: self.clock)
 
     def record(self, dirty: journal.Dirty = HOST) -> journal.Row:
-        """Write the row of an operation that runs."""
+        """Record the row of a running operation."""
         row = self.rows.make(dirty)
         self.rows.record(row)
         return row
@@ -82,7 +82,7 @@ class TestManyProcesses(DatabaseTest):
     scenarios = [*databases.SCENARIOS, SNAPSHOT]
 
     def test_no_row_is_lost(self) -> None:
-        """All processes write all that can be written; none sees an error."""
+        """All processes record all their rows, and none gets an error."""
         def work(number: int) -> int:
             chance = random.Random(number)
             kept = store.Journal(self.conf)
@@ -112,7 +112,7 @@ class TestManyProcesses(DatabaseTest):
                          set(self.ledger.entries()))
 
     def test_row_is_closed_once(self) -> None:
-        """However many processes close it at the same time."""
+        """A row that many processes close at once is closed only once."""
         ids = [self.record().id for _ in range(40)]
         self.assertEqual(len(ids), sum(processes.at_once(
             PROCESSES, lambda number: self.open().rows.close(ids))))
@@ -136,7 +136,7 @@ class TestManyProcesses(DatabaseTest):
             one for one, entry in found.items() if entry.deleted})
 
     def test_lease_is_taken_by_one(self) -> None:
-        """Of those that try at the same time, the first and the next time."""
+        """Of simultaneous attempts only one succeeds, also on renewal."""
         def work(number: int) -> bool:
             return lease.Lease(self.open().database, 15).step()
 
@@ -147,13 +147,13 @@ class TestManyProcesses(DatabaseTest):
         self.assertEqual(1, sum(processes.at_once(PROCESSES, work)))
 
     def test_first_lease_is_taken_by_one(self) -> None:
-        """There is no row yet when all of them try."""
+        """Only one agent inserts the first row of the lease."""
         self.assertEqual(1, sum(processes.at_once(
             PROCESSES,
             lambda number: lease.Lease(self.open().database, 15).step())))
 
     def test_cells_by_many_at_once(self) -> None:
-        """All agents of a nova bind the journal; another nova's is refused."""
+        """All agents of a nova bind the journal; another nova is refused."""
         ours, theirs = ends.Nova([]), ends.Nova([])
         ours.mapped = {'cell-%d' % cell: 'ours' for cell in range(3)}
         theirs.mapped = {'other': 'theirs'}
@@ -165,7 +165,7 @@ class TestManyProcesses(DatabaseTest):
         binding.Binding(self.journal.database, ours).check()
 
     def test_first_cells_by_two_novas_at_once(self) -> None:
-        """All first agents of two novas: one nova's have the journal."""
+        """Of two novas that start at once, only one gets the journal."""
         def work(number: int) -> bool:
             nova = ends.Nova([])
             nova.mapped = {'cell-%d' % (number % 2): ''}
@@ -185,7 +185,7 @@ class TestManyProcesses(DatabaseTest):
 class TestValues(DatabaseTest):
 
     def test_names_are_exact(self) -> None:
-        """Also where the server compares without regard to case."""
+        """Names stay case-sensitive, even on a case-insensitive server."""
         hosts = ['h1', 'H1', 'h1 ', 'x' * 255]
         for host in hosts:
             self.record(journal.Dirty(host=host))
@@ -196,14 +196,14 @@ class TestValues(DatabaseTest):
         self.assertEqual(frozenset(), self.ledger.known(['ABC']) - {'abc'})
 
     def test_row_of_a_host_with_very_many_nodes(self) -> None:
-        """A nova-compute with 5000 ironic nodes."""
+        """A nova-compute with 5000 ironic nodes fits into a row."""
         nodes = frozenset(str(uuid.UUID(int=n)) for n in range(5000))
         self.record(journal.Dirty(host='h1', nodes=nodes))
         row, = self.open().rows.all()
         self.assertEqual(nodes, row.dirty.nodes)
 
     def test_error_that_no_column_takes(self) -> None:
-        """Its start is kept, in characters that every database has."""
+        """It is truncated, in characters that every database has."""
         bad = 'K\u00f6ln \U0001f600\udc80\0' + 'x' * (1 << 20)
         row = self.record()
         self.rows.hand_over(row, bad)
@@ -216,7 +216,7 @@ class TestValues(DatabaseTest):
         self.assertEqual(handed.last_error, again.last_error)
 
     def test_times_are_exact(self) -> None:
-        """A mark is cleared only if it is equal to what was read."""
+        """A mark is cleared only if it equals the value that was read."""
         self.now = 1763700000.1234567
         row = self.record()
         self.assertEqual([row], self.open().rows.all())
@@ -228,7 +228,7 @@ class TestValues(DatabaseTest):
         self.assertFalse(self.ledger.entries()['a'].deleted)
 
     def test_life_of_a_ledger_entry(self) -> None:
-        """Entered, marked, absent since a time, present again, forgotten."""
+        """An entry is added, marked, absent, present again and forgotten."""
         seconds = self.conf.aggregate_mirror.forget_after + 1
         self.ledger.remember(['a', 'b'])
         self.ledger.mark('c')
@@ -258,7 +258,7 @@ class TestOutage(DatabaseTest):
         self.assertRaises(exceptions.JournalUnavailable, function, *args)
 
     def test_row_that_could_not_be_recorded(self) -> None:
-        """Its hand-over writes it, if the database is available by then."""
+        """Its hand-over inserts it once the database is available."""
         row = self.rows.make(HOST)
         self.record()
         with self.unavailable():
@@ -271,7 +271,7 @@ class TestOutage(DatabaseTest):
             handed.dirty, handed.running, handed.attempts, handed.last_error))
 
     def test_nothing_was_entered_in_the_ledger(self) -> None:
-        """The transaction of a record that failed left nothing."""
+        """A failed record transaction leaves no ledger entry."""
         self.record()
         with self.unavailable():
             self.fails(self.rows.record, self.rows.make(HOST), ['a'])
@@ -285,14 +285,14 @@ class TestServer(DatabaseTest):
     scenarios = [one for one in databases.SCENARIOS if one[0] != 'sqlite']
 
     def test_connections_that_the_server_has_closed(self) -> None:
-        """The next call opens another one, and succeeds."""
+        """The next call opens a new connection and succeeds."""
         self.record()
         databases.disconnect(self.url)
         self.record()
         self.assertEqual(2, len(self.rows.all()))
 
     def test_answer_to_a_commit_is_lost(self) -> None:
-        """The row is there, and its own process closes or hands it over."""
+        """The row exists, and its own process closes or hands it over."""
         self.record()
         closed, handed = (self.rows.make(HOST) for _ in range(2))
         for row in (closed, handed):
@@ -308,7 +308,7 @@ class TestServer(DatabaseTest):
 
     @contextlib.contextmanager
     def unanswered(self) -> Iterator[None]:
-        """The server commits; then it closes the connection."""
+        """Commit on the server, then close the connection."""
         def commit(connection: sa.engine.Connection) -> None:
             connection.exec_driver_sql('COMMIT')
             databases.disconnect(self.url)

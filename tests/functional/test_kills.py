@@ -2,9 +2,9 @@
 """Random SIGKILLs of nova-api and of two agents that share only a database.
 
 Children of this process are nova-api: they have its code, nova's databases on
-disk, and placement behind a socket. The agents are processes of their own,
-each with another state_path. ``AGGREGATE_MIRROR_KILLS`` says how many kills;
-if it is set, placement has to be right within the time that is promised, too.
+disk, and placement behind a socket. The agents are separate processes, each
+with its own state_path. ``AGGREGATE_MIRROR_KILLS`` is the number of kills; if
+it is set, placement must also be in sync within the promised time.
 """
 
 import collections
@@ -41,7 +41,7 @@ LEASE = 3
 INLINE = 1.0
 PROMISED = LEASE + 2 * INLINE + 5
 PATIENCE = 120
-# Requests at once, each of them on a host of its own.
+# Concurrent requests, each on a host of its own.
 AT_ONCE = 6
 CALLS = 5
 AGENT = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
@@ -67,7 +67,7 @@ token = %(token)s
 
 
 class Agent:
-    """A process of the agent, which is started again when it was killed."""
+    """An agent process, which is restarted after it was killed."""
 
     def __init__(self, directory, conf):
         self.conf = directory / 'nova.conf'
@@ -91,7 +91,7 @@ class Agent:
 
 class TestKills(testscenarios.WithScenarios, testtools.TestCase):
 
-    # An SQLite journal is for one host.
+    # An SQLite journal is for a single host.
     scenarios = [one for one in databases.SCENARIOS if one[0] != 'sqlite']
 
     def setUp(self):
@@ -129,7 +129,7 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
         return agent
 
     def some_operation(self, host):
-        """Add or remove a host, whichever can be done now."""
+        """Add or remove a host, depending on its membership."""
         zone = self.random.choice(self.zones)
         members = objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), zone.uuid).hosts
@@ -138,7 +138,7 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
         return lambda: call(zone, host)
 
     def usual_duration(self):
-        """Measure how many seconds a call takes, but not a first one."""
+        """Measure the median duration of a call in seconds."""
         seconds = []
         for _call in range(CALLS):
             operation = self.some_operation(self.hosts[0])
@@ -148,7 +148,7 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
         return statistics.median(seconds)
 
     def killed(self, operations, longest):
-        """Run each in a child, which is killed within some seconds."""
+        """Run each in a child that is killed at a random moment."""
         fork = multiprocessing.get_context('fork')
         children = [fork.Process(target=operation, daemon=True)
                     for operation in operations]
@@ -164,10 +164,10 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
             self.kills['nova-api'] += child.exitcode < 0
 
     def healed(self):
-        """Wait until placement equals nova; note how long that took."""
+        """Wait until placement equals nova; record how long that took."""
         start = time.monotonic()
         while True:
-            # A commit of a killed child lands before this reads.
+            # Each commit of a killed child lands before this read.
             drift = self.cloud.drift()
             seconds = time.monotonic() - start
             if not drift:
@@ -177,7 +177,7 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
             time.sleep(0.05)
 
     def test_hosts(self):
-        """Placement equals nova soon after each kill, of whatever process."""
+        """Placement equals nova soon after a process was killed."""
         self.healed()
         longest = 1.5 * AT_ONCE * self.usual_duration()
         while self.kills.total() < COUNT:
@@ -206,7 +206,7 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
             print(text, flush=True)
 
     def test_deletions(self):
-        """Whatever a killed deletion left is gone after the next sync."""
+        """The next sync removes what a killed deletion left behind."""
         storage = self.cloud.nova.create_node('no-host', 0, 'cell1')
         with self.cloud.nova.in_cell('cell1') as context:
             objects.ComputeNode.get_by_uuid(context, storage).destroy()

@@ -50,7 +50,7 @@ class ManageTest(testtools.TestCase):
             'token': placement_service.TOKEN, 'more': more})
 
     def host(self, name, **kwargs):
-        """A member host without associations in placement."""
+        """Add a member host without associations in placement."""
         host = self.cloud.create_host(name, **kwargs)
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host(name)
@@ -70,7 +70,7 @@ class ManageTest(testtools.TestCase):
 class TestSyncAggregates(ManageTest):
 
     def test_everything_is_mirrored(self):
-        """Exit 0; a line for each association; the second run has none."""
+        """It exits with 0 and lists each change; a second run has none."""
         one, two = self.host('h1'), self.host('h2', nodes=2, cell='cell2')
         done = self.sync()
         self.assertEqual(0, done.returncode, done.stderr)
@@ -90,7 +90,7 @@ class TestSyncAggregates(ManageTest):
                          (again.returncode, again.stdout, again.stderr))
 
     def test_lowest_status_that_applies(self):
-        """All faults are printed, each with its cure; the rest is done."""
+        """All faults are printed with a remedy; the rest is mirrored."""
         good = self.host('good')
         pending = self.host('pending', providers=False)
         self.host('nodeless', nodes=0)
@@ -112,14 +112,14 @@ class TestSyncAggregates(ManageTest):
                              self.cloud.placement.aggregates(host.nodes[0]))
 
     def test_pending_provider(self):
-        """Exit 6: nova-compute has not created it yet."""
+        """A provider that does not exist yet makes it exit with 6."""
         self.host('good')
         self.host('pending', providers=False)
         done = self.sync()
         self.assertEqual(6, done.returncode, done.stderr)
 
     def test_provider_that_cannot_be_written(self):
-        """Exit 3, after everything else was done."""
+        """It exits with 3 after everything else was mirrored."""
         self.host('h1')
         self.cloud.placement.fail_with(503, methods=('PUT',))
         done = self.sync()
@@ -128,7 +128,7 @@ class TestSyncAggregates(ManageTest):
         self.assertIn('503', done.stderr)
 
     def test_placement_that_is_down(self):
-        """Exit 2, and one line with the reason."""
+        """It exits with 2 and a line with the reason."""
         self.host('h1')
         self.cloud.placement.refuse()
         done = self.sync('--quiet')
@@ -136,7 +136,7 @@ class TestSyncAggregates(ManageTest):
         self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
     def test_cell_that_is_down(self):
-        """Exit 5; the hosts of the others are mirrored."""
+        """It exits with 5; the hosts of other cells are mirrored."""
         near = self.host('near')
         self.host('far', cell='cell2')
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
@@ -151,14 +151,14 @@ class TestSyncAggregates(ManageTest):
 class TestOtherCommands(ManageTest):
 
     def test_wrong_placement_is_named(self):
-        """Exit 2, with the region and the endpoint."""
+        """It exits with 2 and names the region and the endpoint."""
         self.host('h1', providers=False)
         done = self.sync()
         self.assertEqual(2, done.returncode)
         self.assertIn(self.cloud.placement.url, done.stderr)
 
     def test_missing_credentials_are_named(self):
-        """Exit 255, and which option to add."""
+        """It exits with 255 and names the option to add."""
         self.conf.write_text(self.conf.read_text().replace(
             'auth_type = admin_token', ''))
         done = self.sync()
@@ -166,28 +166,28 @@ class TestOtherCommands(ManageTest):
         self.assertIn('auth_type', done.stderr)
 
     def test_configuration_without_nova_is_named(self):
-        """Exit 255, and which file to name."""
+        """It exits with 255 and names the option for the correct file."""
         self.conf.write_text('')
         done = self.sync()
         self.assertEqual(255, done.returncode)
         self.assertIn('--config-file', done.stderr)
 
     def test_option_out_of_range_is_named(self):
-        """Exit 255, with the option and its value."""
+        """It exits with 255 and names the option and its value."""
         self.write_conf(more='[aggregate_mirror]\nrequest_timeout = soon\n')
         done = self.sync()
         self.assertEqual(255, done.returncode)
         self.assertIn('request_timeout', done.stderr)
 
     def test_configuration_file_that_is_missing(self):
-        """Exit 255, with its name."""
+        """It exits with 255 and names the file."""
         self.conf.unlink()
         done = self.sync()
         self.assertEqual(255, done.returncode)
         self.assertIn('nova.conf', done.stderr)
 
     def test_journal_that_cannot_be_used(self):
-        """Exit 255, and nothing was changed in placement."""
+        """It exits with 255 and changes nothing in placement."""
         host = self.host('h1')
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = sqlite:////proc/journal.sqlite\n')
@@ -198,7 +198,7 @@ class TestOtherCommands(ManageTest):
                          self.cloud.placement.aggregates(host.nodes[0]))
 
     def test_help_and_usage(self):
-        """Help tells the exit statuses; nonsense is a usage error."""
+        """Help lists the exit statuses; bad arguments are a usage error."""
         done = self.run_command('placement', 'sync_aggregates', '--help')
         self.assertEqual(0, done.returncode)
         self.assertIn('  6  a compute node has no resource provider yet',
@@ -209,7 +209,7 @@ class TestOtherCommands(ManageTest):
             self.assertIn('usage:', done.stderr)
 
     def test_journal_tables(self):
-        """db version and db sync tell what is there."""
+        """db version and db sync report the version of the tables."""
         self.assertIn('no tables', self.run_command('db', 'version').stdout)
         self.assertEqual(0, self.run_command('db', 'sync').returncode)
         self.assertIn(migration.HEAD,
@@ -228,19 +228,19 @@ class TestJournal(ManageTest):
         self.rows = store.Journal(fixtures.CONF).rows
 
     def operation(self):
-        """An operation that runs."""
+        """Record the row of a running operation."""
         row = self.rows.make(journal.Dirty('h1', request_id='req-1'))
         self.rows.record(row)
         return row
 
     def listed(self):
-        """The rows that the command lists."""
+        """Return the rows that the command lists."""
         done = self.run_command('journal', 'list', '--format', 'json')
         self.assertEqual(0, done.returncode, done.stderr)
         return json.loads(done.stdout)
 
     def test_list_retry_and_forget(self):
-        """A row with its reason is listed, made due, and forgotten."""
+        """A row is listed with its reason, made due, and forgotten."""
         self.assertEqual([], self.listed())
         row = self.operation()
         self.rows.hand_over(row, 'placement refused')
@@ -263,7 +263,7 @@ class TestJournal(ManageTest):
         self.assertIn('empty', self.run_command('journal', 'list').stdout)
 
     def test_operation_that_may_run(self):
-        """It is not forgotten, because only its own process may close it."""
+        """A running row is kept: only its own process may close it."""
         row = self.operation()
         self.assertEqual('may still run', self.listed()[0]['state'])
         self.rows.mirrored([row.id])
@@ -274,7 +274,7 @@ class TestJournal(ManageTest):
         self.assertIn('max_call_age', done.stderr)
 
     def test_errors(self):
-        """A usage error without a row; one line without a journal."""
+        """A missing ID is a usage error; a broken journal is reported."""
         self.assertEqual(2, self.run_command('journal', 'forget').returncode)
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = sqlite:////proc/journal.sqlite\n')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read of aggregate metadata, on the databases that nova runs on."""
+"""Reads of aggregate metadata, on the databases that nova supports."""
 
 import fixtures
 from nova import context as nova_context
@@ -45,7 +45,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.source = metadata.MetadataSource()
 
     def aggregate(self, name, *hosts, **values):
-        """Make an aggregate as it is in nova's API database."""
+        """Insert an aggregate into nova's API database."""
         with self.engine.begin() as connection:
             row, = connection.execute(sa.insert(api_models.Aggregate).values(
                 name=name, uuid=getattr(uuids, name))).inserted_primary_key
@@ -58,7 +58,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                         aggregate_id=row, key=key, value=value))
 
     def test_aggregates_that_have_the_keys(self):
-        """With these keys and no others."""
+        """Only these keys of an aggregate are read."""
         self.aggregate('fast', ssd='true', color='red')
         self.aggregate('slow', ssd='false')
         self.aggregate('other', color='blue')
@@ -69,7 +69,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
             found)
 
     def test_keys_with_a_beginning(self):
-        """The beginning is meant as it is: an underscore is one."""
+        """A key prefix is literal: an underscore is not a wildcard."""
         self.aggregate('own', filter_tenant_id='a', filter_tenant_id_2='b')
         self.aggregate('like', filter_tenantXid='a', filterXtenant_id='a')
         self.assertEqual(
@@ -77,13 +77,13 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
             self.source.read(TENANT).metadata)
 
     def test_case_of_keys(self):
-        """It counts for nova's filters, if not for the database."""
+        """Keys are case-sensitive, as in nova's filters."""
         self.aggregate('upper', SSD='true', FILTER_TENANT_ID='a')
         self.assertEqual({}, self.source.read(
             names('ssd') | TENANT).metadata)
 
     def test_pairs_of_aggregates_with_a_host_in_common(self):
-        """Of those that have the keys for which pairs are wanted."""
+        """Only aggregates with the keys to be paired are paired."""
         self.aggregate('mine', 'h1', 'h2', filter_tenant_id='a')
         self.aggregate('theirs', 'h2', 'h3', filter_tenant_id_2='b')
         self.aggregate('third', 'h3', 'h4', filter_tenant_id='c')
@@ -95,7 +95,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.assertEqual(4, len(found.metadata))
 
     def test_pairs_have_a_key_in_common(self):
-        """What an aggregate says of another key is another rule's."""
+        """Two aggregates are paired only if they share a key."""
         self.aggregate('small', 'h1', 'h2', instance_type='a')
         self.aggregate('east', 'h1', 'h3', availability_zone='a',
                        filter_tenant_id='a')
@@ -107,7 +107,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
             self.source.read(keys, keys, ['a']).together)
 
     def test_pairs_with_a_text(self):
-        """Hosts of which no aggregate can match are not looked at."""
+        """Hosts without any aggregate that can match are skipped."""
         self.aggregate('mine', 'h1', filter_tenant_id='x, tenant_a,y')
         self.aggregate('theirs', 'h1', 'h2', filter_tenant_id='tenant-b')
         self.aggregate('others', 'h2', filter_tenant_id='tenant-c')
@@ -118,7 +118,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
             TENANT, TENANT, ['tenant-d']).together)
 
     def test_text_that_a_database_refuses(self):
-        """Of an image anybody may say anything."""
+        """Image properties may contain any text."""
         self.aggregate('mine', 'h1', os_distro='debian\\')
         self.aggregate('theirs', 'h1', os_distro='gentoo')
         distro = names('os_distro')
@@ -128,7 +128,7 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                 self.source.read(distro, distro, [text]).together)
 
     def test_one_statement(self):
-        """Whatever is wanted, the database is asked once."""
+        """A read is a single statement."""
         statements = []
         sa.event.listen(self.engine, 'before_cursor_execute',
                         lambda *args: statements.append(args[2]))
@@ -138,20 +138,20 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                                  if 'aggregate' in one]))
 
     def test_known_aggregates(self):
-        """Those of some UUIDs that are nova's."""
+        """Return which of these UUIDs belong to nova's aggregates."""
         self.aggregate('fast')
         self.assertEqual({uuids.fast}, self.source.known(
             [uuids.fast, uuids.segment]))
 
     def test_context_of_a_request_is_left_alone(self):
-        """Each read is a transaction of its own, also inside another one."""
+        """Each read is its own transaction, even inside of a transaction."""
         self.aggregate('fast', ssd='true')
         with api_db.context_manager.reader.using(
                 nova_context.get_admin_context()):
             self.assertEqual(1, len(self.source.read(names('ssd')).metadata))
 
     def test_database_is_away(self):
-        """It is an error, not an answer."""
+        """An unavailable database is an error, not an empty result."""
         api_models.BASE.metadata.drop_all(self.engine)
         self.assertRaises(exceptions.NovaUnavailable, self.source.read,
                           names('ssd'))

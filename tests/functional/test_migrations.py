@@ -35,12 +35,12 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
         self.database = engine.Database(self.conf)
 
     def record(self):
-        """Write a row, as nova-api does."""
+        """Write a row as nova-api does."""
         kept = store.Journal(self.conf).rows
         kept.record(kept.make(journal.Dirty('h1')), {'a'})
 
     def described(self, url):
-        """Columns, indexes and primary keys of all tables but alembic's."""
+        """Return columns, indexes and primary keys, except of alembic's."""
         tables = sa.create_engine(url, poolclass=sa.pool.NullPool)
         with tables.connect() as connection:
             inspector = sa.inspect(connection)
@@ -65,14 +65,14 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
 class TestMigrations(MigrationTest):
 
     def test_from_empty(self):
-        """The tables are those of the models, also after a second time."""
+        """Migration produces the tables of the models, and is idempotent."""
         self.assertIsNone(self.database.version())
         for _ in range(2):
             self.database.migrate()
             self.assert_is_the_models()
 
     def test_tables_of_a_newer_release(self):
-        """They are left as they are, and can be used."""
+        """They are left unchanged and can be used."""
         self.database.migrate()
         databases.execute(
             self.url, 'UPDATE alembic_version SET version_num = \'9999\'')
@@ -81,7 +81,7 @@ class TestMigrations(MigrationTest):
         self.record()
 
     def test_command(self):
-        """db sync and db version, twice each."""
+        """db sync and db version can be run repeatedly."""
         path = pathlib.Path(self.useFixture(
             fixtures.TempDir()).path, 'nova.conf')
         path.write_text('[aggregate_mirror_database]\nconnection = %s\n'
@@ -106,7 +106,7 @@ class TestServer(MigrationTest):
             self.record()
 
     def test_server_without_tables(self):
-        """One clear error that names the command; then it works."""
+        """The error names the command; after running it, the journal works."""
         for _ in range(2):
             self.assert_refused('no tables')
         self.database.migrate()

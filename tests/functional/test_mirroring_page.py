@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of the page on mirroring are what goes to placement."""
+"""The samples on the mirroring page are the requests that placement gets."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ OURS = 'OpenStack-API-Version'
 
 
 def samples():
-    """Method, path, headers and body of each sample of ours."""
+    """Yield method, path, headers and body of each of our samples."""
     for text in BLOCK.findall(PAGE.read_text()):
         head, _empty, body = '\n'.join(
             line.strip() for line in text.splitlines()).strip().partition(
@@ -38,7 +38,7 @@ class TestMirroringPage(testtools.TestCase):
         aggregate = self.cloud.create_aggregate('rack-7', 'east')
         gone = self.cloud.create_aggregate('gone', 'east')
         host = self.cloud.create_host('compute-12')
-        # The first call of a process asks for the versions too.
+        # The first call of a process also reads the versions.
         self.cloud.add_host(aggregate, host)
         self.cloud.remove_host(aggregate, host)
         self.cloud.placement.requests.clear()
@@ -47,14 +47,14 @@ class TestMirroringPage(testtools.TestCase):
         self.sent = self.cloud.placement.requests
 
     def test_requests(self):
-        """The same requests, in this order."""
+        """The same requests are sent, in this order."""
         self.assertEqual(
             [(sent.method, UUID.sub('UUID', sent.path)) for sent in self.sent],
             [(method, UUID.sub('UUID', path))
              for method, path, _headers, _body in samples()])
 
     def test_headers_and_bodies(self):
-        """With these headers, and a body as long as that of the sample."""
+        """They have the headers and the body length of the sample."""
         for sent, sample in zip(self.sent, samples(), strict=True):
             received = {name.lower(): value
                         for name, value in sent.headers.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real nova-api process starts and serves aggregates, whatever we lack."""
+"""A real nova-api starts and serves aggregates, even if the package fails."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ connection = %(cell0)s
 """
 ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
 INACTIVE = 'nova-aggregate-mirror is not active'
-# The first aggregate of an empty database is number 1.
+# The first aggregate of an empty database has ID 1.
 STORY = [
     ('POST', '/os-aggregates', {'aggregate': {'name': 'one'}}),
     ('POST', '/os-aggregates', {'aggregate': {'name': 'two'}}),
@@ -54,14 +54,14 @@ STORY = [
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """What a nova-api process did before it stopped."""
+    """The result of a nova-api process."""
 
     started: bool
     statuses: list[int]
     log: str
 
     def lines(self, level: str) -> list[str]:
-        """Lines of this package's loggers at one level."""
+        """Return the lines of this package's loggers at a level."""
         return [line for line in self.log.splitlines()
                 if ' %s nova_aggregate_mirror' % level in line]
 
@@ -69,7 +69,7 @@ class Ended:
 class NovaApiTest(testtools.TestCase):
     """Nova-api, and a host with two compute nodes.
 
-    Stock nova mirrors the first of them only, which tells who mirrored.
+    Stock nova mirrors only the first node, which shows what mirrored.
     """
 
     def setUp(self) -> None:
@@ -91,8 +91,8 @@ class NovaApiTest(testtools.TestCase):
         """Start nova-api, send it the requests of the story, and stop it.
 
         :param faults: functions of the program, with their arguments
-        :param ours: lines of the section [aggregate_mirror]
-        :param placement: lines of [placement], complete unless given
+        :param ours: lines for [aggregate_mirror]
+        :param placement: lines for [placement]; by default complete
         """
         self.configure(ours, placement)
         done = subprocess.run(
@@ -119,7 +119,7 @@ class NovaApiTest(testtools.TestCase):
         (self.path / 'api-paste.ini').write_text(self.paste)
 
     def mirrored_nodes(self) -> int:
-        """How many nodes of the host placement has in the first aggregate."""
+        """Count the nodes of the host that placement has in the aggregate."""
         expected = self.cloud.nova.aggregates_of('ironic')
         self.assertEqual(1, len(expected))
         return [self.cloud.placement.aggregates(node)
@@ -134,14 +134,14 @@ class NovaApiTest(testtools.TestCase):
         self.assertEqual([200] * len(STORY), ended.statuses)
 
     def assert_ours(self, ended: Ended) -> None:
-        """The package mirrored, and logged neither ERROR nor WARNING."""
+        """Assert that the package mirrored without ERROR or WARNING."""
         self.assert_served(ended)
         self.assertEqual(1, ended.log.count(ACTIVE))
         self.assertEqual([], ended.lines('ERROR') + ended.lines('WARNING'))
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
     def assert_stock(self, ended: Ended, *reasons: str) -> None:
-        """Nova mirrored by itself, and an ERROR gives the reason."""
+        """Assert that nova mirrored by itself, and an ERROR has the reason."""
         self.assert_served(ended)
         self.assertNotIn(ACTIVE, ended.log)
         self.assertEqual(1, ended.log.count(INACTIVE))
@@ -151,10 +151,10 @@ class NovaApiTest(testtools.TestCase):
         self.assertEqual((1, []), (self.mirrored_nodes(), self.rows()))
 
     def assert_no_journal(self, ended: Ended) -> None:
-        """The package mirrored, and each operation logged one ERROR."""
+        """Assert mirroring, with one ERROR per operation."""
         self.assert_served(ended)
         self.assertEqual(2, self.mirrored_nodes())
-        # Two hosts added, one removed, one aggregate deleted.
+        # Two hosts added, one host removed, one aggregate deleted.
         self.assertEqual(4, len(ended.lines('ERROR')))
         for line in ended.lines('ERROR'):
             self.assertIn('the journal could not be used', line)
@@ -163,7 +163,7 @@ class NovaApiTest(testtools.TestCase):
 class InstallationTest(NovaApiTest):
 
     def test_installed(self) -> None:
-        """Installing the package is enough, if there are credentials."""
+        """With credentials, installing the package is sufficient."""
         self.assert_ours(self.serve(ours='missing_credentials = fail'))
 
     def test_loaded_before_the_configuration(self) -> None:
@@ -174,12 +174,12 @@ class InstallationTest(NovaApiTest):
         self.assertFalse(ended.started)
 
     def test_paste_filter(self) -> None:
-        """A filter in api-paste.ini installs the hooks, too."""
+        """A filter in api-paste.ini also installs the hooks."""
         self.add_filter()
         self.assert_ours(self.serve(('hidden_entry_point',)))
 
     def test_paste_filter_and_entry_point(self) -> None:
-        """Both together wrap nova once."""
+        """Installed by both, nova is wrapped once."""
         self.add_filter()
         self.assert_ours(self.serve())
 
@@ -187,12 +187,12 @@ class InstallationTest(NovaApiTest):
 class BrokenPackageTest(NovaApiTest):
 
     def test_dependency_missing(self) -> None:
-        """Without what only the journal needs, nova is mirrored."""
+        """Without a library that only the journal needs, nova is mirrored."""
         self.assert_no_journal(
             self.serve(('broken_import', 'alembic', 'ImportError')))
 
     def test_module_broken(self) -> None:
-        """A module of a hook may be broken in any way."""
+        """A hook module that fails to import leaves nova unchanged."""
         self.assert_stock(
             self.serve((
                 'broken_import', 'nova_aggregate_mirror.placement.client',
@@ -201,7 +201,7 @@ class BrokenPackageTest(NovaApiTest):
             'nova_aggregate_mirror.placement.client is broken')
 
     def test_package_broken(self) -> None:
-        """The module that loads the hooks may be broken, too."""
+        """A broken module that loads the hooks leaves nova unchanged."""
         self.assert_stock(
             self.serve(('broken_import', 'nova_aggregate_mirror.hooks.attach',
                         'SyntaxError')),
@@ -220,20 +220,20 @@ class BrokenPackageTest(NovaApiTest):
 class ConfigurationTest(NovaApiTest):
 
     def test_unusable_state_path(self) -> None:
-        """Without a journal nova is mirrored."""
+        """Without a journal, nova is still mirrored."""
         (self.path / 'file').touch()
         self.state = str(self.path / 'file' / 'state')
         self.assert_no_journal(self.serve())
 
     def test_invalid_value(self) -> None:
-        """The option is named, and nova is left as it is."""
+        """The option is named, and nova is left unchanged."""
         self.add_filter()
         self.assert_stock(
             self.serve(ours='inline_timeout = soon\nhooks = mirror, nonsense'),
             '[aggregate_mirror] inline_timeout', 'soon')
 
     def test_no_credentials(self) -> None:
-        """Operations are mirrored when credentials have been added."""
+        """Operations are mirrored once credentials have been added."""
         ended = self.serve(placement='')
         self.assert_served(ended)
         self.assertIn('no auth_type in [placement]',
@@ -245,7 +245,7 @@ class ConfigurationTest(NovaApiTest):
         self.assertEqual((2, []), (self.mirrored_nodes(), self.rows()))
 
     def test_no_credentials_are_an_error(self) -> None:
-        """With missing_credentials = fail the option to add is logged."""
+        """With missing_credentials = fail, nova-api does not start."""
         ended = self.serve(placement='', ours='missing_credentials = fail')
         self.assertFalse(ended.started)
         self.assertIn('no auth_type in [placement]', ended.log)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real nova-scheduler process, and what it says when it starts."""
+"""A real nova-scheduler process and its log messages at start."""
 
 import pathlib
 import re
@@ -51,9 +51,9 @@ class TestNovaScheduler(testtools.TestCase):
             self.useFixture(base_fixtures.TempDir()).path, 'nova.conf')
 
     def start(self, ours, enabled='ComputeFilter,AggregateMembershipFilter'):
-        """Start it with lines of [aggregate_mirror]; the log until it runs.
+        """Start it with lines of [aggregate_mirror]; return its log.
 
-        It ends when it refuses to start, and is ended when it runs.
+        It exits if it refuses to start; if it runs, the test kills it.
         """
         databases = nova_service.CONF
         self.path.write_text(CONF % {
@@ -68,7 +68,7 @@ class TestNovaScheduler(testtools.TestCase):
         self.addCleanup(scheduler.stderr.close)
         self.addCleanup(scheduler.wait)
         self.addCleanup(scheduler.kill)
-        # A nova-scheduler that says nothing must not keep the tests.
+        # A silent nova-scheduler must not block the tests.
         patience = threading.Timer(PATIENCE, scheduler.kill)
         patience.start()
         self.addCleanup(patience.cancel)
@@ -84,7 +84,7 @@ class TestNovaScheduler(testtools.TestCase):
         return log
 
     def said(self, log):
-        """What this package said, without time and process."""
+        """Return this package's messages, without time and process."""
         return [found[1] for found in map(OURS.search, log) if found]
 
     def test_request_filters(self):
@@ -97,7 +97,7 @@ class TestNovaScheduler(testtools.TestCase):
              'type_affinity'], self.said(log))
 
     def test_unknown_request_filter(self):
-        """One line says why it does not run, and nothing else is an error."""
+        """A single line has the reason; no other error is logged."""
         log = self.start('request_filters = tenants')
         self.assertEqual(
             ['nova-scheduler does not start: [aggregate_mirror] '
@@ -109,12 +109,12 @@ class TestNovaScheduler(testtools.TestCase):
                                  or ' ERROR ' in line]))
 
     def test_value_that_cannot_be(self):
-        """The line names the option."""
+        """The log line names the option."""
         line, = self.said(self.start('max_member_of_bytes = plenty'))
         self.assertIn('[aggregate_mirror] max_member_of_bytes: ', line)
 
     def test_guard_is_not_enabled(self):
-        """It runs, and one line names the filter and its option."""
+        """It runs, and a line names the filter and its option."""
         log = self.start('request_filters = tenant_isolation',
                          enabled='ComputeFilter')
         self.assertIn(STARTED, log[-1])

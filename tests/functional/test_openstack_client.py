@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror``, for operators without databases."""
+"""``openstack aggregate mirror``, for operators without database access."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ PATIENCE = 120
 
 
 class ClientTest(testtools.TestCase):
-    """Pages of two, and a user who has a token and two endpoints."""
+    """Two items per page, and a user with a token and two endpoints."""
 
     def setUp(self):
         super().setUp()
@@ -53,14 +53,14 @@ class ClientTest(testtools.TestCase):
             yaml.safe_dump({'clouds': {'test': cloud}}))
 
     def host(self, name, **kwargs):
-        """A member of the zone without associations in placement."""
+        """Add a member of the zone without associations in placement."""
         host = self.cloud.create_host(name, **kwargs)
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host(name)
         return host
 
     def environment(self):
-        """Nothing of the user who runs the tests is read."""
+        """The environment without that of the user who runs the tests."""
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith('OS_')}
         return {**environment, 'HOME': str(self.home), 'COLUMNS': '250',
@@ -77,7 +77,7 @@ class ClientTest(testtools.TestCase):
         return said, errors
 
     def mirror(self, *argv, status=0):
-        """The rows that a command prints, and its standard error."""
+        """Run a command; return its rows and its standard error."""
         said, errors = self.openstack(
             'aggregate', 'mirror', *argv, '-f', 'json', status=status)
         return json.loads(said or '[]'), errors
@@ -94,7 +94,7 @@ class TestList(ClientTest):
         self.placement.set_aggregates(self.good.nodes[0], [self.zone.uuid])
 
     def test_list(self):
-        """Counts of both, and a word for each aggregate."""
+        """It counts both sides and shows the state of each aggregate."""
         rows, errors = self.mirror('list')
         self.assertEqual([
             {'Name': 'rack', 'UUID': self.rack.uuid, 'Hosts': 0, 'In Nova': 0,
@@ -108,7 +108,7 @@ class TestList(ClientTest):
                                      row['Stale']))
 
     def test_show(self):
-        """Each provider, and each host that has none to show."""
+        """It shows each provider, and hosts without a provider."""
         storage = uuidutils.generate_uuid()
         self.placement.create_provider(storage, 'shared')
         self.placement.set_aggregates(storage, [self.zone.uuid])
@@ -129,7 +129,7 @@ class TestList(ClientTest):
             self.assertEqual(expected, [tuple(row.values()) for row in rows])
 
     def test_formats(self):
-        """All formats of other commands."""
+        """It supports the output formats of other commands."""
         list_ = ('aggregate', 'mirror', 'list')
         rows = [('rack', 'mirrored'), ('zone', 'differs')]
         said, _errors = self.openstack(*list_, '-f', 'yaml')
@@ -143,7 +143,7 @@ class TestList(ClientTest):
                       % self.zone.uuid, said)
 
     def test_names(self):
-        """An unknown one, and an ambiguous one."""
+        """An unknown name and an ambiguous name are errors."""
         self.assertIn('no aggregate nothing',
                       self.mirror('show', 'nothing', status=255)[1])
         other = self.cloud.create_aggregate(str(self.zone.id))
@@ -156,7 +156,7 @@ class TestList(ClientTest):
 class TestHelp(ClientTest):
 
     def test_exit_statuses(self):
-        """Each command prints its own, also without a cloud."""
+        """The help lists the exit statuses, even without a cloud."""
         for name, words in (
                 ('show', '255 when nova-api'), ('diff', '7 something differs'),
                 ('sync', '8 so much would have been removed')):
@@ -197,7 +197,7 @@ class TestSync(ClientTest):
         self.assertEqual({foreign}, self.left(stale))
 
     def test_scope(self):
-        """Only these hosts, and only these aggregates."""
+        """Only the selected hosts and aggregates are compared and synced."""
         for name in 'h1', 'h2':
             host = self.host(name)
             self.placement.set_aggregates(host.nodes[0], [self.rack.uuid])
@@ -215,7 +215,7 @@ class TestSync(ClientTest):
             'sync', '--force', status=255)[1])
 
     def test_brake(self):
-        """Above it only --force removes anything."""
+        """Above the brake's limit, only --force removes anything."""
         self.host('good')
         for number in range(12):
             host = self.cloud.create_host('h%d' % number)
@@ -227,7 +227,7 @@ class TestSync(ClientTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_trouble_with_hosts(self):
-        """The lowest status that applies, and a line for each."""
+        """The lowest applicable status is returned; each host has a line."""
         self.host('good')
         self.host('waiting', providers=False)
         self.assertIn('no resource provider yet',
@@ -239,7 +239,7 @@ class TestSync(ClientTest):
         self.assertIn('Host broken', self.mirror('sync', status=3)[1])
 
     def test_interrupted(self):
-        """Requests on their way are completed, the rest is reported."""
+        """Requests in flight are completed, the rest is reported."""
         for number in range(12):
             self.host('h%d' % number)
         land = self.placement.hold_after(2)
@@ -264,11 +264,11 @@ class TestSync(ClientTest):
 class TestErrors(ClientTest):
 
     def refused(self, *words, status, subcommands=('list',)):
-        """Assert that a command prints a line in place of a table."""
+        """Assert that a command prints an error line instead of a table."""
         for command in subcommands:
             said, errors = self.openstack(
                 'aggregate', 'mirror', command, '-f', 'json', status=status)
-            # An empty list would be taken for "nothing differs".
+            # An empty list would be read as "no differences".
             self.assertEqual('', said)
             for word in words:
                 self.assertIn(word, errors)
@@ -276,7 +276,7 @@ class TestErrors(ClientTest):
             self.assertNotIn('[placement]', errors)
 
     def test_user_without_the_role(self):
-        """The role is named, for nova and for placement."""
+        """The required role is named, for nova and for placement."""
         self.server.roles = 'member'
         self.refused('403', 'admin role', status=255)
         self.server.roles = 'admin'
@@ -288,7 +288,7 @@ class TestErrors(ClientTest):
         self.refused('403', 'admin role', status=2)
 
     def test_nova_that_is_too_old(self):
-        """The oldest that is supported is named."""
+        """The oldest supported release is named."""
         self.server.answers['/os-aggregates'] = webob.Response(
             status=406, json={'computeFault': {
                 'code': 406, 'message': 'maximum is 2.60.'}})
@@ -300,7 +300,7 @@ class TestErrors(ClientTest):
         self.refused('placement runs', status=2, subcommands=('list', 'sync'))
 
     def test_placement_of_another_region(self):
-        """It has no provider of a compute node."""
+        """It has no provider of any compute node."""
         self.host('h1', providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
         self.refused("none of them is one of nova's 1 compute nodes",

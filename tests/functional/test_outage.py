@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's answers while placement fails, and the state that remains."""
+"""A user's responses while placement fails, and the resulting state."""
 
 from collections.abc import Callable
 from concurrent import futures
@@ -61,13 +61,13 @@ class OutageTest(testtools.TestCase):
 
     def _new(self) -> tuple[fixtures.Aggregate, fixtures.Host]:
         self.count += 1
-        # One zone, so that the outcomes of all faults are the same.
+        # One zone, so that all faults have the same outcome.
         aggregate = self.cloud.create_aggregate(
             'aggregate%d' % self.count, 'east')
         return aggregate, self.cloud.create_host('host%d' % self.count)
 
     def _wait_for(self, seconds: float) -> None:
-        """Let a call wait this long for placement."""
+        """Limit how long a call waits for placement."""
         self.cloud.nova.conf.config(inline_timeout=seconds,
                                     group='aggregate_mirror')
 
@@ -91,7 +91,7 @@ class StockOutageTest(OutageTest):
         self.cloud.add_host(*self._new())
 
     def test_add_host_answers_500_and_has_added_it(self) -> None:
-        """Without placement nova fails after its commit, half-done."""
+        """Without placement nova fails after its commit."""
         for name, fault in REFUSED.items():
             self.assertEqual(
                 fixtures.Outcome(status=500, member=True, mirrored=False,
@@ -99,14 +99,14 @@ class StockOutageTest(OutageTest):
                 self._add(fault), name)
 
     def test_add_host_again_answers_409(self) -> None:
-        """The user's second attempt does not repair the first one."""
+        """The user's second attempt does not repair the first."""
         aggregate, host = self._new()
         self._during(REFUSED['refused'], aggregate, host)
         again = self.cloud.add_host(aggregate, host)
         self.assertEqual((409, False), (again.status, again.mirrored))
 
     def test_after_a_restart_of_nova_all_answers_become_500(self) -> None:
-        """Nova makes its client within the call, after the commit."""
+        """Nova creates its client within the call, after the commit."""
         for name, fault in STATUS.items():
             self.cloud.nova.restart()
             self.assertEqual(
@@ -115,7 +115,7 @@ class StockOutageTest(OutageTest):
                 self._add(fault), name)
 
     def test_add_host_answers_200_and_is_never_mirrored(self) -> None:
-        """Whatever placement answers or loses, nova reports success."""
+        """Nova reports success, although placement failed."""
         faults = {**STATUS, **PUT_STATUS, **PUT_LOST, **CONFLICT}
         for name, fault in faults.items():
             self.assertEqual(
@@ -145,7 +145,7 @@ class StockOutageTest(OutageTest):
                          self._remove(CONFLICT['conflict for ever']))
 
     def test_a_call_waits_for_as_long_as_placement_hangs(self) -> None:
-        """Without a timeout in [placement] a hung placement blocks users."""
+        """Without a timeout in [placement], a hung placement blocks users."""
         for remove in (False, True):
             aggregate, host = self._new()
             if remove:
@@ -169,7 +169,7 @@ class MirroredOutageTest(OutageTest):
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.MirroredNova())
-        # Each call meets the fault, without a pause after the last one.
+        # Each call meets the fault, without a back-off after the last call.
         self.cloud.nova.conf.config(inline_backoff=0.0,
                                     group='aggregate_mirror')
         self.foreign: list[str] = []
@@ -179,7 +179,7 @@ class MirroredOutageTest(OutageTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_add_host_answers_200_and_one_sync_mirrors_it(self) -> None:
-        """No fault of placement fails an add-host."""
+        """No placement fault fails an add-host."""
         for name, fault in NEVER_MIRRORED.items():
             self.assertEqual(
                 fixtures.Outcome(status=200, member=True, mirrored=False,
@@ -188,7 +188,7 @@ class MirroredOutageTest(OutageTest):
         self._sync()
 
     def test_remove_host_answers_200_and_one_sync_mirrors_it(self) -> None:
-        """No fault of placement fails a remove-host."""
+        """No placement fault fails a remove-host."""
         for name, fault in NEVER_MIRRORED.items():
             self.assertEqual(
                 fixtures.Outcome(status=200, member=False, mirrored=False,
@@ -197,7 +197,7 @@ class MirroredOutageTest(OutageTest):
         self._sync()
 
     def _delete(self, fault: Fault) -> tuple[int, bool, int]:
-        """Delete an aggregate that a foreign provider is in, during a fault.
+        """Delete an aggregate that has a foreign provider, during a fault.
 
         :returns: the same as ``_seen``
         """
@@ -216,7 +216,7 @@ class MirroredOutageTest(OutageTest):
                 self.cloud.nova.notifications(), len(self.cloud.warnings()))
 
     def test_delete_answers_200_and_one_sync_removes_it(self) -> None:
-        """No fault of placement fails a deletion, and no prune is needed."""
+        """No placement fault fails a deletion, and prune is not needed."""
         for name, fault in NEVER_MIRRORED.items():
             self.assertEqual((200, True, 1), self._delete(fault), name)
         for left in 1, 0:
@@ -239,7 +239,7 @@ class MirroredOutageTest(OutageTest):
         self._sync()
 
     def test_a_few_conflicts_are_no_fault(self) -> None:
-        """Other writers of the same provider only cost another round."""
+        """A conflict with another writer only costs another attempt."""
         for act, zone in (self._add, 'east'), (self._remove, 'nova'):
             self.assertEqual(
                 fixtures.Outcome(status=200, member=act == self._add,
@@ -262,7 +262,7 @@ class MirroredOutageTest(OutageTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_without_a_journal_calls_are_mirrored_all_the_same(self) -> None:
-        """The journal is for outages; a warning reports that it is missing."""
+        """Calls are mirrored without the journal; a warning reports it."""
         self.cloud.nova.conf.config(
             connection='sqlite:////dev/null/journal.sqlite',
             group='aggregate_mirror_database')
@@ -276,12 +276,12 @@ class MirroredOutageTest(OutageTest):
                           self.cloud.warnings()[0])
 
     def test_the_warning_says_what_an_operator_needs(self) -> None:
-        """It names the aggregate, the host, the request and the reason."""
+        """It has the aggregate, the host, the request and the reason."""
         aggregate, host = self._new()
         self.cloud.add_host(*self._new())
         self._during(REFUSED['refused'], aggregate, host)
         [warning] = self.cloud.warnings()
-        # Eventlet has the name of the error and not what it means.
+        # Eventlet's error has the name of the error, not its description.
         for part in ('Aggregate %d' % aggregate.id, 'host ' + host.name,
                      'req-', 'refused'):
             self.assertIn(part.lower(), warning.lower())
@@ -318,7 +318,7 @@ class PauseTest(OutageTest):
                                     group='aggregate_mirror')
 
     def _lengthen(self) -> None:
-        """Let the short pause outlast a slow test, too."""
+        """Make the short back-off outlast even a slow test."""
         self.useFixture(base_fixtures.MonkeyPatch(
             'nova_aggregate_mirror.limits.breaker.REFUSED_PAUSE', 3600.0))
 
@@ -339,7 +339,7 @@ class PauseTest(OutageTest):
         self._see_no_request(lambda placement: placement.hang())
 
     def test_after_a_refusal_placement_is_left_alone(self) -> None:
-        """No further call asks it for about an interval of the agent."""
+        """No call reaches it for about an interval of the agent."""
         self._lengthen()
         self._add(_status(401))
         self._see_no_request(_status(401))
@@ -366,7 +366,7 @@ class PauseTest(OutageTest):
         self.assertTrue(self.cloud.add_host(*self._new()).mirrored)
 
     def test_after_a_timeout_nothing_is_tried(self) -> None:
-        """Not even without the journal: it would block every worker."""
+        """Even without the journal: a call would block every worker."""
         self._wait_for(0.5)
         self._lose_the_journal()
         self._add(lambda placement: placement.hang())

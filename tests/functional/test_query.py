@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a real placement answers to narrowed queries, and what it cannot."""
+"""How a real placement answers narrowed queries, and their limits."""
 
 import logging
 
@@ -21,7 +21,7 @@ from tests.scheduling import worlds
 VERSION = '1.36'
 ENOUGH = 65536
 CASES = 40
-"""For each request filter, and for all of them."""
+"""For each request filter, and for all of them together."""
 
 
 class QueryTest(testtools.TestCase):
@@ -67,7 +67,7 @@ class QueryTest(testtools.TestCase):
         return spec
 
     def candidates(self, spec):
-        """Names of the compute nodes that placement offers."""
+        """Return the compute nodes that placement offers."""
         query = utils.resources_from_request_spec(None, spec, None)
         answer = self.call(
             'get', '/allocation_candidates?' + query.to_querystring())
@@ -77,7 +77,7 @@ class QueryTest(testtools.TestCase):
 
 
 class TestSample(QueryTest):
-    """The oracle of the equivalence test knows what placement would say."""
+    """The oracle of the equivalence test agrees with placement."""
 
     def setUp(self):
         super().setUp()
@@ -86,7 +86,7 @@ class TestSample(QueryTest):
                         VCPU=8, MEMORY_MB=1024, DISK_GB=10)
 
     def test_placement_is_the_oracle(self):
-        """For a sample of the worlds of each request filter."""
+        """It agrees for a sample of the worlds of each request filter."""
         answers = []
         for name in oracle.FILTERS:
             answers += self.play(name)
@@ -118,7 +118,7 @@ class TestSample(QueryTest):
 
 
 class TestLimits(QueryTest):
-    """What the documentation says that no query can do."""
+    """The documented limits of a query."""
 
     def setUp(self):
         super().setUp()
@@ -136,14 +136,14 @@ class TestLimits(QueryTest):
         return self.candidates(spec), right
 
     def test_association_not_yet_mirrored(self):
-        """A host that nova would take is not offered until it is mirrored."""
+        """A host that nova accepts is not offered until it is mirrored."""
         self.create('host0', VCPU=8, MEMORY_MB=1024, DISK_GB=10)
         self.assertEqual((frozenset(), {'host0'}), self.candidates_and_right())
         self.set_aggregates('host0', [uuids.fast])
         self.assertEqual(({'host0'}, {'host0'}), self.candidates_and_right())
 
     def test_resources_in_groups_with_a_suffix_only(self):
-        """Placement would refuse the query: it says nothing of aggregates."""
+        """Placement would reject aggregates there, so the query has none."""
         self.create('host0', VCPU=8)
         self.world.metadata[uuids.theirs] = {'filter_tenant_id': 'tenant-b'}
         self.world.spec['extra_specs'] = {
@@ -153,7 +153,7 @@ class TestLimits(QueryTest):
                          self.candidates_and_right())
 
     def test_sharing_provider(self):
-        """Shared storage has to be in the aggregate as well."""
+        """A sharing provider must also be in the aggregate."""
         self.create('host0', VCPU=8, MEMORY_MB=1024)
         self.create('storage', 'MISC_SHARES_VIA_AGGREGATE', DISK_GB=100)
         self.set_aggregates('host0', [uuids.fast, uuids.sharing])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many nova-api processes, an agent, and other writers of placement, at once.
+"""Concurrent nova-api processes, an agent, and other placement clients.
 
 Nova's own methods take turns; what this package does before and after them
-does not. Nova's databases are SQLite files here, and of two workers that
-remove and add the same host at once stock nova answers one with 500.
+does not. Nova's databases are SQLite files here: if two workers remove and
+add the same host at the same time, stock nova answers 500 to one.
 """
 
 import collections
@@ -27,11 +27,11 @@ from tests import processes
 
 WORKERS = 8
 SECONDS = float(os.environ.get('AGGREGATE_MIRROR_TEST_RACE_SECONDS', 15))
-# The longest where calls are so slow that not every kind of answer
-# was given by then.
+# The longest duration, for machines so slow that not every kind of response
+# was seen by then.
 LONGEST = 20 * SECONDS
 REST = 0.5
-# What nova says of a host that another worker has just added, or removed.
+# Nova's responses when another worker has just added or removed the host.
 ANSWERS = {'add_host': {200, 409}, 'remove_host': {200, 404}}
 KINDS = [(action, status) for action, statuses in ANSWERS.items()
          for status in sorted(statuses)]
@@ -42,10 +42,10 @@ WITHOUT_GENERATION = 'placement 1.1'
 
 
 class Writer:
-    """Another client of placement that changes providers all the time.
+    """Another placement client that changes providers all the time.
 
-    :param mutex: shared by the writers of aggregates: one that sends no
-        generation would else undo what the other one has written
+    :param mutex: shared by the writers of aggregates: a writer without a
+        generation would otherwise undo the changes of the others
     """
 
     def __init__(self, url, mutex, chance):
@@ -53,7 +53,7 @@ class Writer:
         self._mutex = mutex
         self._chance = chance
         self._session = requests.Session()
-        # The proxies of the machine that runs the tests are not theirs.
+        # Ignore the proxy settings of the machine that runs the tests.
         self._session.trust_env = False
         self.written = []
         """Provider and aggregate, of what was written with a generation."""
@@ -86,7 +86,7 @@ class Writer:
         self.written.append((provider, foreign))
 
     def add_aggregate_without_generation(self, provider):
-        """As neutron-lib does, which knows microversion 1.1."""
+        """Write as neutron-lib does, with microversion 1.1."""
         with self._mutex:
             state = self.call('GET', provider, 'aggregates',
                               version=WITHOUT_GENERATION).json()
@@ -114,7 +114,7 @@ class TestRace(testtools.TestCase):
         self.seen = multiprocessing.get_context('fork').Array(
             'b', len(KINDS), lock=False)
         for path in pathlib.Path(fixtures.CONF.state_path).glob('*.sqlite'):
-            # Nova's readers are not to lock its writer out.
+            # Nova's readers must not lock its writer out.
             databases.execute('sqlite:///%s' % path,
                               'PRAGMA journal_mode = WAL')
         self.useFixture(fixtures.StockNova())
@@ -122,8 +122,8 @@ class TestRace(testtools.TestCase):
         for name in ('add_host_to_aggregate', 'remove_host_from_aggregate'):
             self.take_turns(name, turn)
         self.useFixture(fixtures.MirroredNova())
-        # A placement that all share in one process is slow now and then, and
-        # a worker that stops trying would be no racer.
+        # A placement that all of them share is slow at times, and a worker in
+        # back-off would not take part in the race.
         self.cloud.nova.conf.config(
             inline_backoff=0.0, max_removed_share=1.0,
             group='aggregate_mirror')
@@ -146,13 +146,13 @@ class TestRace(testtools.TestCase):
             'nova.compute.api.AggregateAPI.' + name, in_turn))
 
     def goes_on(self, began):
-        """Whether it is too early to end: something has not happened yet."""
+        """Check whether to continue: some response has not been seen yet."""
         now = time.monotonic()
         return now < began + SECONDS or (
             not all(self.seen) and now < began + LONGEST)
 
     def nova_api(self, number, began):
-        """One worker: adds and removes hosts, all of them others' too."""
+        """Run a worker that adds and removes its own and other hosts."""
         chance = random.Random(number)
         own = self.hosts[number % len(self.hosts)]
         answers = collections.Counter()
@@ -174,21 +174,21 @@ class TestRace(testtools.TestCase):
         writer = Writer(self.cloud.placement.url, self.mutex, chance)
         while self.goes_on(began):
             getattr(writer, chance.choice(changes))(chance.choice(self.nodes))
-            # So that the lock of the writers is not always the same one's.
+            # Let the other writers get the lock, too.
             time.sleep(0.01)
         return writer.written
 
     def work(self, began):
-        """An agent that drains and compares all the time."""
+        """Run an agent that drains and syncs all the time."""
         worker = fixtures.Agent()
         while self.goes_on(began):
             worker.drain()
             worker.sync()
-            # Without a rest it would keep the others from placement.
+            # Without a pause it would starve the other placement clients.
             time.sleep(REST)
 
     def test_everything_at_once(self):
-        """Afterwards everything written is there, and no call failed."""
+        """All writes are there afterwards, and no call failed."""
         began = time.monotonic()
         work = [functools.partial(self.nova_api, number, began)
                 for number in range(WORKERS)]

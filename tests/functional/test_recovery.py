@@ -17,7 +17,7 @@ from tests.unit import servers
 CONF = fixtures.CONF
 PASSWORD = ks_loading.get_auth_plugin_conf_options('password')
 CALLS = 100
-# An agent makes one step a second.
+# An agent makes one step per second.
 STEPS_IN_FIVE_SECONDS = 5
 
 
@@ -27,7 +27,7 @@ class RecoveryTest(servers.LoopbackTestCase):
 
     def setUp(self):
         super().setUp()
-        # After nova's fixture, which could not parse again with them.
+        # After nova's fixture, which could not parse its arguments with these.
         self.addCleanup(CONF.unregister_opts, PASSWORD, 'placement')
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         conf.register_opts(CONF)
@@ -42,10 +42,10 @@ class RecoveryTest(servers.LoopbackTestCase):
         self.useFixture(self.hooks())
 
     def begin(self):
-        """Prepare what nova-api finds at its start."""
+        """Prepare the state before nova-api starts."""
 
     def calls(self):
-        """Mixed calls, each of which gets nova's usual answer."""
+        """Make mixed calls and assert that each gets nova's usual response."""
         for number in range(CALLS):
             aggregate = self.random.choice(list(self.members))
             host = self.random.choice(self.hosts)
@@ -65,7 +65,7 @@ class RecoveryTest(servers.LoopbackTestCase):
                              (outcome.status, outcome.member, outcome.ended))
 
     def wait_for(self, seconds):
-        """Have the agent wait for placement so long."""
+        """Set the agent's timeout for placement requests."""
         CONF.set_override('request_timeout', seconds, 'aggregate_mirror')
 
     def recover(self, end):
@@ -93,7 +93,7 @@ class RecoveryTest(servers.LoopbackTestCase):
 class TestPlacement(RecoveryTest):
 
     def hurry(self):
-        """Users wait less for a placement that does not answer."""
+        """Shorten how long users wait for a hung placement."""
         CONF.set_override('inline_timeout', 0.3, 'aggregate_mirror')
 
     def check_fault(self, fault):
@@ -105,9 +105,9 @@ class TestPlacement(RecoveryTest):
                    self.cloud.placement.recover)
 
     def test_hung_placement_is_asked_once(self):
-        """A hundred calls do not wait for it one after the other."""
+        """A hundred calls do not wait for it in turn."""
         self.hurry()
-        # However long they take.
+        # However long the calls take.
         CONF.set_override('inline_backoff', 3600.0, 'aggregate_mirror')
         self.cloud.placement.hang()
         self.calls()
@@ -116,12 +116,12 @@ class TestPlacement(RecoveryTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_trickling_placement(self):
-        """A byte a second does not hold calls up either."""
+        """A response of a byte per second does not delay calls either."""
         self.hurry()
         self.check_fault('trickle')
 
     def test_service_is_deleted_meanwhile(self):
-        """Its orphaned provider is left in no aggregate."""
+        """The orphaned provider is removed from all aggregates."""
         host = self.hosts.pop()
         for aggregate in self.members:
             self.cloud.add_host(aggregate, host)
@@ -133,14 +133,14 @@ class TestPlacement(RecoveryTest):
             set(), self.cloud.placement.aggregates(host.nodes[0]))
 
     def test_clock_of_the_agent_is_behind(self):
-        """Rows from its future are as due as others."""
+        """Rows that are in the future of its clock are due as usual."""
         self.clock = -3600.0
         self.check_fault('refuse')
 
 
 def _add(test, name, check, *args):
     def method(self):
-        """Nova gives its usual answers; seconds later placement is right."""
+        """Nova responds as usual; placement is in sync seconds later."""
         getattr(self, check)(*args)
 
     setattr(test, 'test_' + name, method)
@@ -175,13 +175,13 @@ class TestKeystone(RecoveryTest):
                    lambda: self.say(*self.good))
 
     def test_catalog_with_a_wrong_scheme(self):
-        """It is read again when it has been corrected."""
+        """The corrected catalog is read again."""
         wrong = self.keystone.token(
             self.cloud.placement.url.replace('http:', 'https:'))
         self.check_answer(201, wrong)
 
     def test_token_is_revoked(self):
-        """Placement refuses it, and keystone issues no new one for a time."""
+        """Recovers when placement and keystone refuse tokens for a time."""
         self.calls()
         self.say(401, {})
         self.check(lambda: self.cloud.placement.fail_with(401), lambda: (
@@ -203,7 +203,7 @@ class TestJournal(RecoveryTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_database_is_down(self):
-        """Placement is, too: nothing could be recorded."""
+        """With placement down too, nothing could be recorded."""
         option = ('connection', 'aggregate_mirror_database')
         right = CONF[option[1]][option[0]]
         CONF.set_override(option[0], 'mysql+pymysql://nova:x@127.0.0.1:1/j',
@@ -215,7 +215,7 @@ class TestJournal(RecoveryTest):
         self.repair()
 
     def test_disk_is_full(self):
-        """Placement is down, too: nothing could be recorded."""
+        """With placement down too, nothing could be recorded."""
         def transaction(_database):
             raise sa.exc.OperationalError(
                 'INSERT', {}, sqlite3.OperationalError(
@@ -230,7 +230,7 @@ class TestJournal(RecoveryTest):
         self.repair()
 
     def test_journal_alone(self):
-        """With placement available, operations are mirrored at once."""
+        """With placement available, operations are mirrored inline."""
         CONF.set_override('connection', 'sqlite:////proc/no/where',
                           'aggregate_mirror_database')
         self.calls()
@@ -243,7 +243,7 @@ class TestStock(RecoveryTest):
     hooks = fixtures.StockNova
 
     def test_stock_nova_does_not_recover(self):
-        """What an outage has left stays."""
+        """Drift that an outage leaves is never repaired."""
         self.cloud.placement.fail_with(503)
         for host in self.hosts:
             self.cloud.add_host(next(iter(self.members)), host)

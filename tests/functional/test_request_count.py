@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mirroring costs placement, in requests."""
+"""The number of placement requests per operation."""
 
 import collections
 
@@ -18,7 +18,7 @@ class RequestCountTest(testtools.TestCase):
                       for nodes in (1, 3)]
 
     def _mirrored(self) -> None:
-        """Have the hooks, and version discovery behind us."""
+        """Install the hooks, and do version discovery in advance."""
         self.useFixture(fixtures.MirroredNova())
         host = self.cloud.create_host('first')
         self.cloud.add_host(self.aggregate, host)
@@ -26,22 +26,22 @@ class RequestCountTest(testtools.TestCase):
         self.cloud.placement.requests.clear()
 
     def _requests(self) -> dict[str, int]:
-        """Requests since the last time, by method."""
+        """Return the requests since the last call, by method."""
         methods = [request.method for request in self.cloud.placement.requests]
         self.cloud.placement.requests.clear()
         return dict(collections.Counter(methods))
 
     def test_stock_add_and_remove_host(self) -> None:
-        """Nova asks for the provider by name first."""
+        """Nova first looks up the provider by name."""
         self.useFixture(fixtures.StockNova())
         self.cloud.add_host(self.aggregate, self.hosts[0])
-        # One more GET for the versions, once in a process.
+        # An additional GET for the versions, once per process.
         self.assertEqual({'GET': 3, 'PUT': 1}, self._requests())
         self.cloud.remove_host(self.aggregate, self.hosts[0])
         self.assertEqual({'GET': 2, 'PUT': 1}, self._requests())
 
     def test_mirrored_add_and_remove_host(self) -> None:
-        """One GET and one PUT for each compute node."""
+        """A GET and a PUT per compute node."""
         self._mirrored()
         for host in self.hosts:
             expected = {'GET': len(host.nodes), 'PUT': len(host.nodes)}
@@ -51,19 +51,19 @@ class RequestCountTest(testtools.TestCase):
             self.assertEqual(expected, self._requests())
 
     def test_mirrored_first_call_of_a_process(self) -> None:
-        """The first one also asks for the versions."""
+        """The first call also reads the versions."""
         self.useFixture(fixtures.MirroredNova())
         self.cloud.add_host(self.aggregate, self.hosts[0])
         self.assertEqual({'GET': 2, 'PUT': 1}, self._requests())
 
     def test_mirrored_delete_of_an_aggregate_that_nobody_has(self) -> None:
-        """One GET asks who has it."""
+        """A GET finds its providers."""
         self._mirrored()
         self.cloud.delete_aggregate(self.aggregate)
         self.assertEqual({'GET': 1}, self._requests())
 
     def test_mirrored_delete_of_an_aggregate_that_some_have(self) -> None:
-        """One GET asks who has it, and two requests go for each of them."""
+        """A GET finds its providers; each of them takes two requests."""
         self._mirrored()
         for node in self.hosts[1].nodes:
             self.cloud.placement.set_aggregates(node, [self.aggregate.uuid])
@@ -72,7 +72,7 @@ class RequestCountTest(testtools.TestCase):
         self.assertEqual([], self.cloud.drift())
 
     def test_mirrored_create_rename_and_metadata(self) -> None:
-        """What placement need not know costs nothing."""
+        """Operations that do not affect placement cost no request."""
         self._mirrored()
         path = '/os-aggregates/%d' % self.aggregate.id
         self.cloud.create_aggregate('another', 'west')
@@ -86,7 +86,7 @@ class RequestCountTest(testtools.TestCase):
         self.assertEqual({}, self._requests())
 
     def test_mirrored_request_id_goes_to_placement(self) -> None:
-        """Nova's, or the caller's own, request id is in every request."""
+        """Each request has the request ID of nova or of the caller."""
         self._mirrored()
         self.cloud.add_host(self.aggregate, self.hosts[0])
         ids = {request.headers.get('X-Openstack-Request-Id')

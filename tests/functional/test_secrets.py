@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever fails, at DEBUG: no password and no token in any output."""
+"""Every failure, at DEBUG: no password and no token in any output."""
 
 import base64
 import http.server
@@ -27,12 +27,12 @@ from tests import commands
 from tests import fixtures
 from tests.unit import ends
 
-# In every secret, so that a part of one is found too.
+# Part of every secret, so that a fragment is found, too.
 MARK = 'unmistakable'
 PASSWORD = MARK + '-password'
 TOKEN = MARK + '-token'
 IN_URL = MARK + '-in-url'
-# Base64 has three forms of a text, by where in a longer one it stands.
+# Base64 encodes a text in three forms, depending on its offset.
 MARKS = [MARK] + [base64.b64encode(b' ' * shift + MARK.encode())[4:12].decode()
                   for shift in range(3)]
 # Nothing listens on the port.
@@ -74,11 +74,11 @@ project_name = service
 
 
 class Cloud(base_fixtures.Fixture):
-    """Keystone and placement, which repeat requests in their answers.
+    """Keystone and placement servers that repeat requests in their responses.
 
-    ``versions`` and ``keystone`` is how keystone answers to discovery and to
-    a login, ``placement`` is how placement does: a status and a form, which
-    is one of ``FORMS``, or says nothing of the request.
+    ``versions`` and ``keystone`` are keystone's responses to discovery and to
+    a login, ``placement`` is placement's: a status and a form. A form of
+    ``FORMS`` repeats the request, other forms do not.
     """
 
     FORMS = ('error', 'errors', 'object', 'text')
@@ -96,7 +96,7 @@ class Cloud(base_fixtures.Fixture):
             do_POST = do_PUT = do_GET
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing: standard error is searched too."""
+                """Log nothing: standard error is searched for secrets, too."""
 
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         server.daemon_threads = True
@@ -152,21 +152,21 @@ class Cloud(base_fixtures.Fixture):
 class SecretsTest(testtools.TestCase):
 
     excused = False
-    """Whether keystoneauth may log at will: what a server says that repeats
-    the request, and a URL with a password in it, it writes as they are."""
+    """Whether keystoneauth may log secrets: it logs responses that repeat the
+    request, and URLs that contain a password, unchanged."""
 
     def setUp(self):
         super().setUp()
-        # The proxies of the machine that runs the tests are not theirs.
+        # Ignore the proxy settings of the machine that runs the tests.
         self.useFixture(base_fixtures.EnvironmentVariable(
             'no_proxy', '127.0.0.1'))
         self.texts = []
-        """All that was logged, printed or raised, and where."""
+        """All text that was logged, printed or raised, and where."""
         self.listen()
         self.addCleanup(self.assert_no_secret)
 
     def listen(self):
-        """Read what every logger gets from now on."""
+        """Capture the records of every logger from now on."""
         handler = logging.Handler(logging.NOTSET)
         handler.emit = self.see_record
         self.useFixture(base_fixtures.LogHandler(
@@ -183,7 +183,7 @@ class SecretsTest(testtools.TestCase):
                 traceback.format_exception(*record.exc_info)))
 
     def refused(self, function, *args):
-        """Call what must fail in one of our ways, and note what it says."""
+        """Call a function that must fail with our error; record its text."""
         error = self.assertRaises(exceptions.MirrorError, function, *args)
         self.see('error', error)
         self.see('error', repr(error))
@@ -198,7 +198,7 @@ class SecretsTest(testtools.TestCase):
 class TestSecrets(SecretsTest):
 
     def test_a_secret_would_be_found(self):
-        """In a message, an argument or a traceback, plain or encoded."""
+        """A secret is found in messages and tracebacks, plain or encoded."""
         self.addCleanup(self.texts.clear)
         log = logging.getLogger('any.library')
         encoded = base64.b64encode(('nova:' + PASSWORD).encode()).decode()
@@ -217,7 +217,7 @@ class TestSecrets(SecretsTest):
                           self.assert_no_secret)
 
     def test_journal_that_cannot_be_used(self):
-        """With a server that refuses, and with an invalid URL."""
+        """An unreachable server and an invalid URL."""
         for url in URLS:
             conf = ends.make_conf(self)
             conf.set_override('connection', url, 'aggregate_mirror_database')
@@ -235,13 +235,13 @@ class CloudTest(SecretsTest):
     def setUp(self):
         super().setUp()
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
-        # That one listens for itself alone.
+        # That fixture captures the log for itself alone.
         self.listen()
         self.useFixture(fixtures.MirroredNova())
         self.zone = self.cloud.create_aggregate('zone')
         self.host = self.cloud.create_host('h1')
         self.wrong = self.useFixture(Cloud())
-        # Not to be left to the next test, which has no auth_url.
+        # Registered only for this test: the next test has no auth_url.
         self.cloud.nova.conf.register_opts(
             loading.get_auth_plugin_conf_options('password'),
             group='placement')
@@ -258,7 +258,7 @@ class CloudTest(SecretsTest):
                 **placement})
 
     def work(self):
-        """Let nova-api, the agent and a full sync fail; see what they say."""
+        """Let nova-api, the agent and a sync fail; record their output."""
         self.assertEqual(200, self.cloud.add_host(
             self.zone, self.host).status)
         placement = client.Client(fixtures.CONF)
@@ -282,7 +282,7 @@ class CloudTest(SecretsTest):
 class TestCloud(CloudTest):
 
     def test_keystone_and_placement_that_refuse(self):
-        """With any status."""
+        """Responses with an error status, whichever it is."""
         for status in (400, 401, 403, 404, 500, 503):
             self.wrong.keystone = (status, 'refused')
             self.use()
@@ -293,7 +293,7 @@ class TestCloud(CloudTest):
             self.work()
 
     def test_cell_that_cannot_be_read(self):
-        """Its URLs are in nova's database, with a password."""
+        """Its URLs, with a password, are in nova's database."""
         objects.CellMapping(
             nova_context.get_admin_context(), uuid=uuidutils.generate_uuid(),
             name='cell9', transport_url='rabbit://nova:%s@nowhere' % IN_URL,
@@ -311,7 +311,7 @@ class TestIndiscreet(CloudTest):
     excused = True
 
     def test_keystone_that_repeats_requests(self):
-        """With any status, in any form."""
+        """Its responses with any status, in any form."""
         for status in (201, 300, 400, 401, 403, 404, 500, 503):
             for form in Cloud.FORMS:
                 self.wrong.keystone = (status, form)
@@ -319,7 +319,7 @@ class TestIndiscreet(CloudTest):
                 self.work()
 
     def test_keystone_whose_discovery_fails(self):
-        """With any status, in any form."""
+        """Its discovery with any status, in any form."""
         self.wrong.keystone = (401, 'error')
         for status in (200, 401, 403, 404, 500):
             for form in Cloud.FORMS:
@@ -328,7 +328,7 @@ class TestIndiscreet(CloudTest):
                 self.work()
 
     def test_placement_that_repeats_requests(self):
-        """Also the token."""
+        """Its responses, which also repeat the token."""
         for status in (200, 400, 401, 403, 404, 409, 500, 503):
             for form in Cloud.FORMS:
                 self.wrong.placement = (status, form)
@@ -336,7 +336,7 @@ class TestIndiscreet(CloudTest):
                 self.work()
 
     def test_wrong_urls(self):
-        """With a password in them, as some write them."""
+        """URLs with a password in them."""
         user = 'http://nova:%s@' % IN_URL
         for auth_url in (user + '127.0.0.1:1/v3', user + 'nowhere.invalid/v3',
                          user + self.wrong.host + '/v3', IN_URL):
@@ -354,9 +354,9 @@ class TestCommands(SecretsTest):
         nova_aggregate_mirror.conf.register_opts(fixtures.CONF)
 
     def run_command(self, name, *calls):
-        """Run a command several times; its exit statuses.
+        """Run a command several times; return its exit statuses.
 
-        :param calls: what nova.conf has instead, and the arguments
+        :param calls: replacements in nova.conf, and the arguments
         """
         statuses = []
         for options, *argv in calls:
@@ -389,7 +389,7 @@ class TestCommands(SecretsTest):
                     name, *(({'api': url}, *argv) for url in URLS)))))
 
     def test_journal_that_cannot_be_used(self):
-        """With a server that refuses, and with an invalid URL."""
+        """An unreachable server and an invalid URL."""
         for expected, name, *argv in (
                 (255, 'manage', 'journal', 'list'),
                 (2, 'status', 'upgrade', 'check')):
@@ -405,7 +405,7 @@ class TestCommands(SecretsTest):
                 ('placement', 'sync_aggregates')))))
 
     def test_keystone_that_repeats_requests(self):
-        """What the status command shows of it is no secret."""
+        """The status command shows no secret from keystone's response."""
         check = ({}, 'upgrade', 'check')
         self.wrong.keystone = (401, 'errors')
         self.assertEqual([2], self.run_command('status', check))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read from a real nova's databases, with two cells."""
+"""Reads from a real nova's databases, with two cells."""
 
 import contextlib
 import pathlib
@@ -44,7 +44,7 @@ class SourceTest(testtools.TestCase):
 class TestRead(SourceTest):
 
     def test_hosts_of_all_cells_with_their_aggregates(self):
-        """Every compute node, in whichever cell, is in its host's."""
+        """Every compute node, in any cell, has the aggregates of its host."""
         one = self.host('h1', self.zone, self.other)
         two = self.host('h2', self.other, cell='cell2')
         self.host('h3')
@@ -55,7 +55,7 @@ class TestRead(SourceTest):
         self.assertEqual(frozenset(), nova.unmapped)
 
     def test_read_all_says_the_same_as_reading_each(self):
-        """The full read and the narrow one are two ways to one truth."""
+        """A full read and a narrow read return the same."""
         names = ['h1', 'h2', 'h3', 'lonely', 'H1']
         self.host('h1', self.zone, nodes=3)
         self.host('h2', self.other, cell='cell2')
@@ -70,7 +70,7 @@ class TestRead(SourceTest):
                          self.source.aggregates())
 
     def test_availability_zones(self):
-        """Of the aggregates that are one, and by their UUID."""
+        """Each aggregate with a zone is returned, UUID to zone."""
         self.cloud.create_aggregate('rack', 'az1')
         rack = self.cloud.create_aggregate('more', 'az 2')
         objects.Aggregate.get_by_uuid(
@@ -82,7 +82,7 @@ class TestRead(SourceTest):
             zones.get(one.uuid) for one in (self.zone, rack, self.other)))
 
     def test_every_node_of_a_host(self):
-        """An ironic host has many."""
+        """All compute nodes of an ironic host are read."""
         host = self.host('h1', self.zone, nodes=3)
         self.assertEqual(
             source.Place(self.zone.uuid, frozenset(host.nodes)),
@@ -91,14 +91,14 @@ class TestRead(SourceTest):
             self.source.read([], host.nodes).nodes.values()))
 
     def test_host_without_node(self):
-        """It is named, and gives no provider."""
+        """It is reported, and has no provider."""
         self.host('h1', self.zone, nodes=0)
         nova = self.source.read_all()
         self.assertEqual({}, nova.desired())
         self.assertEqual(frozenset({'h1'}), nova.nodeless())
 
     def test_host_without_mapping_is_found_in_any_cell(self):
-        """Its nodes are mirrored, and it is named."""
+        """Its nodes are mirrored, and the host is reported."""
         host = self.host('h1', self.zone, cell='cell2', mapped=False)
         for nova in (self.source.read(['h1']), self.source.read_all()):
             self.assertEqual({host.nodes[0]: {self.zone.uuid}},
@@ -106,14 +106,14 @@ class TestRead(SourceTest):
             self.assertEqual(frozenset({'h1'}), nova.unmapped)
 
     def test_node_that_moved_to_another_host(self):
-        """It is in the aggregates of the host that it is on now."""
+        """It has the aggregates of its current host."""
         self.host('h1', self.zone)
         moved = self.host('h2', self.other, cell='cell2')
         nova = self.source.read(['h1'], moved.nodes)
         self.assertEqual({self.other.uuid}, nova.wanted(moved.nodes[0]))
 
     def test_deleted_node_is_no_node(self):
-        """Nova keeps the row, and we do not count it."""
+        """Nova keeps the row of a deleted node; it is not read."""
         host = self.host('h1', self.zone, nodes=2)
         with self.cloud.nova.in_cell('cell1') as context:
             objects.ComputeNode.get_by_uuid(context, host.nodes[0]).destroy()
@@ -122,12 +122,12 @@ class TestRead(SourceTest):
         self.assertEqual({host.nodes[1]}, set(self.source.read_all().nodes))
 
     def test_host_of_another_case_is_another_host(self):
-        """MySQL finds it too; the scheduler does not take it for the same."""
+        """MySQL returns it too; the scheduler treats it as another host."""
         self.host('h1', self.zone)
         self.assertEqual({}, self.source.read(['H1']).desired())
 
     def test_unknown_host_and_aggregate(self):
-        """What nova does not know is not mentioned."""
+        """Hosts and aggregates that nova does not have are not returned."""
         nova = self.source.read(['unknown'], [uuidutils.generate_uuid()],
                                 [self.zone.uuid, uuidutils.generate_uuid()])
         self.assertEqual({}, nova.nodes)
@@ -137,7 +137,7 @@ class TestRead(SourceTest):
                          self.source.place(self.zone.id))
 
     def test_more_hosts_than_one_query_takes(self):
-        """Long lists are read in parts."""
+        """Long lists are read in batches."""
         host = self.host('h1', self.zone)
         names = ['x%d' % number for number in range(1200)] + ['h1']
         uuids = [uuidutils.generate_uuid() for _ in range(1200)]
@@ -145,7 +145,7 @@ class TestRead(SourceTest):
                          set(self.source.read(names, uuids, uuids).nodes))
 
     def test_every_read_sees_what_was_committed_before(self):
-        """Nothing is remembered from one read to the next."""
+        """Nothing is cached between reads."""
         host = self.host('h1')
         self.assertEqual(frozenset(),
                          self.source.read(['h1']).wanted(host.nodes[0]))
@@ -155,7 +155,7 @@ class TestRead(SourceTest):
                          self.source.read(['h1']).wanted(host.nodes[0]))
 
     def test_context_of_nova_is_left_alone(self):
-        """Reading does not target a request at another cell."""
+        """Reading does not target a request context at another cell."""
         self.host('h1', self.zone)
         before = dict(nova_context.CELL_CACHE)
         self.source.read_all()
@@ -179,7 +179,7 @@ class TestCells(SourceTest):
         self.assertEqual(frozenset(), nova.nodeless())
 
     def test_dead_cell_is_reported_and_never_read_as_empty(self):
-        """Its hosts are unknown, not without compute nodes."""
+        """The state of its hosts is unknown, not "without compute nodes"."""
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
         self.assert_cell2_is_reported(self.source.read_all())
         self.assert_cell2_is_reported(
@@ -190,7 +190,7 @@ class TestCells(SourceTest):
             self.assertIn('cell2', *place.cells_down)
 
     def test_dead_cell_does_not_matter_to_hosts_of_others(self):
-        """A mapped host is looked for in its own cell only."""
+        """A mapped host is read from its own cell only."""
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
         nova = self.source.read(['near'], self.near.nodes)
         self.assertEqual({}, nova.cells_down)
@@ -199,7 +199,7 @@ class TestCells(SourceTest):
             self.source.place(self.zone.id, 'near'))
 
     def test_node_that_nobody_has_is_unknown_while_a_cell_is_down(self):
-        """It may have come up in that cell: the cell is named."""
+        """It may exist in that cell: the cell is reported."""
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
         nova = self.source.read(['near'], [uuidutils.generate_uuid()])
         self.assertEqual(1, len(nova.cells_down))
@@ -207,7 +207,7 @@ class TestCells(SourceTest):
     @testtools.skipIf(functional.GREEN, 'SQLite keeps all green threads '
                       'waiting, and no agent or command has them')
     def test_hung_cell_is_bounded_and_reported(self):
-        """The others are read meanwhile."""
+        """The other cells are read meanwhile."""
         with contextlib.closing(sqlite3.connect(
                 self.cell_file('cell2'), isolation_level=None)) as other:
             other.execute('BEGIN EXCLUSIVE')
@@ -218,7 +218,7 @@ class TestCells(SourceTest):
                       *nova.cells_down.values())
 
     def test_cell_that_was_added_meanwhile_is_read(self):
-        """nova itself would need a restart for that."""
+        """Nova itself would need a restart."""
         self.source.read_all()
         mapping = self.cloud.nova.cell('cell2')
         objects.HostMapping.get_by_host(
@@ -233,7 +233,7 @@ class TestCells(SourceTest):
         self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
 
     def test_cells(self):
-        """All but cell0, UUID to a name for messages."""
+        """Return all cells except cell0: UUID to a name for messages."""
         uuids = {name: self.cloud.nova.cell(name).uuid
                  for name in ('cell1', 'cell2')}
         self.assertEqual({uuid: '%s (%s)' % (name, uuid)
@@ -241,7 +241,7 @@ class TestCells(SourceTest):
                          self.source.cell_mappings())
 
     def test_cell_whose_url_is_a_template(self):
-        """It is filled in from [database] connection, as nova does."""
+        """The template is filled in from [database] connection, as in nova."""
         mapping = self.cloud.nova.cell('cell2')
         mapping.database_connection = mapping.database_connection.replace(
             'sqlite:', '{scheme}:')
@@ -249,7 +249,7 @@ class TestCells(SourceTest):
         self.assertIn(self.far.nodes[0], self.source.read_all().nodes)
 
     def test_api_database_that_is_unavailable(self):
-        """It is an error, and never an empty answer."""
+        """It is an error, never an empty result."""
         with api_db.get_engine().begin() as connection:
             connection.exec_driver_sql('DROP TABLE aggregate_hosts')
             connection.exec_driver_sql('DROP TABLE aggregates')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command: what it prints, and its checks of nova."""
+"""The status command: its output, and its checks of nova."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ from tests.functional.status_command import WARNING
 class TestOutput(status_command.StatusTest):
 
     def test_everything_is_good(self):
-        """Exit 0; every check has a row, and no journal is created."""
+        """It exits with 0, with a row per check, and creates no journal."""
         zone = self.cloud.create_aggregate('zone', 'az1')
         self.member(zone, 'h1', nodes=2)
         rows = self.rows(SUCCESS)
@@ -29,7 +29,7 @@ class TestOutput(status_command.StatusTest):
             fixtures.CONF.state_path, 'aggregate_mirror').exists())
 
     def test_table_has_lines_to_copy(self):
-        """Prose is wrapped, and a command never is, however long."""
+        """Prose is wrapped; a command line never is."""
         self.write_conf(more='[aggregate_mirror_database]\n'
                              'connection = nonsense\n')
         done = self.run_command('upgrade', 'check')
@@ -47,7 +47,7 @@ class TestOutput(status_command.StatusTest):
             len(line.rstrip('| ')) for line in prose))
 
     def test_configuration_without_nova(self):
-        """Exit 255, and one line with the option that is missing."""
+        """It exits with 255 and a line with the missing option."""
         self.conf.write_text('')
         done = self.run_command('upgrade', 'check')
         self.assertEqual((COULD_NOT_RUN, ''), (done.returncode, done.stdout))
@@ -55,14 +55,14 @@ class TestOutput(status_command.StatusTest):
         self.assertIn('--config-file', done.stderr)
 
     def test_configuration_that_cannot_be_read(self):
-        """Exit 255, with the file's name."""
+        """It exits with 255 and names the file."""
         self.conf.unlink()
         done = self.run_command('upgrade', 'check')
         self.assertEqual(COULD_NOT_RUN, done.returncode)
         self.assertIn('nova.conf', done.stderr)
 
     def test_usage_error_is_no_failed_check(self):
-        """Exit 255, because 2 means that something is wrong; help is 0."""
+        """A usage error exits with 255, since 2 is a failed check."""
         for argv in ((), ('upgrade',), ('upgrade', 'check', '--jason')):
             done = self.run_command(*argv)
             self.assertEqual(COULD_NOT_RUN, done.returncode)
@@ -84,7 +84,7 @@ class TestOutput(status_command.StatusTest):
 class TestNova(status_command.StatusTest):
 
     def test_invalid_options(self):
-        """Each is named with its default, and all else is checked."""
+        """Each is named with its default; all other checks run."""
         self.write_conf(more='[aggregate_mirror]\ninline_timeout = soon\n'
                              'cell_timeout = -1\n')
         rows = self.rows(FAILURE)
@@ -95,7 +95,7 @@ class TestNova(status_command.StatusTest):
         self.assert_others_good(rows, 'Options')
 
     def test_api_database_without_tables(self):
-        """Before "nova-manage api_db sync" it says to run it."""
+        """The check prints "nova-manage api_db sync"."""
         self.write_conf(api='sqlite:///%s' % self.conf.with_name('api.sqlite'))
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Nova\'s API database'],
@@ -107,14 +107,14 @@ class TestNova(status_command.StatusTest):
         self.assert_others_good(rows, 'Nova\'s API database', *waiting)
 
     def test_api_database_that_is_unavailable(self):
-        """The reason, at once and without the password."""
+        """The reason is printed at once, without the password."""
         self.write_conf(api='mysql+pymysql://nova:%s@127.0.0.1:1/nova_api'
                             % status_command.PASSWORD)
         row = self.rows(FAILURE)['Nova\'s API database']
         self.assert_row(FAILURE, row, 'refused', '  [api_database]\n')
 
     def test_hook_that_is_unknown(self):
-        """Nova-api would not load it; the line to set is printed."""
+        """Nova-api would not load it; the correct line is printed."""
         self.write_conf(more='[aggregate_mirror]\nhooks = mirrow\n')
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Hook'], 'mirrow',
@@ -122,7 +122,7 @@ class TestNova(status_command.StatusTest):
         self.assert_others_good(rows, 'Hook')
 
     def test_hook_that_is_switched_off(self):
-        """It may be meant: a warning."""
+        """It may be intended: a warning."""
         self.write_conf(more='[aggregate_mirror]\nhooks =\n')
         rows = self.rows(WARNING)
         self.assert_row(WARNING, rows['Hook'], 'switched off',
@@ -133,7 +133,7 @@ class TestNova(status_command.StatusTest):
 class TestRequestFilters(status_command.StatusTest):
 
     def test_no_request_filters(self):
-        """Their checks print nothing, whatever release of nova this is."""
+        """Their checks print nothing, with any release of nova."""
         rows = self.rows(SUCCESS)
         for name in ('Request filters', 'Sharing providers'):
             self.assertEqual('', rows[name].details)

@@ -28,7 +28,7 @@ class DriftTest(status_command.StatusTest):
         self.assert_others_good(rows, 'Drift')
 
     def type(self, command: str) -> None:
-        """Run what the check printed, with the configuration of the test."""
+        """Run a printed command, with the configuration of the test."""
         program, *argv = command.split()
         module, = (module for module, name in commands.PROGRAMS.items()
                    if name == program)
@@ -40,7 +40,7 @@ class DriftTest(status_command.StatusTest):
 class TestZones(DriftTest):
 
     def test_missing_association(self):
-        """The zone, its host, and the command that repairs it."""
+        """The zone, the host, and the command that repairs it are printed."""
         self.member(self.zone, 'h1', mirrored=False)
         self.member(self.rack, 'h2', mirrored=False)
         command = SYNC
@@ -51,7 +51,7 @@ class TestZones(DriftTest):
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_stale_association(self):
-        """The command for it prunes."""
+        """The printed command prunes."""
         host = self.cloud.create_host('h1')
         self.member(self.zone, 'h2')
         self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
@@ -64,7 +64,7 @@ class TestZones(DriftTest):
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_more_than_the_brake_allows(self):
-        """A failure: a damaged database looks like this."""
+        """A failure: it may be caused by a damaged database."""
         host = self.cloud.create_host('h1')
         self.cloud.placement.set_aggregates(host.nodes[0], {self.zone.uuid})
         self.assert_drift(FAILURE, 'no host is in any aggregate',
@@ -73,7 +73,7 @@ class TestZones(DriftTest):
                           % (SYNC, SYNC))
 
     def test_deleted_aggregate(self):
-        """It is ours, because it is in the ledger."""
+        """It is owned, because it is in the ledger."""
         host = self.member(self.zone, 'h1')
         gone = self.cloud.create_aggregate('gone', 'az2')
         self.journal().ledger.remember([gone.uuid])
@@ -94,7 +94,7 @@ class TestZones(DriftTest):
                           segment)
 
     def test_aggregates_of_others(self):
-        """They are not compared."""
+        """Foreign aggregates are not compared."""
         host = self.member(self.zone, 'h1')
         self.cloud.placement.set_aggregates(host.nodes[0], {
             self.zone.uuid, '11111111-2222-3333-4444-555555555555'})
@@ -104,32 +104,32 @@ class TestZones(DriftTest):
 class TestHosts(DriftTest):
 
     def test_provider_that_is_not_there_yet(self):
-        """Before nova-compute reports to placement."""
+        """Nova-compute has not reported to placement yet."""
         self.member(self.zone, 'h1')
         self.member(self.zone, 'h2', providers=False, mirrored=False)
         self.assert_drift(WARNING, 'No resource provider yet for h2.',
                           '  systemctl restart nova-compute')
 
     def test_no_provider_at_all(self):
-        """A new placement, or a wrong one."""
+        """Placement is new, or it is the wrong placement."""
         self.member(self.zone, 'h1', providers=False, mirrored=False)
         self.assert_drift(WARNING, 'none of them is one of nova\'s 1 compute',
                           '  systemctl restart nova-compute')
 
     def test_host_that_is_not_mapped(self):
-        """It is mirrored, and nova does not schedule to it."""
+        """It is mirrored, but nova does not schedule to it."""
         self.member(self.zone, 'h1', mapped=False)
         self.assert_drift(WARNING, 'No host mapping for h1.',
                           '  nova-manage cell_v2 discover_hosts')
 
     def test_host_without_compute_node(self):
-        """Nova-compute never found one."""
+        """Nova-compute never reported a compute node."""
         self.member(self.zone, 'h1', nodes=0)
         self.assert_drift(WARNING, 'No compute node for h1.',
                           '  systemctl restart nova-compute')
 
     def test_cell_that_is_down(self):
-        """Its hosts are not compared; those of the others are."""
+        """Its hosts are not compared; hosts of other cells are."""
         self.member(self.zone, 'near', mirrored=False)
         self.member(self.zone, 'far', cell='cell2', mirrored=False)
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(

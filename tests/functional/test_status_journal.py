@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command on the journal: tables, users, nova, backlog."""
+"""The status command's checks of the journal."""
 
 import os
 import pathlib
@@ -39,26 +39,26 @@ class JournalTest(status_command.StatusTest):
                             'journal.sqlite')
 
     def operation(self, age: float = 0.0) -> journal.Row:
-        """An operation that began so many seconds ago."""
+        """Record an operation that began this many seconds ago."""
         kept = self.journal(now=lambda: time.time() - age).rows
         row = kept.make(HOST)
         kept.record(row)
         return row
 
     def left_over(self, age: float = 0.0) -> None:
-        """The same, which did not reach placement."""
+        """Record an operation that did not reach placement."""
         self.journal().rows.hand_over(
             self.operation(age), 'placement refused')
 
     def lead(self) -> None:
-        """Be an agent that leads."""
+        """Take the lease, as a leading agent does."""
         self.assertTrue(lease.Lease(self.journal().database, 10).step())
 
 
 class TestTables(JournalTest):
 
     def test_journal_that_is_up_to_date(self):
-        """The version is printed."""
+        """The version of its tables is printed."""
         self.journal().rows.all()
         rows = self.rows(SUCCESS)
         self.assert_others_good(rows)
@@ -66,7 +66,7 @@ class TestTables(JournalTest):
         self.assertIn('Nothing is left', rows['Backlog'].details)
 
     def test_journal_that_is_no_database(self):
-        """How to replace it; nothing that needs it is checked."""
+        """It prints how to replace it, and skips the checks that need it."""
         self.file.parent.mkdir()
         self.file.write_bytes(b'no database any more' * 999)
         rows = self.rows(FAILURE)
@@ -79,7 +79,7 @@ class TestTables(JournalTest):
         self.assert_others_good(rows, *JOURNAL)
 
     def test_journal_that_cannot_be_created(self):
-        """Its directory cannot be created."""
+        """It prints how to create the missing directory."""
         self.write_conf(more=CONNECTION % (
             'sqlite:////proc/sys/kernel/mirror/journal.sqlite'))
         rows = self.rows(FAILURE)
@@ -119,14 +119,14 @@ class TestUsers(JournalTest):
 
     @testtools.skipIf(os.geteuid(), 'only root can give files away')
     def test_agent_of_another_user(self):
-        """The owner of the directory is to run both."""
+        """Both must run as the owner of the directory."""
         kept = self.journal()
-        # Its write-ahead log is there for as long as it is open.
+        # Its write-ahead log exists while it is open.
         self.addCleanup(kept.rows.all)
         kept.rows.all()
         os.chown(self.file, 4711, -1)
         os.chown(self.file.parent, 4711, -1)
-        # SQLite, run by root, changes the log's owner when it opens it.
+        # When root opens the journal, SQLite changes the log's owner.
         found, = nova_aggregate_mirror.checks.journal.users(fixtures.CONF)
         self.assertEqual(checks.Code.FAILURE, found.code)
         self.assertIn('users 4711 and root', found.text)
@@ -142,7 +142,7 @@ class TestBinding(JournalTest):
                         database.DatabaseSource()).bind()
 
     def replace_cell(self, name: str) -> None:
-        """Create a cell again, whose mapping gets another UUID."""
+        """Recreate a cell with a new UUID in its mapping."""
         mapping = self.cloud.nova.cell(name)
         connection = mapping.database_connection
         mapping.destroy()
@@ -152,12 +152,12 @@ class TestBinding(JournalTest):
             database_connection=connection).create()
 
     def test_cell_that_is_recreated(self):
-        """The journal belongs to the nova that has one of its cells."""
+        """The journal still belongs to a nova with one of its other cells."""
         self.replace_cell('cell1')
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_journal_of_another_nova(self):
-        """Both lists of cells, and what to configure."""
+        """Both lists of cells and the option to change are printed."""
         ours = [self.cloud.nova.cell(name).uuid for name in ('cell1', 'cell2')]
         for name in ('cell1', 'cell2'):
             self.replace_cell(name)
@@ -175,20 +175,20 @@ class TestBinding(JournalTest):
 class TestBacklog(JournalTest):
 
     def test_young_operations(self):
-        """What an agent is about to mirror is no fault."""
+        """Recent operations that await the agent are no fault."""
         self.left_over(age=5)
         rows = self.rows(SUCCESS)
         self.assertIn('1 operation is left', rows['Backlog'].details)
 
     def test_mirrored_operations_that_may_run(self):
-        """However old they are, nothing is left to be done for them."""
+        """Mirrored operations are not pending, at any age."""
         row = self.operation(age=600)
         self.journal().rows.mirrored([row.id])
         rows = self.rows(SUCCESS)
         self.assertIn('Nothing is left', rows['Backlog'].details)
 
     def test_old_operations_without_an_agent(self):
-        """The command that starts one is printed."""
+        """The command that starts the agent is printed."""
         self.left_over(age=600)
         rows = self.rows(WARNING)
         self.assert_row(
@@ -197,7 +197,7 @@ class TestBacklog(JournalTest):
         self.assert_others_good(rows, 'Backlog')
 
     def test_old_operations_that_an_agent_cannot_mirror(self):
-        """The reason, and the command that lists all of them."""
+        """The reason and the command that lists them are printed."""
         self.left_over(age=600)
         self.lead()
         rows = self.rows(WARNING)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command on its way to placement: each step, good and bad."""
+"""The status command's checks of placement, step by step."""
 
 import time
 from typing import Any
@@ -15,10 +15,10 @@ ROUTED = ('[scheduler]\nquery_placement_for_routed_network_aggregates = true\n'
 
 
 class TestBeforePlacementRuns(status_command.StatusTest):
-    """In the order of a deployment, from nothing to a placement."""
+    """The states of a deployment, in order, until placement works."""
 
     def test_no_credentials(self):
-        """A warning in this major release; the lines are all there."""
+        """A warning in this major release, with all lines to add."""
         self.write_conf('')
         self.assert_ends_at(
             'Placement credentials', WARNING, 'from the next major release '
@@ -30,7 +30,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
             '  project_domain_name = Default')
 
     def test_some_credentials_are_missing(self):
-        """Only those that are missing are to be added."""
+        """Only the missing options are printed."""
         self.write_conf('[placement]\nauth_type = password\n'
                         'username = nova\npassword = geheim\n')
         rows = self.assert_ends_at('Placement credentials', WARNING)
@@ -40,7 +40,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
         ], rows['Placement credentials'].details.splitlines()[1:])
 
     def test_credentials_of_another_section(self):
-        """The section that auth_section names is the one to complete."""
+        """The section that auth_section names has to be completed."""
         self.write_conf('[placement]\nauth_section = shared\n'
                         '[shared]\nauth_type = v3applicationcredential\n'
                         'auth_url = http://keystone\n')
@@ -50,19 +50,19 @@ class TestBeforePlacementRuns(status_command.StatusTest):
             '  application_credential_secret = APPLICATION_CREDENTIAL_SECRET')
 
     def test_missing_credentials_that_fail(self):
-        """An operator asked for nova-api not to start then."""
+        """With missing_credentials = fail, it is a failure."""
         self.write_conf('', '[aggregate_mirror]\nmissing_credentials = fail\n')
         self.assertIn('nova-api does not start',
                       self.rows(FAILURE)['Placement credentials'].details)
 
     def test_unknown_auth_type(self):
-        """It is as good as none."""
+        """It is reported like a missing auth_type."""
         self.write_conf('[placement]\nauth_type = pasword\n')
         self.assert_ends_at('Placement credentials', WARNING, 'pasword',
                             '  auth_type = password')
 
     def test_no_account(self):
-        """Keystone does not know it: how to make it."""
+        """Keystone rejects it; the commands that create it are printed."""
         keystone = self.keystone(self.cloud.placement.url)
         keystone.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'title': 'Unauthorized', 'message': 'Who are you?'}})
@@ -74,7 +74,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
             '  openstack user set --password-prompt mirror')
 
     def test_keystone_that_is_away(self):
-        """The line to look at."""
+        """The option to check is printed."""
         self.keystone()
         self.conf.write_text(self.conf.read_text().replace(
             'auth_url = http://', 'auth_url = http://127.0.0.1:1/'))
@@ -92,7 +92,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
                             '  [placement]\n  project_name = service\n')
 
     def test_no_endpoint(self):
-        """The service is not in the catalog yet: how to enter it."""
+        """The commands that register the service are printed."""
         self.keystone_without_placement()
         self.assert_ends_at(
             'Placement endpoint', FAILURE,
@@ -107,7 +107,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
         keystone.answers['/v3/auth/tokens'] = (201, answer)
 
     def test_endpoint_of_another_region(self):
-        """What the catalog has is the line to write."""
+        """The printed lines have the region of the catalog."""
         self.keystone(self.cloud.placement.url)
         self.conf.write_text(self.conf.read_text().replace(
             '[placement]', '[placement]\nregion_name = RegionTwo'))
@@ -116,14 +116,14 @@ class TestBeforePlacementRuns(status_command.StatusTest):
             '  [placement]\n  region_name = R\n  valid_interfaces = internal')
 
     def test_endpoint_that_does_not_answer(self):
-        """Placement is in the catalog and does not run."""
+        """Placement is in the catalog but does not run."""
         self.keystone(self.cloud.placement.url)
         self.cloud.placement.refuse()
         self.assert_ends_at('Placement endpoint', FAILURE,
                             '  systemctl restart placement-api')
 
     def test_endpoint_of_something_else(self):
-        """What answers there is not placement."""
+        """The endpoint belongs to another service."""
         keystone = self.keystone()
         keystone.answers['/v3/auth/tokens'] = (
             201, keystone.token(keystone.url))
@@ -132,7 +132,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
                             '  systemctl restart placement-api')
 
     def test_whole_way(self):
-        """Keystone, the catalog and placement are there; nova has no host."""
+        """Keystone, the catalog and placement work; nova has no host."""
         self.keystone(self.cloud.placement.url)
         rows = self.rows(SUCCESS)
         self.assert_others_good(rows)
@@ -145,7 +145,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
 class TestRights(status_command.StatusTest):
 
     def test_nothing_is_allowed(self):
-        """Placement's own policy refuses: which role to give."""
+        """Placement's policy refuses; the role to grant is printed."""
         self.conf.write_text(self.conf.read_text().replace(
             'token = admin', 'token = another:user'))
         self.assert_ends_at(
@@ -159,7 +159,7 @@ class TestRights(status_command.StatusTest):
                             'may not write their aggregates')
 
     def test_nothing_is_written(self):
-        """What is tried is refused for want of such a provider."""
+        """The test request is for a provider that does not exist."""
         host = self.cloud.create_host('h1')
         before = self.cloud.placement.generation(host.nodes[0])
         self.cloud.placement.requests.clear()
@@ -172,13 +172,13 @@ class TestRights(status_command.StatusTest):
         self.assertNotIn(host.nodes[0], put.path)
 
     def test_placement_that_fails(self):
-        """Its root answers and the rest does not: its own database."""
+        """Only its root responds: its database is at fault."""
         self.cloud.placement.fail_with(500, provider='resource_providers')
         self.assert_ends_at('Placement rights', FAILURE, '500',
                             '  placement-manage db sync\n')
 
     def test_placement_that_hangs(self):
-        """It is not waited for longer than a user's request would."""
+        """The check does not exceed the timeout of a user's request."""
         self.conf.write_text(self.conf.read_text()
                              + '[aggregate_mirror]\ninline_timeout = 2\n')
         self.cloud.placement.hang(methods=('PUT',))
@@ -204,7 +204,7 @@ class TestNeutron(status_command.StatusTest):
                         ROUTED % neutron)
 
     def test_routed_networks_need_credentials(self):
-        """The same cycle of a warning as for placement."""
+        """A warning first, then a failure, as for placement's."""
         self.configure('')
         rows = self.rows(WARNING)
         self.assert_row(
@@ -214,12 +214,12 @@ class TestNeutron(status_command.StatusTest):
         self.assert_others_good(rows, 'Neutron credentials')
 
     def test_credentials_that_work(self):
-        """They get a token and the catalog has neutron."""
+        """They get a token, and the catalog has neutron."""
         self.configure(self.account(self.server, 'neutron'))
         self.assert_others_good(self.rows(SUCCESS))
 
     def test_neutron_not_in_the_catalog(self):
-        """Which line to correct."""
+        """The option to correct is printed."""
         self.configure(self.account(self.server, 'neutron')
                        + 'region_name = RegionTwo\n')
         rows = self.rows(FAILURE)
@@ -229,7 +229,7 @@ class TestNeutron(status_command.StatusTest):
 
 
 def service(kind: str, url: str) -> dict[str, Any]:
-    """A service of a catalog."""
+    """Return a catalog entry of a service."""
     return {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
         {'id': kind, 'interface': 'internal', 'region': 'R', 'region_id': 'R',
          'url': url}]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command on a placement of another release than nova's."""
+"""The status command with a placement of another release than nova's."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.functional.status_command import SUCCESS
 
 
 class OtherPlacementTest(status_command.StatusTest):
-    """During a rolling upgrade placement may be another release."""
+    """A placement of another release, as during a rolling upgrade."""
 
     versions: Any = microversion.VERSIONS
 
@@ -28,7 +28,7 @@ class TestOlderPlacement(OtherPlacementTest):
     versions = microversion.VERSIONS[:microversion.VERSIONS.index('1.30') + 1]
 
     def test_too_old(self):
-        """Which release to have first."""
+        """The oldest supported release is printed."""
         self.assert_ends_at(
             'Placement microversions', FAILURE, '1.0 to 1.30',
             '2.0.0 (Train)', '  pip install --upgrade openstack-placement\n'
@@ -41,7 +41,7 @@ class TestOldestPlacement(OtherPlacementTest):
         :microversion.VERSIONS.index(client.MICROVERSION) + 1]
 
     def test_just_right(self):
-        """What nova 29 needs is enough."""
+        """The oldest microversion that nova 29 accepts is sufficient."""
         self.assert_others_good(self.rows(SUCCESS))
 
 
@@ -50,7 +50,7 @@ class TestNewerPlacement(OtherPlacementTest):
     versions = microversion.VERSIONS[microversion.VERSIONS.index('1.37'):]
 
     def test_too_new(self):
-        """A placement that dropped what we use wants another mirror."""
+        """Without our microversion, this package must be upgraded."""
         self.assert_ends_at(
             'Placement microversions', FAILURE, 'not 1.36 any more',
             '  pip install --upgrade nova-aggregate-mirror')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of tools/demo, with the nova of these tests."""
+"""The story of tools/demo, with the nova of the test environment."""
 
 import pathlib
 import subprocess
@@ -12,13 +12,13 @@ from testtools import content_type
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS = 600
-"""A story is long: some twenty commands, each a process."""
+"""A story is long: about twenty commands, each in its own process."""
 
 
 class TestStory(testtools.TestCase):
 
     def test_every_expectation_holds(self):
-        """Outages, crashes and hosts of several nodes, by real processes."""
+        """Outages, crashes and multi-node hosts, with real processes."""
         with tempfile.TemporaryFile('w+') as output:
             self.addDetail('story', content.Content(
                 content_type.UTF8_TEXT, lambda: [text.encode()]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One full sync: what nova's command does, and what ours does."""
+"""A full sync: nova's command compared with this package's."""
 
 import contextlib
 import io
@@ -14,14 +14,14 @@ from tests import fixtures
 
 
 class SyncTest(testtools.TestCase):
-    """Three hosts in one aggregate, which placement has forgotten."""
+    """Three hosts in an aggregate, missing in placement."""
 
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         self.useFixture(fixtures.StockNova())
         self.aggregate = self.cloud.create_aggregate('aggregate', 'east')
-        # Nova takes them in this order.
+        # The order in which nova processes them.
         self.first = self.cloud.create_host('host1')
         self.ironic = self.cloud.create_host('host2', nodes=2)
         self.last = self.cloud.create_host('host3')
@@ -38,7 +38,7 @@ class SyncTest(testtools.TestCase):
                 if not self.cloud.placement.aggregates(node)}
 
     def _nova_manage(self) -> tuple[int, str]:
-        """Run nova-manage placement sync_aggregates; its code and output."""
+        """Run "nova-manage placement sync_aggregates"; return its result."""
         self.cloud.nova.restart()
         with contextlib.redirect_stdout(io.StringIO()) as output:
             code = manage.PlacementCommands().sync_aggregates(verbose=True)
@@ -53,25 +53,25 @@ class SyncTest(testtools.TestCase):
                          self._missing())
 
     def test_mirrored_takes_every_node_of_a_host(self) -> None:
-        """Several nodes are as good as one."""
+        """All nodes of a host are mirrored."""
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())
 
     def test_stock_stops_at_the_first_failure(self) -> None:
-        """After one 503 it exits with 2, and no other host is mirrored."""
+        """After a single 503 it exits with 2 and mirrors no other host."""
         self.cloud.placement.fail_with(503, provider=self.first.nodes[0])
         code, _ = self._nova_manage()
         self.assertEqual(2, code)
         self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
 
     def test_stock_stops_at_the_first_failed_write(self) -> None:
-        """After one 503 to a PUT it exits with 3."""
+        """After a single 503 to a PUT it exits with 3."""
         self.cloud.placement.fail_with(503, ('PUT',))
         self.assertEqual(3, self._nova_manage()[0])
         self.assertEqual(set(self.cloud.nova.nodes()), self._missing())
 
     def test_mirrored_goes_on_past_failures(self) -> None:
-        """Only what fails is left, and it is named."""
+        """Only the failed provider is left, and it is reported."""
         [broken] = self.first.nodes
         for methods in ('GET', 'PUT'), ('PUT',):
             self._forget()
@@ -89,7 +89,7 @@ class SyncTest(testtools.TestCase):
         self.assertRaises(ks_exceptions.ClientException, self._nova_manage)
 
     def test_mirrored_is_one_error_when_placement_is_down(self) -> None:
-        """The command has one error to print."""
+        """The command gets a single error to print."""
         self.cloud.placement.refuse()
         self.assertIsInstance(self.cloud.sync().not_compared,
                               exceptions.PlacementUnreachable)
@@ -104,7 +104,7 @@ class SyncTest(testtools.TestCase):
         self.assertEqual(2, len(self.cloud.drift()))
 
     def test_mirrored_reports_a_write_that_was_lost(self) -> None:
-        """What is not known to be written is a failure."""
+        """A write that is not known to be done is a failure."""
         self.cloud.placement.drop_connection()
         sync = self.cloud.sync()
         self.assertEqual([], sync.outcome.changes)
@@ -114,7 +114,7 @@ class SyncTest(testtools.TestCase):
         self.assertEqual([], self.cloud.drift())
 
     def test_stock_claims_to_add_what_was_there(self) -> None:
-        """"Successfully added" is printed where nothing was to be added."""
+        """"Successfully added" is printed although nothing was added."""
         self.cloud.remove_host(self.aggregate, self.ironic)
         self._nova_manage()
         self.assertEqual([], self.cloud.drift())
@@ -130,7 +130,7 @@ class SyncTest(testtools.TestCase):
         self.assertEqual([], self.cloud.sync().outcome.changes)
 
     def test_stock_never_removes(self) -> None:
-        """A host that nova has removed stays in the zone for ever."""
+        """A host that nova has removed stays in the zone permanently."""
         self._remove_from_nova_only()
         self.assertEqual(0, self._nova_manage()[0])
         self.assertEqual(1, len(self.cloud.drift()))
@@ -145,7 +145,7 @@ class SyncTest(testtools.TestCase):
         self.cloud.placement.recover()
 
     def test_mirrored_removes_what_the_journal_has(self) -> None:
-        """With the hooks the same outage is repaired by one sync."""
+        """With the hooks, the next sync repairs the same outage."""
         self.useFixture(fixtures.MirroredNova())
         self._remove_from_nova_only()
         self.assertEqual(1, len(self.cloud.drift()))
@@ -153,7 +153,7 @@ class SyncTest(testtools.TestCase):
         self.assertEqual([], self.cloud.drift())
 
     def test_mirrored_reports_what_it_does_not_remove(self) -> None:
-        """Without a journal row a stale association is named and kept."""
+        """A stale association without a journal row is reported and kept."""
         self._remove_from_nova_only()
         stale = self.cloud.sync().stale
         self.assertEqual([(self.last.nodes[0], (self.aggregate.uuid,))],

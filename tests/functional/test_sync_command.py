@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sync_aggregates as an operator runs it: preview, scope, prune, Ctrl-C."""
+"""sync_aggregates for an operator: preview, scope, prune, Ctrl-C."""
 
 import json
 import os
@@ -38,13 +38,13 @@ class SyncTest(test_manage.ManageTest):
         self.journal = store.Journal(CONF)
 
     def stale(self, name, *aggregates):
-        """A host that placement has in these aggregates, and nova in none."""
+        """Add a host that only placement has in these aggregates."""
         host = self.cloud.create_host(name)
         self.placement.set_aggregates(host.nodes[0], aggregates)
         return host
 
     def plan(self, *argv, status=None):
-        """What the command prints with --format json, and its status."""
+        """Return the output of --format json; check its exit status."""
         done = self.sync('--quiet', '--format', 'json', *argv)
         plan = json.loads(done.stdout)
         self.assertEqual(done.returncode, plan['exit_status'])
@@ -56,7 +56,7 @@ class SyncTest(test_manage.ManageTest):
         return {(row['host'], row['aggregate_uuid']) for row in plan[key]}
 
     def everything(self):
-        """What placement has, generations too, the rows and the ledger."""
+        """Return placement with its generations, the rows and the ledger."""
         return ({node: (self.placement.generation(node),
                         self.placement.aggregates(node))
                  for node in self.cloud.nova.nodes()
@@ -64,7 +64,7 @@ class SyncTest(test_manage.ManageTest):
                 self.journal.rows.all(), self.journal.ledger.entries())
 
     def left_over(self, host, error='refused'):
-        """An operation that did not reach placement."""
+        """Record an operation that did not reach placement."""
         row = self.journal.rows.make(journal.Dirty(host))
         self.journal.rows.record(row)
         self.journal.rows.hand_over(row, error)
@@ -73,7 +73,7 @@ class SyncTest(test_manage.ManageTest):
 class TestPreview(SyncTest):
 
     def test_plan_is_what_a_run_does(self):
-        """To the last association, and nothing is changed by it."""
+        """It lists exactly these changes, and changes nothing."""
         self.host('h1')
         self.host('pending', providers=False)
         self.host('unmapped', mapped=False)
@@ -101,7 +101,7 @@ class TestPreview(SyncTest):
         self.assertEqual([], self.journal.rows.all())
 
     def test_journal_is_not_created(self):
-        """A preview before the package is in use leaves no trace."""
+        """A preview before the first use leaves no trace."""
         self.host('h1')
         made = pathlib.Path(CONF.state_path, 'aggregate_mirror')
         self.plan('--dry-run', '--prune', status=7)
@@ -110,7 +110,7 @@ class TestPreview(SyncTest):
         self.assertTrue(made.exists())
 
     def test_status_shows_drift(self):
-        """7 with anything to add or stale, 0 in sync, in both formats."""
+        """Drift exits with 7, in sync with 0, in both formats."""
         host = self.host('h1')
         plan = self.plan('--dry-run', status=7)
         self.assertEqual(7, self.sync('--dry-run').returncode)
@@ -139,7 +139,7 @@ class TestScope(SyncTest):
         self.host('waits', providers=False)
 
     def test_hosts(self):
-        """Others are neither changed nor reported."""
+        """Other hosts are neither changed nor reported."""
         plan = self.plan('--host', 'h1', '--prune', status=0)
         self.assertEqual({('h1', self.zone.uuid)}, self.pairs(plan, 'add'))
         self.assertEqual({('h1', self.rack.uuid)}, self.pairs(plan, 'remove'))
@@ -159,7 +159,7 @@ class TestScope(SyncTest):
         self.assertEqual({('h2', self.zone.uuid)}, self.pairs(plan, 'add'))
 
     def test_deleted_aggregate(self):
-        """It is known by the ledger."""
+        """It is found through the ledger."""
         gone = uuidutils.generate_uuid()
         self.stale('h3', gone, FOREIGN)
         done = self.sync('--aggregate', gone, '--prune')
@@ -171,7 +171,7 @@ class TestScope(SyncTest):
         self.assertEqual({('h3', FOREIGN)}, self.pairs(plan, 'kept'))
 
     def test_unknown_names(self):
-        """Nothing is written for a name that was mistyped."""
+        """Nothing is written for a mistyped name."""
         before = self.everything()
         for argv, word in ((('--host', 'h1', '--host', 'h9'), 'no host h9'),
                            (('--host', ''), 'no host'),
@@ -185,7 +185,7 @@ class TestScope(SyncTest):
         self.assertEqual(before, self.everything())
 
     def test_rows_that_are_not_covered_stay(self):
-        """A row is closed only when all that it is about was made right."""
+        """A row is closed only when all of it was repaired."""
         for name in ('h1', 'h2'):
             self.left_over(name)
         self.plan('--aggregate', 'zone')
@@ -196,7 +196,7 @@ class TestScope(SyncTest):
 
 
 class TestDefault(SyncTest):
-    """Whether a sync without --prune or --no-prune removes anything."""
+    """Pruning of a sync without --prune or --no-prune."""
 
     def setUp(self):
         super().setUp()
@@ -214,7 +214,7 @@ class TestDefault(SyncTest):
             self.plan(*argv, status=0), 'remove'))
 
     def test_first_sync(self):
-        """It asks for --prune; the second one removes."""
+        """It asks for --prune; the second sync removes."""
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertIn('| left: not pruned | stale | ', done.stdout)
@@ -224,7 +224,7 @@ class TestDefault(SyncTest):
         self.assert_removed()
 
     def test_syncs_that_compared_nothing(self):
-        """After a preview and a failure the next one is still the first."""
+        """After a preview or a failure, the next sync still is the first."""
         self.plan('--dry-run', status=7)
         self.placement.refuse()
         self.assertEqual(2, self.sync().returncode)
@@ -232,7 +232,7 @@ class TestDefault(SyncTest):
         self.assert_kept()
 
     def test_prune(self):
-        """With it the first sync removes, too."""
+        """With it even the first sync removes."""
         self.assert_removed('--prune')
 
     def test_no_prune(self):
@@ -250,7 +250,7 @@ class TestDefault(SyncTest):
         self.assert_removed('--prune')
 
     def test_force(self):
-        """It is refused where nothing is pruned."""
+        """It is refused without pruning."""
         for argv in (('--force',), ('--force', '--no-prune')):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
@@ -262,7 +262,7 @@ class TestDefault(SyncTest):
 class TestPrune(SyncTest):
 
     def test_what_is_not_ours_is_never_touched(self):
-        """Shared storage, segments, children, and others' aggregates."""
+        """Foreign aggregates, and providers of other kinds, are kept."""
         host = self.host('h1')
         self.plan(status=0)
         self.placement.set_aggregates(
@@ -291,7 +291,7 @@ class TestPrune(SyncTest):
             self.pairs(plan, 'kept'))
 
     def test_brake(self):
-        """8, and only the additions are made; with --force all of it is."""
+        """It exits with 8 and only adds; --force removes, too."""
         self.host('new')
         for number in range(12):
             self.stale('h%d' % number, self.zone.uuid)
@@ -309,7 +309,7 @@ class TestPrune(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_emptied_nova(self):
-        """Fewer than ten associations are not removed then either."""
+        """With an empty nova, even fewer than ten removals are refused."""
         self.host('h1')
         self.plan(status=0)
         with api_db.get_engine().begin() as connection:
@@ -320,7 +320,7 @@ class TestPrune(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_cell_that_is_down(self):
-        """The providers of its hosts are left alone, even with --force."""
+        """The providers of its hosts are kept, even with --force."""
         self.host('near')
         far = self.stale('far', self.zone.uuid)
         hidden = self.cloud.create_host('hidden', cell='cell2')
@@ -359,7 +359,7 @@ class TestRequests(SyncTest):
                 'put': kinds.count(('PUT', True, False))}
 
     def test_one_get_and_put_for_each_provider(self):
-        """However many aggregates it lacks; then none at all."""
+        """It is independent of the number of missing aggregates."""
         self.assertEqual({'list': 1, 'members': 7, 'get': 10, 'put': 0},
                          self.requests('--dry-run'))
         self.assertEqual({'list': 1, 'members': 7, 'get': 10, 'put': 10},
@@ -373,7 +373,7 @@ class TestRequests(SyncTest):
 class TestErrors(SyncTest):
 
     def test_every_failure_is_reported_and_the_rest_is_done(self):
-        """Each with its reason, in both formats."""
+        """Each failure is listed with its reason, in both formats."""
         broken, good = self.host('broken', nodes=2), self.host('good')
         self.placement.fail_with(503, provider=broken.nodes[0])
         plan = self.plan('--workers', '3', status=2)
@@ -387,7 +387,7 @@ class TestErrors(SyncTest):
                       % broken.nodes[0], self.sync().stderr)
 
     def test_placement_of_another_region(self):
-        """Its providers are not nova's: one line, with the endpoint."""
+        """Its providers are not nova's: a single line, with the endpoint."""
         for number in range(3):
             self.host('h%d' % number, providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
@@ -400,7 +400,7 @@ class TestErrors(SyncTest):
         self.assertIn('region not set', done.stderr)
 
     def test_closed_pipe(self):
-        """It is no traceback, and not status 1."""
+        """A closed pipe causes no traceback, and no status 1."""
         self.host('h1')
         reader, writer = os.pipe()
         os.close(reader)
@@ -413,7 +413,7 @@ class TestErrors(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_name_that_the_terminal_cannot_show(self):
-        """It is escaped."""
+        """Such a name is escaped."""
         rack = self.cloud.create_aggregate('\u0437\u043e\u043d\u0430')
         host = self.cloud.create_host('h1')
         objects.Aggregate.get_by_uuid(
@@ -425,7 +425,7 @@ class TestErrors(SyncTest):
         self.assertIn('\\u0437', done.stdout)
 
     def test_placement_that_fails_in_the_middle(self):
-        """What was done before is printed, in JSON too."""
+        """Completed changes are printed, in JSON too."""
         self.host('h1')
         self.left_over('h1')
         self.placement.fail_with(503, methods=('GET',), query='member_of')
@@ -445,13 +445,13 @@ class TestProgress(SyncTest):
         return process
 
     def test_bar_on_a_terminal(self):
-        """A bar there, and nothing of it in what is printed at the end."""
+        """A terminal gets a bar; the final output has no trace of it."""
         for number in range(3):
             self.host('h%d' % number)
         ours, theirs = pty.openpty()
         process = self.start('--format', 'json', stdout=subprocess.PIPE,
                              stderr=theirs)
-        # Few bytes: they wait here until the command has ended.
+        # Small enough to stay in the pipe until the command has exited.
         printed, _nothing = process.communicate(timeout=PATIENCE)
         os.set_blocking(ours, False)
         drawn = os.read(ours, 1 << 16)
@@ -462,7 +462,7 @@ class TestProgress(SyncTest):
         self.assertIn(b'0/3', drawn)
 
     def test_lines_elsewhere(self):
-        """The steps, in standard error."""
+        """Otherwise, the steps are printed to standard error."""
         self.host('h1')
         self.assertEqual([
             'Reading placement',
@@ -471,7 +471,7 @@ class TestProgress(SyncTest):
         ], self.sync().stderr.splitlines())
 
     def interrupted(self, number):
-        """The command, after a signal while PUTs are on their way."""
+        """Send a signal while PUTs are in flight; return the command."""
         self.hosts = [self.host('h%d' % number) for number in range(30)]
         land = self.placement.hold_after(4)
         process = self.start('--workers', '2', stdout=subprocess.PIPE,
@@ -497,18 +497,18 @@ class TestProgress(SyncTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_interrupted(self):
-        """What is on its way lands, and the rest is left and reported."""
+        """PUTs in flight are completed; the rest is kept and reported."""
         self.check_interrupted(signal.SIGINT, 130)
 
     def test_terminated(self):
-        """A SIGTERM does the same."""
+        """SIGTERM does the same as SIGINT."""
         self.check_interrupted(signal.SIGTERM, 143)
 
     def test_interrupted_twice(self):
-        """It waits for nothing, and there is no traceback."""
+        """It exits at once, without a traceback."""
         process, land = self.interrupted(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        # Placement has not answered yet.
+        # Placement has not responded yet.
         _said, errors = process.communicate(timeout=PATIENCE)
         land()
         self.assertEqual(130, process.returncode, errors)

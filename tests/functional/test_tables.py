@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our words for nova's tables, beside nova's own."""
+"""The package's declarations of nova's tables, compared with nova's own."""
 
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
@@ -23,7 +23,7 @@ MODELS = {
 class TestTables(testtools.TestCase):
 
     def test_nova_has_them(self):
-        """Each table, and each column of it."""
+        """Nova has each declared table and column."""
         ours = {name: table for name, table in vars(tables).items()
                 if isinstance(table, sa.sql.TableClause)}
         self.assertEqual(MODELS.keys(), ours.keys())
@@ -34,5 +34,5 @@ class TestTables(testtools.TestCase):
                 self.assertIn(column.name, theirs.c)
 
     def test_cell0(self):
-        """It is the same for every nova."""
+        """Its UUID is the same in every nova."""
         self.assertEqual(cell_mapping.CellMapping.CELL0_UUID, cells.CELL0)

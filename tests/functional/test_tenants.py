@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for one tenant, with nova's request filter and ours together."""
+"""Hosts for a tenant, with the request filters of nova and this package."""
 
 from tests.scheduling import cloud
 
@@ -7,7 +7,7 @@ FREE, OWN = 'free', 'own'
 
 
 class TestTenants(cloud.CloudTest):
-    """No host filter checks tenants here: the query to placement does it."""
+    """No host filter checks tenants here: the placement query does."""
 
     hosts = (FREE, OWN)
     request_filters = ('tenant_isolation',)
@@ -20,7 +20,7 @@ class TestTenants(cloud.CloudTest):
         self.wanted = self.flavor()
 
     def boot_as(self, project):
-        """Boot a server of a tenant; its host, or None without a valid one."""
+        """Boot a server of a tenant; return its host, or None."""
         self.admin_api.project_id = project
         return self.boot(flavor_id=self.wanted)['OS-EXT-SRV-ATTR:host']
 
@@ -30,7 +30,7 @@ class TestTenants(cloud.CloudTest):
         self.admin_api.put_service(service['id'], {'status': status})
 
     def test_tenant_has_its_hosts_and_no_others(self):
-        """Also when the only hosts with room are those of the others."""
+        """Even when only the hosts of other tenants have room."""
         self.assertEqual((OWN, FREE),
                          (self.boot_as('listed'), self.boot_as('other')))
         self.enable(FREE, 'disabled')

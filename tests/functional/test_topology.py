@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts, nodes and providers that do not come one to one to one."""
+"""Hosts with several nodes, with none, or with changing providers."""
 
 import dataclasses
 import uuid
@@ -34,7 +34,7 @@ class SeveralNodesTest(TopologyTest):
         self.host = self.cloud.create_host('ironic', nodes=3)
 
     def test_stock_mirrors_the_first_node_only(self) -> None:
-        """Two of three nodes are not added, and not removed either."""
+        """Two of three nodes are neither added nor removed."""
         self.stock()
         added = self.cloud.add_host(self.aggregate, self.host)
         self.assertEqual((200, False), (added.status, added.mirrored))
@@ -64,9 +64,9 @@ class NoNodeTest(TopologyTest):
     """A compute service that has no compute node."""
 
     def _outcomes(self, name: str) -> list[fixtures.Outcome | int]:
-        """Do what nova cannot finish, with a host and an aggregate of a name.
+        """Do what nova cannot complete, with a host and an aggregate.
 
-        :returns: of each call the outcome, or the status if that is all
+        :returns: the outcome of each call, or its HTTP status
         """
         host = self.cloud.create_host(name, nodes=0)
         aggregate = self.cloud.create_aggregate(name, 'east')
@@ -77,7 +77,7 @@ class NoNodeTest(TopologyTest):
                 self.cloud.delete_aggregate(aggregate)]
 
     def test_answers_and_state_are_those_of_stock_nova(self) -> None:
-        """Nova answers 404 and adds the host, and cannot remove it again."""
+        """Nova answers 404 but adds the host, and cannot remove it again."""
         stuck = fixtures.Outcome(status=404, member=True, mirrored=True,
                                  ended=False, zone='nova')
         again = dataclasses.replace(stuck, status=409)
@@ -89,7 +89,7 @@ class NoNodeTest(TopologyTest):
         self.assertEqual([], store.Journal(fixtures.CONF).rows.all())
 
     def test_mirrored_compute_node_appears_later(self) -> None:
-        """A full sync mirrors it, and nova finishes what it could not."""
+        """A full sync mirrors it, and nova can remove the host again."""
         self.mirrored()
         host = self.cloud.create_host('late', nodes=0)
         self.cloud.add_host(self.aggregate, host)
@@ -118,7 +118,7 @@ class NoNodeTest(TopologyTest):
 
 
 class ProviderTest(TopologyTest):
-    """Providers and aggregates that go, and come back."""
+    """Providers and aggregates that are deleted and recreated."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -141,7 +141,7 @@ class ProviderTest(TopologyTest):
         self.assertEqual(1, len(self.cloud.drift()))
 
     def test_mirrored_recreated_provider_is_cured_by_sync(self) -> None:
-        """One sync adds it to the aggregates of its host."""
+        """The next sync adds it to the aggregates of its host."""
         self.mirrored()
         self._recreate_provider()
         self.assertEqual(1, len(self.cloud.drift()))
@@ -149,7 +149,7 @@ class ProviderTest(TopologyTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_mirrored_recreated_provider_is_cured_by_any_call(self) -> None:
-        """Even a call that nova refuses makes its host right."""
+        """Even a call that nova refuses repairs its host."""
         self.mirrored()
         self._recreate_provider()
         self.assertEqual(
@@ -158,7 +158,7 @@ class ProviderTest(TopologyTest):
             self.cloud.add_host(self.aggregate, self.host))
 
     def test_mirrored_provider_of_a_later_day_is_added_by_sync(self) -> None:
-        """A node without provider is pending, and no reason to warn."""
+        """A node without a provider is pending, without a warning."""
         self.mirrored()
         host = self.cloud.create_host('new', providers=False)
         self.assertEqual(
@@ -177,16 +177,16 @@ class ProviderTest(TopologyTest):
         return self.cloud.delete_aggregate(self.aggregate)
 
     def test_stock_deleted_aggregate_stays_on_its_providers(self) -> None:
-        """Nova does not tell placement that an aggregate is gone."""
+        """Nova does not report a deleted aggregate to placement."""
         self.stock()
         self.assertEqual(200, self._delete_while_stale())
         self.assertEqual({self.aggregate.uuid},
                          self.cloud.placement.aggregates(self.node))
 
     def test_mirrored_deleted_aggregate_is_gone_from_placement(self) -> None:
-        """Whatever was left behind goes with its aggregate."""
+        """Its stale associations are removed with the aggregate."""
         self.mirrored()
-        # What failed just before would leave this one to the agent.
+        # The earlier failure would otherwise leave this to the agent.
         self.cloud.nova.conf.config(inline_backoff=0.0,
                                     group='aggregate_mirror')
         self.assertEqual(200, self._delete_while_stale())
@@ -194,7 +194,7 @@ class ProviderTest(TopologyTest):
         self.assertEqual([], self.cloud.drift())
 
     def test_mirrored_delete_during_an_outage_is_cured_by_sync(self) -> None:
-        """The journal remembers an aggregate that nova has forgotten."""
+        """The journal has the aggregate that nova has deleted."""
         self.mirrored()
         self.cloud.placement.set_aggregates(self.node, [self.aggregate.uuid])
         self.cloud.placement.refuse()
@@ -215,7 +215,7 @@ class ProviderTest(TopologyTest):
                          self.cloud.nova.aggregates_of(self.host.name))
 
     def test_mirrored_service_in_an_aggregate_is_deleted(self) -> None:
-        """The provider that nova leaves behind is in no aggregate of its."""
+        """The orphaned provider loses all aggregates of nova."""
         self.mirrored()
         self.cloud.add_host(self.aggregate, self.host)
         self.cloud.placement.refuse()
@@ -228,7 +228,7 @@ class ProviderTest(TopologyTest):
                          self.cloud.placement.aggregates(self.node))
 
     def test_mirrored_foreign_aggregates_are_kept(self) -> None:
-        """Neither a call, a delete nor a sync touches what is not nova's."""
+        """A call, a delete and a sync keep foreign associations."""
         self.mirrored()
         foreign = str(uuid.uuid4())
         self.cloud.placement.set_aggregates(self.node, [foreign])
@@ -242,7 +242,7 @@ class ProviderTest(TopologyTest):
                          self.cloud.placement.aggregates(self.node))
 
     def test_mirrored_hosts_of_every_cell(self) -> None:
-        """It does not matter where a host is, or if it is mapped yet."""
+        """Hosts of any cell are mirrored, mapped or not."""
         self.mirrored()
         host = self.cloud.create_host('far', cell='cell2')
         self.assertTrue(self.cloud.add_host(self.aggregate, host).mirrored)
@@ -252,8 +252,9 @@ class ProviderTest(TopologyTest):
 class StaleReadTest(TopologyTest):
     """A host that another request adds after nova has read the aggregate.
 
-    Nova then removes it from its database, fails to find it in what it has
-    read, and answers 500. The chaos of the full cloud forgives that answer.
+    Nova then removes the host from its database, does not find it in the
+    aggregate that it has read, and answers 500. The chaos test of the full
+    cloud accepts that response.
     """
 
     def setUp(self) -> None:
@@ -280,13 +281,13 @@ class StaleReadTest(TopologyTest):
         return removed
 
     def test_stock_removes_and_fails(self) -> None:
-        """It is nova's own answer."""
+        """It is nova's own response."""
         self.stock()
         removed = self.remove()
         self.assertEqual((500, False), (removed.status, removed.member))
 
     def test_mirrored_removes_fails_and_is_right(self) -> None:
-        """The answer is nova's, and so is what placement has."""
+        """Nova's response is unchanged, and placement is in sync."""
         self.mirrored()
         removed = self.remove()
         self.assertEqual((500, False, True), (

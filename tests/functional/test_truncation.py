@@ -35,7 +35,7 @@ class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
                 {'hw_machine_type': 'pc'})['id']
 
     def found(self):
-        """Positions at which a server gets to the one right host."""
+        """Return the positions at which a server lands on the valid host."""
         if self.name == 'flavor_extra_specs':
             aggregate = self.aggregate('fast', ssd='true')
             begin, end = self.add, self.remove
@@ -56,14 +56,14 @@ class TruncationTest(testscenarios.WithScenarios, cloud.CloudTest):
             self.assertIn(landed, (None, host))
             if landed:
                 found.append(landed)
-                # Nova refuses to move one with servers to another zone.
+                # Nova does not move a host with servers to another zone.
                 self._delete_server(server)
             end(aggregate, host)
         return found
 
 
 class TestStock(TruncationTest):
-    """With the host filters alone."""
+    """With the host filters only."""
 
     def setUp(self):
         self.host_filters = (type(oracle.FILTERS[self.name]).__name__,)

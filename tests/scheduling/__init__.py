@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts, aggregates and requests, and what nova's own filters say of them."""
+"""Hosts, aggregates and requests, and the verdicts of nova's own filters."""

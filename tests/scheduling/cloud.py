@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of a real nova and placement in this process, on nova's own fixtures."""
+"""A complete nova and placement in this process, on nova's own fixtures."""
 
 from collections.abc import Iterable
 import sys
@@ -19,19 +19,19 @@ AVAILABLE = ['nova.scheduler.filters.all_filters',
              'tests.scheduling.oracle.DefaultZone']
 GUARD = 'AggregateMembershipFilter'
 PATIENCE = 120
-"""Times that a server is looked at; the machine may have more to do."""
+"""How often a server is polled; the machine may be busy."""
 SSD = {'aggregate_instance_extra_specs:ssd': 'true'}
 
 
 class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
     """Nova-api, the conductor, nova-scheduler and a nova-compute per host.
 
-    Nova mirrors aggregates itself here, and nothing goes wrong with it.
+    Nova mirrors aggregates itself here, without failures.
     """
 
     compute_driver = 'fake.MediumFakeDriver'
     hosts: tuple[str, ...] = ()
-    """In the order of their weights, the heaviest first."""
+    """In the order of their weights, the heaviest host first."""
     request_filters: tuple[str, ...] = ()
     host_filters: tuple[str, ...] = ()
     """In addition to nova's defaults."""
@@ -45,7 +45,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         self.flags(available_filters=AVAILABLE, enabled_filters=[
             *CONF.filter_scheduler.enabled_filters, *self.host_filters],
             group='filter_scheduler')
-        # Fixtures that are there before nova's test case cannot be its own.
+        # Fixtures set up before nova's test case cannot be its own.
         nova = base_fixtures.MonkeyPatch(
             'nova.scheduler.request_filter.ALL_REQUEST_FILTERS',
             list(request_filter.ALL_REQUEST_FILTERS))
@@ -62,7 +62,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
 
     def aggregate(self, name: str, hosts: Iterable[str] = (),
                   **metadata: str) -> int:
-        """Make an aggregate; returns its number."""
+        """Create an aggregate and return its ID."""
         number = self._create_aggregate(name)
         if metadata:
             self.admin_api.post_aggregate_action(
@@ -84,7 +84,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
             extra_spec=extra_specs)
 
     def boot(self, **wanted: Any) -> Any:
-        """Boot a server; what nova shows when it runs or has failed."""
+        """Boot a server; return it when it is active or has failed."""
         server = self.admin_api.post_server({
             'server': self._build_server(networks='none', **wanted)})
 
@@ -96,7 +96,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         return self._wait_for_assert(ended, max_retries=PATIENCE)
 
     def become(self, server: Any, **expected: Any) -> None:
-        """Wait until nova shows this of the server, and no task."""
+        """Wait until nova shows these values of the server, and no task."""
         self._wait_for_server_parameter(
             server, {'OS-EXT-STS:task_state': None, **expected},
             max_retries=PATIENCE)

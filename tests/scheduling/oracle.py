@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's own host filters, asked one by one about a host."""
+"""Nova's own host filters, run separately on a host."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from tests.scheduling import worlds
 
 
 class DefaultZone(filters.BaseHostFilter):
-    """What nova's AvailabilityZoneFilter did, until it was removed in 28."""
+    """Nova's AvailabilityZoneFilter, which was removed in 28."""
 
     def host_passes(self, host_state: host_manager.HostState,
                     spec_obj: objects.RequestSpec) -> bool:
@@ -42,10 +42,10 @@ FILTERS: Mapping[str, filters.BaseHostFilter] = {
 def passing(names: frozenset[str] | set[str], world: worlds.World,
             spec: objects.RequestSpec
             ) -> tuple[frozenset[str], frozenset[str]]:
-    """Hosts that pass nova's filters, and those on which a filter breaks.
+    """Return the hosts that pass nova's filters, and where a filter raises.
 
-    A filter that compares text as a number raises, unless it met a matching
-    value of the same host before: then nothing is said of the host.
+    A filter that compares text with a number raises, unless it first found a
+    matching value of the same host: then the host has no verdict.
     """
     passed, broken = set(), set()
     for host in world.host_states():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start of nova-scheduler leaves in its process, and its undoing."""
+"""Cleanup of the process state that a start of nova-scheduler leaves."""
 
 import logging
 
@@ -15,7 +15,7 @@ OURS = 'nova_aggregate_mirror'
 
 
 class SchedulerProcess(fixtures.Fixture):
-    """Nova's options and request filters, to be changed by a test."""
+    """Nova's options and request filters, changeable by a test."""
 
     def _setUp(self) -> None:
         objects.register_all()
@@ -30,10 +30,10 @@ class SchedulerProcess(fixtures.Fixture):
         self.useFixture(fixtures.LogHandler(handler, level=logging.INFO))
 
     def configure(self, *names: str) -> None:
-        """Choose request filters."""
+        """Set the request filters."""
         self.config(request_filters=list(names), group='aggregate_mirror')
 
     def logged(self, level: int = logging.WARNING) -> list[str]:
-        """What this package has said, at a level or above."""
+        """Return this package's log messages at a level or above."""
         return [record.getMessage() for record in self._records
                 if record.name.startswith(OURS) and record.levelno >= level]

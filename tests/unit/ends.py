@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In-memory nova and placement for tests of what works between them."""
+"""In-memory nova and placement for tests of the code between them."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class Placement:
         self.generations[provider] = 0
 
     def write(self, provider: str, aggregates: Iterable[str]) -> None:
-        """Write as another client of placement does."""
+        """Write as another placement client does."""
         self.aggregates[provider] = set(aggregates)
         self.generations[provider] += 1
 
@@ -100,9 +100,9 @@ class Nova:
         self.nodes: dict[str, str] = {}
         self.unmapped: set[str] = set()
         self.silent: set[str] = set()
-        """Hosts in the cell that does not answer."""
+        """Hosts in the cell that does not respond."""
         self.mapped = {CELL: 'cell1 (%s)' % CELL}
-        """Cell mappings but cell0's, UUID to name."""
+        """Cell mappings except cell0's, UUID to name."""
         self.broken: exceptions.MirrorError | None = None
 
     def members(self) -> source.Memberships:
@@ -151,7 +151,7 @@ class TestCase(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        # Shown with a test that fails, not between those that pass.
+        # Shown only for a failed test.
         self.useFixture(fixtures.FakeLogger())
         self.conf = make_conf(self)
         self.log: list[tuple[str, str]] = []
@@ -166,30 +166,30 @@ class TestCase(testtools.TestCase):
             self.journal.ledger, self.nova, self.placement, self.journal.rows)
 
     def open_journal(self) -> store.Journal:
-        """The journal as another process has it."""
+        """Open the journal as another process does."""
         return store.Journal(self.conf, now=lambda: self.now,
                              clock=lambda: self.clock)
 
     def record(self, host: str, nodes: Iterable[str] = ()) -> journal.Row:
-        """Write the row of an operation that runs."""
+        """Record the row of a running operation."""
         row = self.journal.rows.make(journal.Dirty(host, frozenset(nodes)))
         self.journal.rows.record(row, self.nova.hosts_of)
         return row
 
     def hand_over(self, host: str, nodes: Iterable[str] = (),
                   error: str = 'refused') -> journal.Row:
-        """Write the row of an operation that did not reach placement."""
+        """Record an operation that did not reach placement."""
         row = self.record(host, nodes)
         self.journal.rows.hand_over(row, error)
         return row
 
     def drain(self) -> outcome.Outcome:
-        """Converge what the journal holds, and close what was handed over."""
+        """Converge all rows of the journal, and close the handed-over rows."""
         return self.reconciler.drain(self.journal.rows.all())
 
 
 def make_conf(test: testtools.TestCase) -> cfg.ConfigOpts:
-    """Nova's configuration, as far as this package reads it."""
+    """Return nova's configuration as far as this package reads it."""
     options = cfg.ConfigOpts()
     options.register_opt(cfg.StrOpt('state_path'))
     conf.register_opts(options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loopback servers that follow a script, and a configuration to reach them."""
+"""Scripted loopback servers, and a configuration to reach them."""
 
 from collections.abc import Callable
 import http.server
@@ -17,9 +17,9 @@ import testtools
 
 import nova_aggregate_mirror.conf
 
-# How long a test waits for what must happen; only a failing test waits.
+# How long a test waits for an expected event; only a failing test waits.
 PATIENCE = 20
-# Between two bytes of a trickle: well within any read timeout.
+# Between two bytes of a trickle: much shorter than any read timeout.
 PAUSE = 0.1
 VERSIONS = {'versions': [{'id': 'v1.0', 'status': 'CURRENT', 'links': [
     {'rel': 'self', 'href': ''}], 'min_version': '1.0',
@@ -27,7 +27,7 @@ VERSIONS = {'versions': [{'id': 'v1.0', 'status': 'CURRENT', 'links': [
 
 
 def make_conf(**placement: Any) -> cfg.ConfigOpts:
-    """Nova's configuration, with these options in [placement]."""
+    """Return nova's configuration, with these options in [placement]."""
     conf = cfg.ConfigOpts()
     conf([])
     nova_aggregate_mirror.conf.register_opts(conf)
@@ -49,16 +49,16 @@ class LoopbackTestCase(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        # The proxies of the machine that runs the tests are not theirs.
+        # Ignore the proxy settings of the machine that runs the tests.
         self.useFixture(fixtures.EnvironmentVariable('no_proxy', '127.0.0.1'))
         self.useFixture(fixtures.FakeLogger())
 
 
 class Server(fixtures.Fixture):
-    """A loopback server that runs a script with each connection.
+    """A loopback server that runs a script for each connection.
 
     :param script: called with the server and the connected socket, in a
-        thread of its own; an OSError ends it.
+        separate thread; an OSError ends it.
     """
 
     def __init__(self, script: Callable[['Server', socket.socket], None],
@@ -68,9 +68,9 @@ class Server(fixtures.Fixture):
         self._tls = tls
         self.accepted = 0
         self.closed = threading.Event()
-        """Set when a client closed its connection in the middle."""
+        """Set when a client closed its connection early."""
         self.done = threading.Event()
-        """Set when a script came to its end."""
+        """Set when a script has finished."""
         self._over = threading.Event()
 
     def _setUp(self) -> None:
@@ -104,7 +104,7 @@ class Server(fixtures.Fixture):
             client.close()
 
     def request(self, client: socket.socket) -> bytes:
-        """Read one request without a body."""
+        """Read a request without a body."""
         text = b''
         while not text.endswith(b'\r\n\r\n'):
             piece = client.recv(4096)
@@ -122,10 +122,10 @@ class Server(fixtures.Fixture):
 
 
 class Cloud(fixtures.Fixture):
-    """One loopback server that is keystone and placement, by script.
+    """A loopback server that is keystone and placement, by script.
 
-    ``answers`` maps a path to what is said there: a status and an object or
-    the bytes of a body; a path in ``hanging`` is never answered.
+    ``answers`` maps a path to its response: a status and an object or the
+    bytes of a body; a path in ``hanging`` gets no response.
     """
 
     def _setUp(self) -> None:
@@ -145,7 +145,7 @@ class Cloud(fixtures.Fixture):
             do_PUT = do_POST = do_GET
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing: the requests are recorded."""
+                """Log nothing: the requests are recorded."""
 
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
         server.daemon_threads = True
@@ -186,7 +186,7 @@ class Cloud(fixtures.Fixture):
     @staticmethod
     def token(*placements: str, expires: str = '2099-01-01'
               ) -> dict[str, Any]:
-        """A token whose catalog has these endpoints of placement."""
+        """Return a token whose catalog has these placement endpoints."""
         return {'token': {
             'methods': ['password'], 'expires_at': expires + 'T00:00:00Z',
             'issued_at': '2020-01-01T00:00:00Z',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options: what they accept, and that nova's own stay as they are."""
+"""The options: their limits, and that nova's own options are unchanged."""
 
 import pathlib
 import re
@@ -17,21 +17,21 @@ from tests.unit import ends
 class TestOptions(testtools.TestCase):
 
     def test_registering_twice_changes_nothing(self):
-        """nova-api may load us by entry point and by paste filter."""
+        """nova-api may load the package by entry point and by paste filter."""
         options = ends.make_conf(self)
         options.set_override('inline_timeout', 7, 'aggregate_mirror')
         conf.register_opts(options)
         self.assertEqual(7, options.aggregate_mirror.inline_timeout)
 
     def test_defaults_of_nova_databases_are_kept(self):
-        """Our default connection is ours alone."""
+        """The default connection applies only to the journal."""
         ends.make_conf(self)
         connection, = (opt for opt in db_options.database_opts
                        if opt.name == 'connection')
         self.assertIsNone(connection.default)
 
     def test_journal_lies_below_the_state_path(self):
-        """Without configuration the journal is where nova keeps its state."""
+        """By default the journal is in nova's state directory."""
         options = ends.make_conf(self)
         self.assertEqual(
             'sqlite:///%s/aggregate_mirror/journal.sqlite'
@@ -39,7 +39,7 @@ class TestOptions(testtools.TestCase):
             options.aggregate_mirror_database.connection)
 
     def test_value_out_of_range_is_refused(self):
-        """Every option says what it accepts."""
+        """Every option has limits or choices."""
         for name, value in (('inline_timeout', '0'), ('inline_backoff', '-1'),
                             ('request_timeout', 'soon'),
                             ('cell_timeout', '0'), ('max_call_age', '5'),
@@ -54,7 +54,7 @@ class TestOptions(testtools.TestCase):
                               options.aggregate_mirror, name)
 
     def test_defaults(self):
-        """A crash is repaired, and drift found, within a minute or so."""
+        """A crash is repaired, and drift found, within about a minute."""
         options = ends.make_conf(self).aggregate_mirror
         self.assertEqual(
             (10, 600, 5.0, 60.0, True),
@@ -81,7 +81,7 @@ class TestOptions(testtools.TestCase):
         self.assertEqual(600, options.aggregate_mirror.max_call_age)
 
     def test_every_option_is_read(self):
-        """No option that changes nothing."""
+        """There is no option without an effect."""
         package = pathlib.Path(nova_aggregate_mirror.__file__).parent
         code = ''.join(path.read_text() for path in package.rglob('*.py')
                        if path.name != 'conf.py')
@@ -90,7 +90,7 @@ class TestOptions(testtools.TestCase):
         self.assertEqual([], unread)
 
     def test_every_option_is_listed(self):
-        """The sample and the documentation have them all."""
+        """The sample and the documentation list all options."""
         listed = {group.name: {opt.name for opt in opts}
                   for group, opts in conf.list_opts()}
         options = ends.make_conf(self)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A journal with the parts of an agent, and in-memory ends."""
+"""A journal and the parts of an agent, with in-memory nova and placement."""
 
 import threading
 
@@ -12,7 +12,7 @@ TIMEOUT = 60
 
 
 class Recorder:
-    """Keeps the figures that an agent leaves."""
+    """A recorder in place of the agent's metrics."""
 
     def __init__(self):
         self.calls = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alert rules, and whether Prometheus does with them what they are for."""
+"""The alert rules, and their behaviour in Prometheus."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ PROMTOOL = shutil.which('promtool')
 
 
 def alerts():
-    """Every rule of the file."""
+    """Return every rule of the file."""
     return [rule for group in yaml.safe_load(RULES.read_text())['groups']
             for rule in group['rules']]
 
@@ -28,9 +28,9 @@ def alerts():
 class TestAlerts(testtools.TestCase):
 
     def test_every_figure_is_one_that_the_agent_shows(self):
-        """A rule about a figure that does not exist would never fire."""
+        """A rule about a metric that does not exist would never fire."""
         figures = metrics.Metrics()
-        # A figure with a label is there once something was counted.
+        # A metric with a label exists only after something was counted.
         figures.backlog(journal.Backlog(0, 0, 0.0))
         figures.synced('success', 0.0)
         shown = exposition.generate_latest(figures.registry).decode()

@@ -15,7 +15,7 @@ REFUSED = case.REFUSED
 class TestDrain(case.AgentTest):
 
     def test_handed_over_row_is_mirrored_and_closed(self):
-        """No operator has to act."""
+        """No operator action is required."""
         self.hand_over('h1')
         self.assertFalse(self.drain.step())
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
@@ -23,7 +23,7 @@ class TestDrain(case.AgentTest):
         self.assertEqual(('success', 0.0, 1, 0), self.figures.last('drained'))
 
     def test_full_batch_is_followed_by_the_next_at_once(self):
-        """A long journal is not drained at one batch per second."""
+        """A long journal is not limited to a batch per second."""
         for _number in range(drain.BATCH + 1):
             self.hand_over('h1')
         self.assertTrue(self.drain.step())
@@ -31,7 +31,7 @@ class TestDrain(case.AgentTest):
         self.assertEqual([], self.left())
 
     def test_backlog(self):
-        """It is shown before the batch, as this agent has seen it."""
+        """It is recorded before the batch, as seen by this agent."""
         self.hand_over('h1')
         self.break_all()
         self.drain.step()
@@ -41,7 +41,7 @@ class TestDrain(case.AgentTest):
                          self.figures.last('backlog'))
 
     def test_second_agent_that_drains_meanwhile(self):
-        """Duplicate work is harmless, as when the lease changed hands."""
+        """Duplicate work is harmless, as after a change of the lease."""
         self.hand_over('h1')
         other = self.new_drain()
         self.placement.before_put = lambda provider: (
@@ -53,7 +53,7 @@ class TestDrain(case.AgentTest):
         self.assertEqual('success', self.figures.last('drained')[0])
 
     def test_stopping_agent_leaves_the_rest_as_it_was(self):
-        """The next agent finds each row due, and nothing half done."""
+        """The next agent finds each row due; nothing is half done."""
         self.hand_over('h1')
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement, self.journal.rows,
@@ -66,7 +66,7 @@ class TestDrain(case.AgentTest):
         self.assertEqual([], self.log)
 
     def test_unavailable_journal_is_an_error_for_the_loop(self):
-        """The loop reports it once, and continues."""
+        """The drain raises the error, which the loop logs."""
         self.conf.set_override('connection', 'sqlite:////proc/no/where',
                                'aggregate_mirror_database')
         self.assertRaises(exceptions.JournalUnavailable, self.drain.step)
@@ -91,13 +91,13 @@ class TestRunning(case.AgentTest):
         return self.log.count(('PUT', 'n1'))
 
     def test_operation_has_its_time(self):
-        """Until it is overdue, its own call mirrors it."""
+        """Until the row is overdue, its own call mirrors it."""
         self.pass_time(self.overdue - 0.1)
         self.assertEqual([], self.log)
         self.assertEqual([self.row], self.left())
 
     def test_overdue_row_is_mirrored_and_kept(self):
-        """It is right soon after a crash, and is not pending any more."""
+        """Soon after a crash it is mirrored and no longer pending."""
         self.pass_time(self.overdue)
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         row, = self.left()
@@ -106,7 +106,7 @@ class TestRunning(case.AgentTest):
                                   self.journal.rows.backlog().pending))
 
     def test_overdue_row_is_converged_again(self):
-        """Its call may yet change nova; only a difference is written."""
+        """Its call may still change nova; only a difference is written."""
         self.pass_time(self.overdue)
         self.pass_time(self.overdue - 0.1)
         self.assertEqual([], self.log)
@@ -118,7 +118,7 @@ class TestRunning(case.AgentTest):
         self.assertEqual(1, len(self.left()))
 
     def test_row_that_no_call_can_have_is_closed(self):
-        """After max_call_age, with a write that ends all older ones."""
+        """After max_call_age, with a write that invalidates older writes."""
         self.pass_time(self.overdue)
         while self.clock + self.overdue < self.options.max_call_age:
             self.pass_time(self.overdue)
@@ -141,7 +141,7 @@ class TestRunning(case.AgentTest):
         self.assertEqual(1, len(self.left()))
 
     def test_row_that_is_handed_over_late(self):
-        """It is closed by the next step."""
+        """The next step closes it."""
         self.pass_time(self.overdue)
         self.journal.rows.hand_over(self.row, 'refused')
         self.pass_time(0)
@@ -149,7 +149,7 @@ class TestRunning(case.AgentTest):
         self.assertEqual([], self.left())
 
     def test_failure_makes_it_pending_again(self):
-        """Until it is mirrored the next time."""
+        """It stays pending until the next successful converge."""
         self.pass_time(self.overdue)
         self.nova.hosts_of['a'].discard('h1')
         self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
@@ -166,7 +166,7 @@ class TestRunning(case.AgentTest):
 class TestOutage(case.AgentTest):
 
     def test_it_counts_no_attempts_and_costs_one_request(self):
-        """In whatever way it fails; the rows are tried at once after it."""
+        """Any kind of outage does so; the rows are retried just after it."""
         for error in (REFUSED, exceptions.PlacementFailed('500'),
                       exceptions.MalformedAnswer('HTML'),
                       exceptions.NotAuthorized('401')):
@@ -184,13 +184,13 @@ class TestOutage(case.AgentTest):
             self.assertEqual([], self.left())
 
     def test_it_is_not_noticed_while_there_is_nothing_to_do(self):
-        """An empty journal costs placement no request."""
+        """An empty journal causes no placement request."""
         self.break_all()
         self.drain.step()
         self.assertEqual([], self.log)
 
     def test_unavailable_nova_database_counts_no_attempts(self):
-        """No row is to blame for it either."""
+        """The row is not the cause of this failure either."""
         self.hand_over('h1')
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.drain.step()
@@ -200,7 +200,7 @@ class TestOutage(case.AgentTest):
         self.assertEqual([], self.left())
 
     def assert_waits(self, error, *waits):
-        """Assert how long a row waits that alone fails, attempt by attempt."""
+        """Assert the delay after each attempt of a row that fails alone."""
         self.hand_over('h1')
         self.hand_over('h2')
         self.placement.broken['PUT', 'n1'] = error
@@ -219,13 +219,13 @@ class TestOutage(case.AgentTest):
                          (row.last_error, row.attempts))
 
     def test_row_that_raises_an_unexpected_error(self):
-        """The loop logs it, and the other rows are mirrored meanwhile."""
+        """The error is logged, and the other rows are still mirrored."""
         self.hand_over('h1')
         self.hand_over('h2')
         self.placement.broken['GET', 'n1'] = ZeroDivisionError()
         self.assertRaises(ZeroDivisionError, self.drain.step)
         self.clock += drain.LONGEST_BACKOFF
-        # One row each, in whichever order their IDs are.
+        # A row per host, in any order of their IDs.
         for _step in range(2):
             with contextlib.suppress(ZeroDivisionError):
                 self.drain.step()
@@ -233,7 +233,7 @@ class TestOutage(case.AgentTest):
         self.assertEqual(['h1'], [row.dirty.host for row in self.left()])
 
     def test_row_that_fails_alone_waits_longer_each_time(self):
-        """Up to a limit, while the others are mirrored."""
+        """The delay has a limit, and the other rows are mirrored."""
         self.assert_waits(exceptions.RequestRejected('400'),
                           2, 4, 8, 16, 30, 30)
 
@@ -242,7 +242,7 @@ class TestOutage(case.AgentTest):
         self.assert_waits(exceptions.PlacementFailed('500'), 2, 4, 4, 4)
 
     def test_row_that_an_operator_retries(self):
-        """It is tried by the next step, whatever it would have waited for."""
+        """The next step retries it, regardless of its delay."""
         self.assert_waits(exceptions.RequestRejected('400'), 2, 4, 8)
         self.placement.broken.clear()
         self.journal.rows.retry([row.id for row in self.left()])
@@ -250,7 +250,7 @@ class TestOutage(case.AgentTest):
         self.assertEqual([], self.left())
 
     def test_outage_of_writes_alone_is_tried_with_one_row(self):
-        """The probe only reads, and succeeds."""
+        """The probe only reads, so it succeeds."""
         for host in ('h1', 'h2', 'h1', 'h2'):
             self.hand_over(host)
         for node in self.nova.nodes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent shows, over real HTTP."""
+"""The metrics and health endpoints, over real HTTP."""
 
 import importlib.metadata
 import io
@@ -34,12 +34,12 @@ class TestMetrics(testtools.TestCase):
         self.addCleanup(self.server.close)
 
     def ask(self, path, method='GET', host='127.0.0.1', server=None):
-        """Status and body of an answer."""
+        """Return status and body of a response."""
         status, _headers, body = self.exchange(path, method, host, server)
         return status, body
 
     def exchange(self, path, method, host='127.0.0.1', server=None):
-        """Status, headers and body of an answer."""
+        """Return status, headers and body of a response."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         port = (server or self.server).port
         request = urllib.request.Request(
@@ -52,7 +52,7 @@ class TestMetrics(testtools.TestCase):
                 return exc.code, exc.headers, exc.read().decode()
 
     def figures(self):
-        """Every sample: its name, with its labels, to its value."""
+        """Return every sample: its name and labels to its value."""
         status, text = self.ask('/metrics')
         self.assertEqual(200, status)
         return {(sample.name.removeprefix(metrics.PREFIX),
@@ -61,7 +61,7 @@ class TestMetrics(testtools.TestCase):
                 for sample in family.samples}
 
     def test_journal(self):
-        """How much is pending and for how long, and how much only waits."""
+        """Pending rows, the age of the oldest, and waiting rows."""
         self.metrics.backlog(journal.Backlog(3, 2, 17.5))
         figures = self.figures()
         self.assertEqual(3, figures['journal_pending_rows',])
@@ -91,47 +91,47 @@ class TestMetrics(testtools.TestCase):
                 1234.5, figures['last_success_timestamp_seconds', loop])
 
     def test_refused_removal_is_no_success(self):
-        """What it wanted to remove is still there."""
+        """The associations to be removed are still there."""
         self.metrics.synced('success', 2.0, drift=4, refused=True)
         figures = self.figures()
         self.assertEqual(1, figures['brake_tripped',])
         self.assertNotIn(('last_success_timestamp_seconds', 'sync'), figures)
 
     def test_brake_is_released(self):
-        """The next sync that removes what it wanted to says so."""
+        """The next sync that may remove them clears brake_tripped."""
         self.metrics.synced('success', 2.0, drift=4, refused=True)
         self.metrics.synced('success', 2.0, removed=4, drift=4)
         self.assertEqual(0, self.figures()['brake_tripped',])
 
     def test_journal_without_pending_rows_is_a_success(self):
-        """Without work nothing is drained, and no alert is to fire."""
+        """Without work the drain is successful, so that no alert fires."""
         self.metrics.backlog(journal.Backlog(0, 2, 0.0))
         self.assertEqual(1234.5, self.figures()[
             'last_success_timestamp_seconds', 'drain'])
 
     def test_failed_sync_leaves_what_the_last_comparison_found(self):
-        """It has compared nothing, and it is no success."""
+        """It compared nothing, so drift and brake keep their values."""
         self.metrics.synced('success', 1.0, drift=4, refused=True)
         self.metrics.synced('failure', 1.0)
         self.assertEqual(4, self.figures()['drift_associations',])
         self.assertEqual(1, self.figures()['brake_tripped',])
 
     def test_failure_is_no_success(self):
-        """An alert on the last success would else never fire."""
+        """Otherwise an alert on the last success would never fire."""
         self.metrics.drained('failure', 0.2, 0, 0)
         self.metrics.synced('failure', 0.2)
         self.assertNotIn('last_success_timestamp_seconds',
                          [name for name, *_ in self.figures()])
 
     def test_leader(self):
-        """Of several agents one shows 1, as long as it leads."""
+        """The leading agent shows 1, and 0 when it no longer leads."""
         self.metrics.leading(True)
         self.assertEqual(1, self.figures()['leader',])
         self.metrics.leading(False)
         self.assertEqual(0, self.figures()['leader',])
 
     def test_figures_of_a_former_leader(self):
-        """The new leader shows the backlog and the drift, and only it."""
+        """Only the new leader shows the backlog and the drift."""
         self.metrics.backlog(journal.Backlog(3, 2, 17.5))
         self.metrics.synced('success', 2.0, drift=4, refused=True)
         self.metrics.leading(False)
@@ -142,7 +142,7 @@ class TestMetrics(testtools.TestCase):
             'brake_tripped')])
 
     def test_release(self):
-        """Which release runs where is seen from outside."""
+        """A metric shows which release is running."""
         self.assertEqual(1, self.figures()[
             'build_info', importlib.metadata.version('nova-aggregate-mirror')])
 
@@ -155,7 +155,7 @@ class TestMetrics(testtools.TestCase):
             or not family.name.startswith((metrics.PREFIX, 'process_'))])
 
     def test_health(self):
-        """Every loop has to beat; who does not is named."""
+        """Each loop must report in; a silent loop is named."""
         status, text = self.ask('/healthz')
         self.assertEqual(503, status)
         self.assertIn('drain loop has not begun', text)
@@ -180,14 +180,14 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(200, self.ask('/healthz')[0])
 
     def test_other_paths(self):
-        """The error names the paths that exist."""
+        """The error lists the valid paths."""
         status, headers, body = self.exchange('/', 'GET')
         self.assertEqual((404, 'application/json'),
                          (status, headers['Content-Type']))
         self.assertIn('/healthz', json.loads(body)['error'])
 
     def test_other_methods(self):
-        """Nothing can be changed from outside."""
+        """Methods other than GET and HEAD are refused."""
         for path in ('/metrics', '/healthz', '/'):
             for method in ('POST', 'PUT', 'DELETE', 'OPTIONS'):
                 status, headers, body = self.exchange(path, method)
@@ -196,10 +196,10 @@ class TestMetrics(testtools.TestCase):
                 self.assertIn('error', json.loads(body))
 
     def test_head_is_a_get_without_a_body(self):
-        """A load balancer may ask so."""
+        """A load balancer may use HEAD."""
         for path, expected in (('/metrics', 200), ('/healthz', 503),
                                ('/', 404)):
-            # The body of /metrics has figures of the process, which change.
+            # The body of /metrics has process metrics, which change.
             head, got = (self.raw(method, path) for method in ('HEAD', 'GET'))
             self.assertIn(b' %d ' % expected, head)
             self.assertEqual((b'', True), (head.partition(b'\r\n\r\n')[2],
@@ -208,7 +208,7 @@ class TestMetrics(testtools.TestCase):
             self.assertIn(b'Content-Length: %d\r\n' % len(body), got)
 
     def raw(self, method, path):
-        """All bytes of an answer."""
+        """Return all bytes of a response."""
         with socket.create_connection(('127.0.0.1', self.server.port),
                                       timeout=30) as client:
             client.sendall(b'%s %s HTTP/1.0\r\n\r\n'
@@ -216,7 +216,7 @@ class TestMetrics(testtools.TestCase):
             return b''.join(iter(lambda: client.recv(65536), b''))
 
     def test_silent_client_keeps_nobody_waiting(self):
-        """Each has a thread of its own."""
+        """Each client has its own thread."""
         server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
                                        client_timeout=3600)
         self.addCleanup(server.close)
@@ -227,7 +227,7 @@ class TestMetrics(testtools.TestCase):
             self.assertEqual(200, self.ask('/metrics', server=server)[0])
 
     def test_crowd_of_clients_is_let_in(self):
-        """A connection that is refused is tried again a second later."""
+        """A client whose connection is refused retries a second later."""
         clients = []
         for _ in range(100):
             client = socket.socket()
@@ -243,7 +243,7 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(200, self.ask('/metrics')[0])
 
     def test_silent_client_is_let_go(self):
-        """It does not hold its thread for ever, and nothing is logged."""
+        """Its thread ends after a timeout, and nothing is logged."""
         errors = self.useFixture(fixtures.MonkeyPatch(
             'sys.stderr', io.StringIO())).new_value
         server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
@@ -257,7 +257,7 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual('', errors.getvalue())
 
     def test_answers_leave_no_line_behind(self):
-        """Prometheus asks every few seconds, for years."""
+        """Prometheus sends a request every few seconds, for years."""
         errors = self.useFixture(fixtures.MonkeyPatch(
             'sys.stderr', io.StringIO())).new_value
         for path in ('/metrics', '/healthz', '/'):
@@ -265,7 +265,7 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual('', errors.getvalue())
 
     def test_address_of_ipv6(self):
-        """The option takes one, and so does the server."""
+        """The option accepts an IPv6 address, and the server binds it."""
         try:
             with socket.create_server(('::1', 0), family=socket.AF_INET6):
                 pass
@@ -277,7 +277,7 @@ class TestMetrics(testtools.TestCase):
                                        server=server)[0])
 
     def test_closed_server_frees_its_port(self):
-        """The next agent can be started at once."""
+        """The next agent can start immediately."""
         server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS)
         server.close()
         again = metrics_server.Server(
@@ -286,7 +286,7 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(200, self.ask('/metrics', server=again)[0])
 
     def test_port_that_is_taken_is_a_clear_error(self):
-        """It names the option to change."""
+        """The error names the option to change."""
         error = self.assertRaises(
             exceptions.InvalidConfiguration, metrics_server.Server,
             self.metrics, '127.0.0.1', self.server.port, LIMITS)

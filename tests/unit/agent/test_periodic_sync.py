@@ -33,7 +33,7 @@ class TestSync(case.AgentTest):
             raise exceptions.JournalUnavailable(self.unnoted)
 
     def test_it_runs_when_it_is_due(self):
-        """At once, and then every interval."""
+        """Immediately, and then at every interval."""
         self.assertIsNotNone(self.sync.step())
         self.clock += self.options.sync_interval - 0.1
         self.assertIsNone(self.sync.step())
@@ -42,7 +42,7 @@ class TestSync(case.AgentTest):
         self.assertEqual(2, len(self.noted))
 
     def test_drift_is_repaired_both_ways(self):
-        """What is missing is added, what is stale and ours is removed."""
+        """Missing associations are added, stale owned associations removed."""
         self.placement.create('n3', 'a', 'foreign')
         self.sync.step()
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},
@@ -51,7 +51,7 @@ class TestSync(case.AgentTest):
                          self.figures.last('synced'))
 
     def test_without_prune_it_only_adds(self):
-        """An operator may want to look first."""
+        """An operator can review the drift first."""
         self.conf.set_override('prune', False, 'aggregate_mirror')
         self.placement.create('n3', 'a')
         self.sync.step()
@@ -59,7 +59,7 @@ class TestSync(case.AgentTest):
                          self.placement.aggregates)
 
     def test_brake(self):
-        """An emptied nova removes nothing, and is visible in the figures."""
+        """An emptied nova removes nothing, and the metrics show it."""
         self.sync.step()
         self.clock += self.options.sync_interval
         self.nova.hosts_of = {}
@@ -71,7 +71,7 @@ class TestSync(case.AgentTest):
                          self.figures.last('synced'))
 
     def test_unavailable_placement_is_a_failure(self):
-        """The next interval tries again."""
+        """The next interval retries."""
         self.placement.broken['LIST', ''] = REFUSED
         self.assertIsNone(self.sync.step())
         self.assertEqual(('failure', 0.0), self.figures.last('synced'))
@@ -89,7 +89,7 @@ class TestSync(case.AgentTest):
                               if call[0] == 'synced'])
 
     def test_history_that_cannot_be_written(self):
-        """It is logged once, and again when it happens again."""
+        """It is logged once per outage."""
         log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         for self.unnoted in ('full', 'full', '', 'full'):
             self.assertIsNotNone(self.sync.step())

@@ -27,13 +27,13 @@ class TestSchedule(testtools.TestCase):
         return self.schedule.due(ALL)
 
     def test_row_that_was_handed_over_is_due_at_once(self):
-        """Its operation has ended, so that it may be closed."""
+        """Its operation has ended, so it may be closed."""
         self.schedule.see([brief('a')])
         self.assertEqual(['a'], self.due())
         self.assertTrue(self.schedule.may_close('a'))
 
     def test_running_row_is_due_when_it_is_overdue(self):
-        """Rule 2: its own call has its time; then the row is converged."""
+        """Rule 2: its own call has its time; then it is converged."""
         self.schedule.see([brief('a', running=True)])
         self.clock += OVERDUE - 0.1
         self.assertEqual([], self.due())
@@ -53,7 +53,7 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['a'], self.due())
 
     def test_running_row_that_no_call_can_have(self):
-        """It may be closed when this agent has seen it for long enough."""
+        """It may be closed when this agent has seen it for max_call_age."""
         self.schedule.see([brief('a', running=True)])
         self.clock += LONGEST - 0.1
         self.assertFalse(self.schedule.may_close('a'))
@@ -63,13 +63,13 @@ class TestSchedule(testtools.TestCase):
         self.assertFalse(self.schedule.may_close('b'))
 
     def test_row_that_is_handed_over_meanwhile_is_due_at_once(self):
-        """Whatever it would have waited for."""
+        """Regardless of its delay so far."""
         self.schedule.see([brief('a', running=True)])
         self.schedule.see([brief('a', attempts=1)])
         self.assertEqual(['a'], self.due())
 
     def test_row_that_failed_waits(self):
-        """Until the time that was given for it."""
+        """Until the time that was set for it."""
         self.schedule.see([brief('a', attempts=1)])
         self.schedule.again('a', 4.0)
         self.schedule.see([brief('a', attempts=2)])
@@ -79,14 +79,14 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['a'], self.due())
 
     def test_row_that_an_operator_retries_is_due_at_once(self):
-        """Attempts that begin at zero again are the sign."""
+        """A retry is recognized by attempts that start at zero again."""
         self.schedule.see([brief('a', attempts=5)])
         self.schedule.again('a', 30.0)
         self.schedule.see([brief('a')])
         self.assertEqual(['a'], self.due())
 
     def test_order(self):
-        """The row that has been due for the longest comes first."""
+        """The row that has been due longest comes first."""
         self.schedule.see([brief('a', running=True), brief('b')])
         self.clock += OVERDUE + 5
         self.schedule.see([brief('a', running=True), brief('b'), brief('d'),
@@ -95,13 +95,13 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['b', 'a'], self.schedule.due(2))
 
     def test_row_that_was_closed_is_not_due(self):
-        """What is not in the journal any more is forgotten."""
+        """Rows that are no longer in the journal are forgotten."""
         self.schedule.see([brief('a'), brief('b')])
         self.schedule.see([brief('b')])
         self.assertEqual(['b'], self.due())
 
     def test_backlog(self):
-        """The age is for how long this agent has seen a pending row."""
+        """The age is how long this agent has seen a pending row."""
         self.assertEqual(journal.Backlog(0, 0, 0.0), self.schedule.backlog())
         waiting = brief('a', running=True, pending=False)
         self.schedule.see([waiting])

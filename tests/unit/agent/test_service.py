@@ -39,7 +39,7 @@ class TestAgent(case.AgentTest):
         self.addCleanup(self.running.stop)
 
     def wait_for_loops(self):
-        """Wait until each loop has made a whole step."""
+        """Wait until each loop has completed a step."""
         beats = [('beat', loop) for loop in ('drain', 'lease', 'sync')]
         for _step in range(2):
             self.figures.wait_for(*beats)
@@ -54,7 +54,7 @@ class TestAgent(case.AgentTest):
         return lease.read(self.journal.database)[0]
 
     def test_agent_that_leads(self):
-        """It drains and syncs, and lets another one lead when it stops."""
+        """It drains and syncs, and releases the lease when it stops."""
         self.start()
         self.wait_for_loops()
         self.wait_for_loops()
@@ -66,7 +66,7 @@ class TestAgent(case.AgentTest):
         self.assertIn(('leading', True), self.figures.calls)
 
     def test_agent_that_does_not_lead(self):
-        """It neither drains nor syncs, until the leader's lease has ended."""
+        """It neither drains nor syncs until the leader's lease has expired."""
         leader = lease.Lease(self.open_journal().database,
                              self.options.leader_lease)
         self.assertTrue(leader.step())
@@ -79,7 +79,7 @@ class TestAgent(case.AgentTest):
         self.assertFalse(leader.step())
 
     def test_agent_of_another_nova(self):
-        """Rule 13: it does nothing, and says why once."""
+        """Rule 13: it does nothing, and logs the reason once."""
         other = ends.Nova([])
         other.mapped = {'other': 'cell1 (other)'}
         binding.Binding(self.journal.database, other).bind()
@@ -92,7 +92,7 @@ class TestAgent(case.AgentTest):
                       error)
 
     def test_journal_that_is_unavailable_for_a_while(self):
-        """It is logged once, and the agent leads as soon as it can."""
+        """It is logged once, and the agent leads as soon as possible."""
         working = self.conf.aggregate_mirror_database.connection
         self.conf.set_override('connection', 'sqlite:////proc/no/where',
                                'aggregate_mirror_database')

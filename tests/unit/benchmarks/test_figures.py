@@ -38,7 +38,7 @@ def run(seconds, requests):
 class TestTraffic(testtools.TestCase):
 
     def test_each_request_is_of_one_kind(self):
-        """Token and discovery are apart, services' own requests left out."""
+        """Token and discovery are separate; services' own are skipped."""
         self.assertEqual(
             {'GET providers': 1, 'GET member_of': 2, 'GET aggregates': 1,
              'PUT aggregates': 1, 'other': 1, 'token': 1, 'discovery': 2},
@@ -46,7 +46,7 @@ class TestTraffic(testtools.TestCase):
                           KEYSTONE_LOG.splitlines()))
 
     def test_lines_are_counted_once(self):
-        """A command answers for what was asked while it ran."""
+        """A command is charged with the requests made while it ran."""
         logs = []
         for name, text in (('placement', PLACEMENT_LOG), ('keystone', '')):
             path = self.useFixture(fixtures.TempDir()).join(name)
@@ -68,14 +68,14 @@ class TestFigures(testtools.TestCase):
                 for seconds in (1.0, 2.0, 6.0)]
 
     def test_ratio_is_taken_pair_by_pair(self):
-        """The median of all, and from which to which they go."""
+        """The median of all ratios is shown with their range."""
         rows, _missed = figures.rows(figures.WARM, self.pairs(), {})
         self.assertEqual(
             ['all in sync: wall, s', '30.0', '2.0 (1.0 to 6.0)',
              '15.0 (5.0 to 30.0)', ''], rows[0])
 
     def test_target_is_met_or_missed_by_the_median(self):
-        """Machines are noisy: no single run decides."""
+        """Machines are noisy: a single run does not decide."""
         names = figures.WALL.name, figures.REQUESTS.name
         rows, missed = figures.rows(figures.WARM, self.pairs(), {
             (figures.WARM, names[0]): 12, (figures.WARM, names[1]): 251})
@@ -83,7 +83,7 @@ class TestFigures(testtools.TestCase):
         self.assertEqual('12 or more: met', rows[0][-1])
 
     def test_kinds_that_nobody_asked_for_have_no_line(self):
-        """The table has what there is to see."""
+        """The table has only requests that were made."""
         rows, _missed = figures.rows(figures.WARM, self.pairs(), {})
         self.assertEqual(
             ['GET member_of', 'GET aggregates'],
@@ -91,7 +91,7 @@ class TestFigures(testtools.TestCase):
              if ': GET' in row[0] or ': PUT' in row[0]])
 
     def test_ours_alone_has_no_ratio(self):
-        """Without nova-manage there is nothing to compare with."""
+        """Without nova-manage there is no comparison."""
         alone = [figures.Pair(run(1.0, {}))]
         rows, missed = figures.rows(figures.COLD, alone, {
             (figures.COLD, figures.WALL.name): 10})
@@ -115,19 +115,19 @@ class TestPlacing(testtools.TestCase):
                          for seconds in (1.0, 2.0, 9.0)], bound, 0.9, 1.0))
 
     def test_median_call_decides(self):
-        """And processor time of placement is shared by the calls."""
+        """Placement's processor time is divided by the calls."""
         stock = self.pair().theirs
         self.assertEqual((2.0, 3, 1), (
             stock.seconds, stock.candidates, stock.right))
         self.assertEqual(0.3, round(stock.placement_cpu_seconds, 9))
 
     def test_what_no_stage_explains_is_shown(self):
-        """The parts of a call are all of it."""
+        """The stages of a call add up to the whole call."""
         self.assertEqual({'claim': 0.5, placing.REST: 1.5},
                          self.pair().theirs.stages)
 
     def test_ten_times_as_fast_is_wanted_of_2000_hosts(self):
-        """And of no other number."""
+        """Other numbers of hosts have no target."""
         rows, missed = placing.rows('big', [self.pair()], 2, 2000)
         self.assertEqual(['big: wall, ms', '2000', '200', '10.0',
                           '10 or more: met'], rows[0])
@@ -136,7 +136,7 @@ class TestPlacing(testtools.TestCase):
         self.assertEqual('', rows[0][-1])
 
     def test_every_right_host_must_be_offered(self):
-        """Being fast is not enough."""
+        """Speed alone does not meet the target."""
         rows, missed = placing.rows(
             'small', [self.pair(), self.pair(['a'])], 2, 200)
         self.assertEqual(['small: right hosts offered'], missed)
@@ -144,7 +144,7 @@ class TestPlacing(testtools.TestCase):
                        '', 'all 2: MISSED'], rows)
 
     def test_every_lone_host_must_be_found(self):
-        """Where stock nova finds some by luck."""
+        """Stock nova finds only some of them, by chance."""
         row, missed = placing.lone_row('big', 10, 20, 20)
         self.assertEqual(['10', '20', '', 'all 20: met'], row[1:])
         self.assertEqual([], missed)
@@ -153,7 +153,7 @@ class TestPlacing(testtools.TestCase):
         self.assertEqual([row[0]], missed)
 
     def test_stages_show_their_share_of_ours(self):
-        """Also one that only one of the two has."""
+        """A stage that only one side has is included."""
         pair = self.pair()
         pair.ours.stages['our SQL query'] = 0.01
         rows = placing.stage_rows('big', [pair])
@@ -164,7 +164,7 @@ class TestPlacing(testtools.TestCase):
               '75.0 %']], rows)
 
     def test_hosts_are_spread_evenly(self):
-        """As many in the first half as in the second one."""
+        """As many in the first half as in the second half."""
         self.assertEqual([1, 3, 5, 7], fleet.spread(range(8), 4))
         self.assertEqual([50, 150], fleet.spread(range(200), 2))
 
@@ -174,16 +174,16 @@ class TestTable(testtools.TestCase):
     table = table.Table('Title', ('', 'a'), [['one', ''], ['two', '2']])
 
     def test_text_is_aligned(self):
-        """Columns stand below each other."""
+        """The columns are aligned."""
         self.assertEqual('Title\n     a\none\ntwo  2', self.table.text())
 
     def test_markdown(self):
-        """What an issue shows as a table."""
+        """The format for tables in an issue."""
         self.assertEqual('Title\n\n|  | a |\n| --- | --- |\n| one |  |\n'
                          '| two | 2 |\n', self.table.markdown())
 
     def test_rst(self):
-        """What the documentation includes; a cell may be empty."""
+        """The format for the documentation; a cell may be empty."""
         self.assertEqual(
             '.. list-table:: Title\n   :header-rows: 1\n\n'
             '   * -\n     - a\n   * - one\n     -\n   * - two\n     - 2\n',
@@ -193,7 +193,7 @@ class TestTable(testtools.TestCase):
 class TestSize(testtools.TestCase):
 
     def test_each_host_is_in_so_many_aggregates(self):
-        """And the aggregates are of one size."""
+        """All aggregates have the same size."""
         members = workload.Size(40, 3, 20).members()
         self.assertEqual({6}, set(map(len, members.values())))
         hosts = [host for found in members.values() for host in set(found)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What benchmarks/run takes, and what its report says."""
+"""The options of benchmarks/run, and its report."""
 
 import configparser
 import contextlib
@@ -40,7 +40,7 @@ MISSED = table.Table('Missed', ('', 'target'), [['a', '2 or more: MISSED']])
 
 
 def refused(*argv):
-    """The exit status of a command line, and the last line of what it says."""
+    """Return the exit status and the last line of a refused command line."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         try:
@@ -53,17 +53,17 @@ def refused(*argv):
 class TestOptions(testtools.TestCase):
 
     def test_everything_is_measured(self):
-        """Whoever says nothing gets the whole report."""
+        """Without options the whole report is written."""
         self.assertEqual(list(parts.PARTS), options.parse([]).parts)
 
     def test_parts_are_in_the_order_of_a_report(self):
-        """And each is measured once, however often it is named."""
+        """Each part is measured once, even if it is named twice."""
         chosen = options.parse(['--parts', 'recovery', 'sync', 'recovery'])
         self.assertEqual(['sync', 'recovery'],
                          [part.name for part in chosen.parts])
 
     def test_wrong_command_lines(self):
-        """Each ends with status 2 and a line that says what is wrong."""
+        """Each exits with 2 and a line with the error."""
         missing = self.useFixture(fixtures.TempDir()).join('a', 'b')
         for argv, wanted in ((['--parts', 'all'], "invalid choice: 'all'"),
                              (['--parts'], 'expected at least one'),
@@ -78,7 +78,7 @@ class TestOptions(testtools.TestCase):
             self.assertIn(wanted, said)
 
     def test_sizes_are_what_the_benchmarks_take(self):
-        """Of each part, the usual ones and the smallest."""
+        """The default and the quick sizes of each part are valid."""
         for part in parts.PARTS:
             module = importlib.import_module(part.module)
             for argv in part.arguments, part.quick:
@@ -86,7 +86,7 @@ class TestOptions(testtools.TestCase):
             self.assertTrue(callable(module.measure))
 
     def test_a_thousand_hosts_are_pending(self):
-        """What the report is for, and the sizes that have targets."""
+        """The report's main size, and the sizes that have targets."""
         taken = {part.name: importlib.import_module(part.module).parse(
             list(part.arguments)) for part in parts.PARTS}
         self.assertEqual(1000, taken['recovery'].hosts)
@@ -101,15 +101,15 @@ class TestOptions(testtools.TestCase):
 class TestMachine(testtools.TestCase):
 
     def test_processor(self):
-        """Its model once, however many there are."""
+        """Its model is listed once for any number of cores."""
         self.assertEqual('AMD EPYC 7B13 64-Core', machine.processor(CPUINFO))
 
     def test_processor_without_a_name(self):
-        """Not every architecture has one: then it is that."""
+        """An architecture without a model name still has a description."""
         self.assertNotEqual('', machine.processor('processor\t: 0\n'))
 
     def test_description(self):
-        """Figures, and nothing that says whose machine it is."""
+        """Figures, without the name of the machine."""
         described = machine.description()
         self.assertEqual(['processor', 'cores', 'memory', 'kernel'],
                          list(described))
@@ -124,7 +124,7 @@ def part(tables, missed=()):
 class TestReport(testtools.TestCase):
 
     def test_parts_say_what_became_of_their_targets(self):
-        """How many are met, or which are missed; there need not be any."""
+        """Targets met, targets missed, no target, or no result."""
         self.assertEqual(
             ['2 met', 'MISSED: a', '', 'could not be measured'],
             [each.verdict for each in (
@@ -132,7 +132,7 @@ class TestReport(testtools.TestCase):
                 part([table.Table('None', ('',), [['x']])]), part([]))])
 
     def test_all_of_it(self):
-        """The environment, an overview with the load, and then the parts."""
+        """The environment, an overview with the load, then the parts."""
         result = report.Report({'cores': '4'}, [part([MET]), part([MISSED],
                                                                   ['a'])])
         first, overview, *rest = result.tables()
@@ -144,19 +144,19 @@ class TestReport(testtools.TestCase):
         self.assertEqual(['a'], result.missed)
 
     def test_a_part_without_tables_is_missing(self):
-        """The report has the others, and is not complete."""
+        """The report has the other parts, but is not complete."""
         self.assertTrue(report.Report({}, [part([MET])]).complete)
         self.assertFalse(report.Report({}, [part([MET]), part([])]).complete)
 
     def test_rows_are_as_long_as_their_header(self):
-        """Or reStructuredText refuses the table."""
+        """Otherwise reStructuredText rejects the table."""
         for each in report.Report({'a': 'b'}, [part([MET])]).tables():
             for row in each.rows:
                 self.assertEqual(len(each.header), len(row), each.title)
 
 
 class Services:
-    """What a run needs of ``services.Services``."""
+    """The services that a run needs."""
 
     def versions(self):
         return {'nova': '34.0.0'}
@@ -165,7 +165,7 @@ class Services:
 class TestMeasure(testtools.TestCase):
 
     def run_parts(self, *argv, fails=None):
-        """The exit status, and what it printed, of a run of fake parts."""
+        """Return the exit status and the output of a run of fake parts."""
         class Module:
             parse = staticmethod(list)
 
@@ -192,19 +192,19 @@ class TestMeasure(testtools.TestCase):
         return status, printed.read()
 
     def test_missed_target(self):
-        """The status says it, and the last line which one."""
+        """The exit status is 1, and the last line names the target."""
         status, said = self.run_parts()
         self.assertEqual(1, status)
         self.assertEqual('Missed: a', said.splitlines()[-1])
 
     def test_quick(self):
-        """Small sizes, and the report says so."""
+        """Sizes are small, and the report notes it."""
         status, said = self.run_parts('--quick')
         self.assertEqual(0, status)
         self.assertIn('--quick', said)
 
     def test_part_that_cannot_be_measured(self):
-        """A line and no traceback; the report is written all the same."""
+        """It prints a line, no traceback, and still writes the report."""
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).join('r'))
         status, said = self.run_parts(
             '--write', str(path), fails=program.Void('it wrote too much'))
@@ -214,7 +214,7 @@ class TestMeasure(testtools.TestCase):
         self.assertNotIn('too much', path.read_text())
 
     def test_both_formats(self):
-        """What the documentation includes, and what an issue shows."""
+        """reStructuredText for the documentation, markdown for an issue."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.run_parts('--write', str(folder / 'a.inc'),
                        '--markdown', str(folder / 'a.md'))
@@ -223,7 +223,7 @@ class TestMeasure(testtools.TestCase):
         self.assertIn('| nova | 34.0.0 |', (folder / 'a.md').read_text())
 
     def test_commit(self):
-        """Of this checkout; elsewhere it is not known."""
+        """The commit of this checkout; elsewhere it is "not known"."""
         self.assertTrue(re.fullmatch(
             '([0-9a-f]{12}|not known)(, with changes)?', measure.commit()))
         self.useFixture(fixtures.EnvironmentVariable('PATH', ''))
@@ -245,7 +245,7 @@ class TestRecovery(testtools.TestCase):
             outage_run({500: failed, 200: answered}, 20.0))], 10)
 
     def test_answers_and_time(self):
-        """Stock nova failed every call, and the clock ran ten times on."""
+        """Stock nova failed every call and took ten times as long."""
         rows, missed = self.rows({200: 10})
         self.assertEqual([], missed)
         self.assertEqual(
@@ -259,7 +259,7 @@ class TestRecovery(testtools.TestCase):
                        ''], rows)
 
     def test_answers_have_no_ratio(self):
-        """Half as many that were answered is not twice as good."""
+        """Counts of successful calls have no ratio."""
         rows, _missed = self.rows({200: 10}, theirs=(5, 5))
         self.assertEqual(['5', '10', ''], rows[0][1:4])
 
@@ -271,7 +271,7 @@ class TestRecovery(testtools.TestCase):
 
 
 class Api(add_host.Api):
-    """One that was called already."""
+    """An API that was already called."""
 
     def __init__(self, milliseconds):
         self.requests = 2.0
@@ -285,7 +285,7 @@ class TestAddHost(testtools.TestCase):
         return add_host.rows([figures.Pair(Api(ours), Api(50.0))], calls)
 
     def test_ours_is_not_to_be_slower(self):
-        """Than stock nova's add-host; the first calls do not count."""
+        """The target is stock nova's time; the first calls do not count."""
         rows, missed = self.rows(40.0)
         self.assertEqual(['add-host: wall, ms', '50.0', '40.0', '1.25',
                           '1 or more: met'], rows[0])
@@ -293,7 +293,7 @@ class TestAddHost(testtools.TestCase):
         self.assertEqual(['add-host: wall, ms'], self.rows(60.0)[1])
 
     def test_few_calls_have_no_target(self):
-        """They are chance."""
+        """Too few calls are not significant."""
         rows, missed = self.rows(60.0, add_host.ENOUGH - 1)
         self.assertEqual(('', []), (rows[0][-1], missed))
 
@@ -301,7 +301,7 @@ class TestAddHost(testtools.TestCase):
 class TestStock(testtools.TestCase):
 
     def test_hooks_are_empty(self):
-        """An option without a value is written: it means something."""
+        """An option without a value is written: it has a meaning."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         files = config.Config(folder, arguments.SQLITE, '', 0, 0, 0, 0)
         config.write_nova(files, 'stock.conf', stock.OPTIONS)
@@ -310,7 +310,7 @@ class TestStock(testtools.TestCase):
         self.assertEqual('', written['aggregate_mirror']['hooks'])
 
     def test_none_takes_away(self):
-        """What every nova of the cloud has, one may do without."""
+        """An option of the whole cloud can be removed for a single nova."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         files = config.Config(folder, arguments.SQLITE, '', 0, 0, 0, 0)
         config.write_nova(files, 'a.conf', {'database': {'connection': None}})

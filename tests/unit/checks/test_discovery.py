@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way to a service, step by step, with scripted answers."""
+"""Service discovery, step by step, with scripted responses."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class TestDiscovery(servers.LoopbackTestCase):
         self.cloud.answers[path] = (status, body)
 
     def test_each_step_asks_no_more_than_it_needs(self) -> None:
-        """A token, nothing, and one document."""
+        """A token, no request, and a single version document."""
         way = self.way()
         way.authenticate()
         self.assertEqual([('GET', '/v3'), ('POST', '/v3/auth/tokens')],
@@ -46,7 +46,7 @@ class TestDiscovery(servers.LoopbackTestCase):
             self.cloud.requests.clear()
 
     def test_refused_credentials(self) -> None:
-        """Keystone's 401 is told from a keystone that is away."""
+        """Keystone's 401 differs from an unavailable keystone."""
         self.answer('/v3/auth/tokens', 401, {})
         self.assertRaises(exceptions.NotAuthorized, self.way().authenticate)
         self.answer('/v3/auth/tokens', 503, {})
@@ -56,20 +56,20 @@ class TestDiscovery(servers.LoopbackTestCase):
             self.way(auth_url='http://127.0.0.1:1/v3').authenticate)
 
     def test_missing_credentials(self) -> None:
-        """Nobody is asked."""
+        """No request is sent."""
         self.assertRaises(exceptions.MissingCredentials,
                           self.way(password=None).authenticate)
         self.assertEqual([], self.cloud.requests)
 
     def test_slow_step(self) -> None:
-        """Each step ends within what a user's request would wait."""
+        """Each step is limited by the timeout of a user's request."""
         self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
         self.cloud.hanging.add('/v3/auth/tokens')
         self.assertRaises(exceptions.DeadlineExceeded,
                           self.way().authenticate)
 
     def test_endpoint_that_is_not_there(self) -> None:
-        """Of another region, interface or service: no endpoint."""
+        """Another region, interface or service has no endpoint."""
         self.assertEqual('', self.way(region_name='S').endpoint())
         self.assertEqual('', self.way(valid_interfaces=['admin']).endpoint())
         way = self.way(service_type='network')
@@ -77,12 +77,12 @@ class TestDiscovery(servers.LoopbackTestCase):
         self.assertTrue(way.has_catalog())
 
     def test_endpoint_of_the_configuration(self) -> None:
-        """It is taken as it is."""
+        """endpoint_override is used unchanged."""
         way = self.way(endpoint_override='http://elsewhere')
         self.assertEqual('http://elsewhere', way.endpoint())
 
     def test_token_without_a_catalog(self) -> None:
-        """As keystone gives for no project."""
+        """Keystone omits it from a token without a project."""
         answer = self.cloud.token()
         del answer['token']['catalog']
         self.answer('/v3/auth/tokens', 201, answer)
@@ -98,14 +98,14 @@ class TestDiscovery(servers.LoopbackTestCase):
             way.endpoint(), way.has_catalog(), way.offered()))
 
     def test_options_that_exclude_each_other(self) -> None:
-        """It is the configuration, and which option, not an answer."""
+        """It is reported as invalid configuration, with the option."""
         error = self.assertRaises(
             exceptions.InvalidConfiguration,
             self.way(valid_interfaces=['inside']).endpoint)
         self.assertIn('valid_interfaces', str(error))
 
     def test_what_is_no_version_document(self) -> None:
-        """Whatever else listens there, it is not placement."""
+        """The endpoint is not placement."""
         url = self.cloud.url
         for body in ({}, {'versions': []}, {'versions': ['1.0']}, b'hello',
                      {'versions': [{'min_version': '1.0'}]},
@@ -119,7 +119,7 @@ class TestDiscovery(servers.LoopbackTestCase):
                           self.way().microversions, url)
 
     def test_secrets_are_not_told(self) -> None:
-        """Who is named before the host is masked."""
+        """The user and password in a URL are masked."""
         error = self.assertRaises(
             exceptions.MirrorError, self.way().microversions,
             'http://user:geheim@127.0.0.1:1/')

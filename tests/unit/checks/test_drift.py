@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks say of drift."""
+"""Findings about drift."""
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
@@ -16,7 +16,7 @@ class TestDrift(ends.TestCase):
         return drift.find(self.conf, self.journal, self.nova, self.placement)
 
     def test_what_cannot_be_read(self):
-        """What helps depends on who did not answer."""
+        """The remedy depends on the unavailable service."""
         for error, cure in (
                 (exceptions.DeadlineExceeded('slow'),
                  ('[aggregate_mirror]', 'request_timeout = 120')),
@@ -31,7 +31,7 @@ class TestDrift(ends.TestCase):
         self.assertEqual('[api_database]', one.cure[0])
 
     def test_provider_that_cannot_be_read(self):
-        """The others are compared all the same."""
+        """The other providers are still compared."""
         self.nova.hosts_of = {'a': {'h1', 'h2'}}
         self.nova.nodes = {'n1': 'h1', 'n2': 'h2'}
         for node in self.nova.nodes:
@@ -45,7 +45,7 @@ class TestDrift(ends.TestCase):
         self.assertEqual((checks.SYNC + ' --dry-run',), unknown.cure)
 
     def test_many_hosts(self):
-        """A few are named; one host with many nodes is one."""
+        """Only a few are named; a host with many nodes counts once."""
         self.nova.hosts_of = {'a': {'h%d' % i for i in range(9)}}
         for number in range(18):
             node = 'n%02d' % number

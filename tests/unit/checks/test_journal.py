@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks say of a journal."""
+"""Findings about the journal."""
 
 import fixtures
 
@@ -15,7 +15,7 @@ USER = 4711
 class TestJournal(ends.TestCase):
 
     def test_tables_of_an_older_release(self):
-        """The check reports them and changes nothing; nova-api does."""
+        """The check only reports them; nova-api migrates them."""
         self.assertEqual([], self.journal.rows.all())
         database = engine.Database(self.conf)
         with database.transaction() as connection:
@@ -28,7 +28,7 @@ class TestJournal(ends.TestCase):
         self.assertEqual('0000', database.version())
 
     def test_journal_that_was_never_used(self):
-        """Nothing is created, and nothing is left to be mirrored."""
+        """The check creates nothing, and nothing is pending."""
         self.assertIsNone(journal.read(self.conf))
         self.assertEqual([], journal.users(self.conf))
         self.assertEqual([], journal.belonging(None, self.nova))
@@ -37,7 +37,7 @@ class TestJournal(ends.TestCase):
         self.assertIsNone(journal.read(self.conf))
 
     def test_journal_of_another_nova(self):
-        """The finding names the cells of both, and the option."""
+        """The finding has the cells of both, and the option to change."""
         other = ends.Nova([])
         other.mapped = {'other': 'cell1 (other)'}
         binding.Binding(self.journal.database, other).bind()
@@ -50,7 +50,7 @@ class TestJournal(ends.TestCase):
         self.assertEqual(journal.SERVER, one.cure[:2])
 
     def test_operations_that_are_mirrored(self):
-        """A row that only waits for its age is no backlog."""
+        """A row that only waits for its age is not in the backlog."""
         row = self.record('h1')
         self.journal.rows.mirrored([row.id])
         one, = journal.backlog(journal.read(self.conf))
@@ -59,7 +59,7 @@ class TestJournal(ends.TestCase):
                          (one.code, one.text))
 
     def test_no_url(self):
-        """The line to have, without what was there."""
+        """The correct line is printed, without the invalid value."""
         self.conf.set_override('connection', 'geheim@nowhere',
                                'aggregate_mirror_database')
         one, = journal.tables(self.conf)
@@ -68,7 +68,7 @@ class TestJournal(ends.TestCase):
         self.assertNotIn('geheim', one.text)
 
     def test_journal_that_another_process_locks(self):
-        """It is not broken; the command shows which process has it."""
+        """The journal is intact; the command shows which process locks it."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()

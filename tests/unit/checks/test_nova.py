@@ -25,7 +25,7 @@ class TestHook(testtools.TestCase):
         return nova.hook(ends.make_conf(self))
 
     def test_package_that_is_not_installed(self):
-        """Files without their entry points are no installation."""
+        """Files without their entry points are not an installation."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.checks.nova.metadata.entry_points',
             lambda group: []))
@@ -34,7 +34,7 @@ class TestHook(testtools.TestCase):
         self.assertIn('pip install', one.cure[0])
 
     def test_unknown_nova(self):
-        """What differs, and that nova goes on by itself."""
+        """The differences are listed; nova mirrors by itself."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova.compute.api.AggregateAPI.placement_client', None))
         one, = self.find()
@@ -44,7 +44,7 @@ class TestHook(testtools.TestCase):
             ('pip install --upgrade nova-aggregate-mirror',), one.cure)
 
     def test_hook_that_refuses_to_start(self):
-        """Missing credentials are said by a check of their own."""
+        """Another check reports missing credentials."""
         def load(conf):
             raise exceptions.MissingCredentials('no auth_type')
         self.useFixture(fixtures.MonkeyPatch(
@@ -54,7 +54,7 @@ class TestHook(testtools.TestCase):
 
 
 class UserTest(testtools.TestCase):
-    """A state_path that belongs to one user, and a command of another."""
+    """A state_path that belongs to a user, and a command of another user."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -65,7 +65,7 @@ class UserTest(testtools.TestCase):
         self.file = self.state / 'aggregate_mirror' / 'journal.sqlite'
 
     def find(self, user: int = USER) -> checks.Finding:
-        """The one finding of a process of a user without any rights."""
+        """Return the finding for a process of an unprivileged user."""
         def work(_number: int) -> checks.Findings:
             os.setgroups([])
             os.setgid(user)
@@ -80,7 +80,7 @@ class UserTest(testtools.TestCase):
             os.chown(path, USER, USER)
 
     def test_journal_of_another_user(self):
-        """The cure names the user to run the command as."""
+        """The remedy names the user to run the command as."""
         self.own(self.state)
         engine.Database(self.conf)
         self.state.chmod(0o755)
@@ -91,21 +91,21 @@ class UserTest(testtools.TestCase):
             one.cure)
 
     def test_state_path_of_another_user(self):
-        """Nothing can be seen in it, nor made."""
+        """Its files can be neither read nor created."""
         self.own(self.state)
         self.state.chmod(0o700)
         one = self.find(USER + 1)
         self.assertIn('sudo -u %d ' % USER, one.cure[0])
 
     def test_own_state_path(self):
-        """The journal can be made; it is not."""
+        """The journal could be created; the check does not create it."""
         self.own(self.state)
         one = self.find()
         self.assertEqual(checks.Code.SUCCESS, one.code, one)
         self.assertEqual([], list(self.state.iterdir()))
 
     def test_state_path_of_root(self):
-        """Nova cannot write there, and root is not to run it."""
+        """Nova cannot write there, and must not run as root."""
         self.state.chmod(0o755)
         one = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)
@@ -113,14 +113,14 @@ class UserTest(testtools.TestCase):
             USER, self.state / 'aggregate_mirror'), one.cure[0])
 
     def test_own_journal(self):
-        """It is read as it is."""
+        """It is read normally."""
         self.own(self.state)
         engine.Database(self.conf).migrate()
         one = self.find()
         self.assertEqual(checks.Code.SUCCESS, one.code, one)
 
     def test_own_file_that_is_write_protected(self):
-        """How to open it."""
+        """The command that makes it writable is printed."""
         self.own(self.state)
         engine.Database(self.conf).migrate()
         self.file.chmod(stat.S_IRUSR)

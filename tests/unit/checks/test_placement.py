@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of releases of placement that there may be some day."""
+"""Findings about releases of placement that do not exist yet."""
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import discovery
@@ -30,7 +30,7 @@ class TestMicroversions(servers.LoopbackTestCase):
                              (oldest, newest))
 
     def test_no_answer(self) -> None:
-        """It answered a moment ago, to another check."""
+        """Placement responded to an earlier check, but not to this check."""
         found, = placement.microversions(discovery.Discovery(
             servers.make_conf(auth_type='none', endpoint='http://127.0.0.1:1'),
             'placement'))

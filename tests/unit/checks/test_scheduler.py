@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of request filters, host filters and sharing providers."""
+"""Findings about request filters, host filters and sharing providers."""
 
 from importlib import metadata
 
@@ -28,12 +28,12 @@ OTHER = uuidutils.generate_uuid()
 
 
 def house_filters():
-    """What an operator wrote himself."""
+    """Return the filters that an operator wrote."""
     return [HouseFilter]
 
 
 class HouseFilter:
-    """A host filter of an operator's own."""
+    """A host filter of an operator."""
 
 
 class FiltersTest(testtools.TestCase):
@@ -68,26 +68,26 @@ class FiltersTest(testtools.TestCase):
 class TestFilters(FiltersTest):
 
     def test_nothing_is_asked_for(self):
-        """Nova's defaults, and a scheduler that has our list already."""
+        """Nova's defaults, or our filter list already in use, are fine."""
         self.assertEqual([], self.find(available=(NOVAS,), enabled=()))
         self.assertEqual([], self.find(enabled=()))
         self.assertEqual([], self.find())
 
     def test_all_of_them(self):
-        """Each is known, loaded and judged by the guard."""
+        """Each filter is known, loads, and is checked by the guard."""
         one, = self.find(*NAMES)
         self.assertEqual(checks.Code.SUCCESS, one.code)
         self.assertEqual([*NAMES], scheduler.chosen(self.conf))
 
     def test_unknown_name(self):
-        """Nova-scheduler would not start: the line without it."""
+        """Nova-scheduler would not start: the corrected line is printed."""
         self.assert_failure(
             self.find('flavor_extra_specs', 'flavour'),
             'no request filter flavour,',
             '[aggregate_mirror]', 'request_filters = flavor_extra_specs')
 
     def test_name_that_cannot_be_loaded(self):
-        """It is installed, and what it needs is not."""
+        """It is installed, but its module is missing."""
         broken = metadata.EntryPoint(
             'broken', 'no.such.module:Filter', scheduler.NAMESPACE)
         for name in (
@@ -100,7 +100,7 @@ class TestFilters(FiltersTest):
             '[aggregate_mirror]', 'request_filters = broken')
 
     def test_list_that_is_not_named(self):
-        """Our line is to be added to what there is."""
+        """Our line is printed in addition to the existing lines."""
         for names, enabled in ((('type_affinity',), (GUARD,)),
                                ((), (GUARD,))):
             self.assert_failure(
@@ -109,11 +109,11 @@ class TestFilters(FiltersTest):
                 'available_filters = ' + NOVAS, 'available_filters = ' + OURS)
 
     def test_our_list_alone(self):
-        """It has nova's filters too."""
+        """It includes nova's filters."""
         self.assertEqual([], self.find(available=(OURS,)))
 
     def test_lists_of_an_operator(self):
-        """They are kept; what they have is not missed."""
+        """They are kept, and their filters are found."""
         mine = __name__ + '.house_filters'
         self.assertEqual([], self.find(
             available=(NOVAS, OURS, mine), enabled=(GUARD, 'HouseFilter')))
@@ -122,7 +122,7 @@ class TestFilters(FiltersTest):
             enabled=('HouseFilter',)))
 
     def test_nova_own_list_is_lost(self):
-        """A line that was meant as one more replaces the default."""
+        """A line that was meant as an addition replaces the default."""
         mine = __name__ + '.house_filters'
         self.assert_failure(
             self.find(available=(mine,), enabled=()),
@@ -146,7 +146,7 @@ class TestFilters(FiltersTest):
             self.assertNotIn('Traceback', found[0].text)
 
     def test_request_filter_that_nobody_judges(self):
-        """It narrows what is asked; a host filter has to do the rest."""
+        """The query may not suffice; a host filter is required."""
         line = 'enabled_filters = ' + ','.join([*self.enabled, GUARD])
         for name in NAMES:
             self.assert_failure(
@@ -154,7 +154,7 @@ class TestFilters(FiltersTest):
                 '[filter_scheduler]', line)
 
     def test_guard_is_missing(self):
-        """Nova's host filter judges, but from what the scheduler recalls."""
+        """Nova's host filter checks, but with the scheduler's cached data."""
         one, = self.find('flavor_extra_specs', enabled=(EXTRA_SPECS,))
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertEqual('enabled_filters = ' + ','.join(
@@ -182,12 +182,12 @@ class TestSharing(servers.LoopbackTestCase):
         return scheduler.sharing(self.nova, self.client)
 
     def test_none_shares(self):
-        """Every host has all that it offers."""
+        """There is no finding without a sharing provider."""
         self.placement.create_provider(uuidutils.generate_uuid(), 'node')
         self.assertEqual([], self.find())
 
     def test_outside_of_an_aggregate(self):
-        """Its UUID is in the command; in all aggregates it is found."""
+        """The remedy is a command; in all aggregates it is no finding."""
         self.placement.set_traits(PROVIDER, 'MISC_SHARES_VIA_AGGREGATE')
         self.placement.set_aggregates(PROVIDER, [AGGREGATE])
         one, = self.find()
@@ -202,7 +202,7 @@ class TestSharing(servers.LoopbackTestCase):
         self.assertEqual([], self.find())
 
     def test_segment_of_neutron(self):
-        """Nobody is told to put it into an aggregate besides its own."""
+        """Neutron's segments are not to be added to more aggregates."""
         segment = uuidutils.generate_uuid()
         self.placement.create_provider(
             segment, 'Neutron segment id ' + segment)
@@ -210,7 +210,7 @@ class TestSharing(servers.LoopbackTestCase):
         self.assertEqual([], self.find())
 
     def test_placement_or_nova_away(self):
-        """Nobody can tell: a failure."""
+        """Without their answer the check is a failure."""
         self.placement.refuse()
         one, = self.find()
         self.assertEqual(checks.Code.FAILURE, one.code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``journal list``, ``retry`` and ``forget`` print and do."""
+"""Output and effect of ``journal list``, ``retry`` and ``forget``."""
 
 import json
 
@@ -30,7 +30,7 @@ class TestJournalRows(ends.TestCase):
         return journal_rows.show(self.rows, form, now=lambda: self.now)
 
     def test_empty_journal(self):
-        """A script reads an empty list; a person reads a sentence."""
+        """JSON has an empty list; the table is replaced by a sentence."""
         self.assertEqual(0, self.show('json'))
         self.assertEqual([], json.loads(self.text(self.out)))
         self.assertEqual(0, self.show('table'))
@@ -55,7 +55,7 @@ class TestJournalRows(ends.TestCase):
             sorted(found[1:]))
 
     def test_json_has_everything(self):
-        """With times that a program can read."""
+        """Times are machine-readable."""
         failed = self.hand_over('h1', ['n1'])
         self.now += 60
         mirrored = self.record('h2')
@@ -78,7 +78,7 @@ class TestJournalRows(ends.TestCase):
         return {row.dirty.host: row.attempts for row in self.rows.all()}
 
     def test_retry_of_all_rows(self):
-        """Without an ID, every row begins again."""
+        """Without an ID, every row is reset."""
         self.hand_over('h1')
         self.hand_over('h2')
         self.assertEqual(0, journal_rows.retry(self.rows, []))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the commands begin."""
+"""The start of the commands."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ import testtools
 class TestStart(testtools.TestCase):
 
     def test_interrupted_before_it_began(self):
-        """No traceback, and what a shell expects."""
+        """No traceback, and the exit status of an interrupt."""
         script = textwrap.dedent('''
             import importlib, signal, sys
             from nova_aggregate_mirror.cmd import start

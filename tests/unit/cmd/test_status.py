@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How findings become rows, and which rows are left out."""
+"""How findings become rows, and which checks are skipped."""
 
 import fixtures
 from oslo_upgradecheck import upgradecheck
@@ -35,23 +35,23 @@ class TestRows(testtools.TestCase):
                 for result in [run(commands, **kwargs)]]
 
     def test_worst_finding_is_the_result(self):
-        """Everything that was found is told, in its order."""
+        """Every finding is printed, in order."""
         self.findings['a'] = [checks.good('fine'), checks.failure('bad', 'x'),
                               checks.warning('odd', 'y', 'z')]
         self.assertEqual([(2, 'fine\nbad\n  x\nodd\n  y\n  z')],
                          self.results(self.check('a')))
 
     def test_nothing_found(self):
-        """It is a success without a word."""
+        """It is a success without details."""
         self.assertEqual([(0, None)], self.results(self.check('a')))
 
     def test_good_news_is_told(self):
-        """Such as which files were read."""
+        """Details of a success are printed."""
         self.findings['a'] = [checks.good('fine')]
         self.assertEqual([(0, 'fine')], self.results(self.check('a')))
 
     def test_check_that_needs_another(self):
-        """It is not done, and names the one that was to blame."""
+        """It is skipped, and names the check that failed."""
         self.findings['a'] = [checks.warning('odd')]
         rows = self.results(self.check('a'), self.check('b', 'a'),
                             self.check('c', 'b'), self.check('d'))
@@ -60,7 +60,7 @@ class TestRows(testtools.TestCase):
             (1, 'Not checked: see to "a" first.')] + [(0, None)], rows)
 
     def test_check_that_does_not_apply(self):
-        """It says nothing, whatever else is wrong."""
+        """It prints nothing, regardless of other findings."""
         self.findings['a'] = [checks.failure('bad')]
         rows = self.results(self.check('a'),
                             self.check('b', 'a', applies=False))
@@ -68,7 +68,7 @@ class TestRows(testtools.TestCase):
         self.assertEqual(['a'], self.ran)
 
     def test_what_breaks_in_between(self):
-        """It is a failure of that check, and the others are done."""
+        """The check fails, and the others are run."""
         self.findings['a'] = exceptions.JournalUnavailable('gone')
         rows = self.results(self.check('a'), self.check('b'))
         self.assertEqual((2, 'gone Try it again:\n  '
@@ -77,7 +77,7 @@ class TestRows(testtools.TestCase):
         self.assertEqual((0, None), rows[1])
 
     def test_needs_are_rows_before(self):
-        """The table is in an order in which it can be worked through."""
+        """A check comes after the checks that it needs."""
         before = set()
         for check in status.CHECKS:
             self.assertLessEqual(set(check.needs), before)
@@ -85,7 +85,7 @@ class TestRows(testtools.TestCase):
         self.assertEqual(len(status.CHECKS), len(before))
 
     def test_worst_row_is_the_status(self):
-        """0, 1 or 2, as with every such command of OpenStack."""
+        """0, 1 or 2, as in other OpenStack upgrade checks."""
         self.findings['a'] = [checks.warning('odd')]
         self.findings['b'] = [checks.failure('bad')]
         for rows, code in ((('c',), 0), (('a', 'c'), 1), (('b', 'a'), 2)):
@@ -94,7 +94,7 @@ class TestRows(testtools.TestCase):
                     None, map(self.check, rows)).check())
 
     def test_details_keep_their_lines(self):
-        """Prose is broken between words, a command nowhere."""
+        """Prose is wrapped between words; a command is never wrapped."""
         prose = 'nova-aggregate-mirror-status ' * 5
         command = '  ' + 'nova-aggregate-mirror-manage db sync; ' * 3
         details = status.Checks(None, ())._get_details(upgradecheck.Result(
@@ -112,7 +112,7 @@ class TestRows(testtools.TestCase):
 class TestNames(testtools.TestCase):
 
     def test_some_names(self):
-        """Sorted, and not more than anybody reads."""
+        """They are sorted and limited."""
         self.assertEqual('a, b', checks.some(['b', 'a']))
         self.assertEqual('1, 2, 3, 4, 5', checks.some('54321'))
         self.assertEqual('1, 2, 3, 4, 5 and 2 more', checks.some('7654321'))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file for each module, without a cloud."""
+"""Unit tests, one file per module, without a cloud."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs around nova's aggregate operations, without a cloud."""
+"""The wrapping of nova's aggregate operations, without a cloud."""
 
 import logging
 
@@ -18,7 +18,7 @@ API = 'nova.compute.api.AggregateAPI'
 
 
 class StandIn:
-    """A hook that notes what it is called with, and fails where told to."""
+    """A hook that logs its calls, and fails where configured."""
 
     replaces_mirroring = True
 
@@ -57,7 +57,7 @@ class EntryPoint:
 
 
 class HooksTest(testtools.TestCase):
-    """Hooks that are installed as entry points, and nova as it comes."""
+    """Hooks installed as entry points, and an unmodified nova."""
 
     def setUp(self):
         super().setUp()
@@ -80,7 +80,7 @@ class HooksTest(testtools.TestCase):
 class TestLoad(HooksTest):
 
     def test_order_is_as_configured(self):
-        """The first that is named is the first that runs."""
+        """The hook named first runs first."""
         for name in ('a', 'b', 'c'):
             self.offer(name, lambda conf, name=name: (name, conf))
         self.configure('c', 'a')
@@ -88,14 +88,14 @@ class TestLoad(HooksTest):
                          attach.load(self.conf))
 
     def test_nothing_is_loaded_for_an_empty_list(self):
-        """An empty list leaves nova as it is, whatever is installed."""
+        """An empty list leaves nova unchanged."""
         self.offer('a', self.log.append)
         self.configure()
         self.assertEqual([], attach.load(self.conf))
         self.assertEqual([], self.log)
 
     def test_unknown_name_is_refused(self):
-        """A typing error does not silently leave a hook out."""
+        """A typing error does not silently omit a hook."""
         self.offer('a', StandIn)
         self.configure('a', 'b')
         error = self.assertRaises(exceptions.InvalidConfiguration,
@@ -104,7 +104,7 @@ class TestLoad(HooksTest):
                          'nova_aggregate_mirror.hooks is named b', str(error))
 
     def test_hook_that_cannot_be_made_is_refused(self):
-        """The reason is passed on with the hook's name."""
+        """The error has the reason and the hook's name."""
         self.offer('a', lambda conf: 1 / 0)
         self.configure('a')
         error = self.assertRaises(exceptions.InvalidConfiguration,
@@ -113,7 +113,7 @@ class TestLoad(HooksTest):
                          'division by zero', str(error))
 
     def test_refusal_of_a_hook_is_passed_on(self):
-        """Only so does nova-api stop for missing credentials."""
+        """This lets nova-api stop for missing credentials."""
         def refuse(conf):
             raise exceptions.MissingCredentials('no auth_type')
         self.offer('a', refuse)
@@ -124,14 +124,14 @@ class TestLoad(HooksTest):
 
 
 class InstalledTest(HooksTest):
-    """Two hooks around methods of nova's that only note their calls."""
+    """Two hooks around nova methods that only log their calls."""
 
     def setUp(self):
         super().setUp()
-        # A subclass: whatever is installed goes when the test ends.
+        # A subclass, so that the hooks are removed after the test.
         self.api = type('AggregateAPI', (compute_api.AggregateAPI,), {})
         self.useFixture(fixtures.MonkeyPatch(API, self.api))
-        # The methods below would not pass it.
+        # The methods below would not pass the check.
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.hooks.requirements.check', lambda: None))
         self.error = None
@@ -167,14 +167,14 @@ class InstalledTest(HooksTest):
             *args, **kwargs)
 
     def muted(self):
-        """Whether nova's own mirroring was left out of the last call."""
+        """Return whether nova's own mirroring was muted in the last call."""
         return self.seen[2] is not self.client
 
 
 class TestWrapped(InstalledTest):
 
     def test_hooks_enclose_nova(self):
-        """The first configured is the outermost, and gets what it kept."""
+        """The first configured hook is outermost; each gets its own state."""
         self.assertEqual('answer', self.add(self.context, 7, 'h1'))
         self.assertEqual(
             ['first before', 'second before', 'nova',
@@ -182,7 +182,7 @@ class TestWrapped(InstalledTest):
              'kept by first', 'first after'], self.log)
 
     def test_arguments_are_taken_as_nova_takes_them(self):
-        """By position, by name, or both."""
+        """Arguments may be given by position, by name, or both."""
         expected = contract.Operation(
             method='add_host_to_aggregate', aggregate_id=7, host='h1',
             request_id='req-global')
@@ -195,12 +195,12 @@ class TestWrapped(InstalledTest):
             self.assertEqual(expected, self.first.operation)
 
     def test_wrong_arguments_are_an_error_as_in_nova(self):
-        """Nothing is recorded of a call that nova cannot have."""
+        """Nothing is recorded for a call that nova would reject."""
         self.assertRaises(TypeError, self.add, self.context, host='h1')
         self.assertEqual([], self.log)
 
     def test_error_of_nova_reaches_the_user(self):
-        """The hooks follow up: nova may have done half of it."""
+        """The hooks still converge: nova may have changed its database."""
         self.error = nova_exception.AggregateNotFound(aggregate_id=7)
         self.assertIs(self.error, self.assertRaises(
             nova_exception.AggregateNotFound, self.add, self.context, 7,
@@ -208,13 +208,13 @@ class TestWrapped(InstalledTest):
         self.assertEqual(['second after', 'first after'], self.log[4::2])
 
     def test_interruption_of_nova_is_followed_up(self):
-        """Also what is no Exception, such as a timeout of eventlet's."""
+        """This includes non-Exceptions, such as eventlet's timeout."""
         self.error = KeyboardInterrupt()
         self.assertRaises(KeyboardInterrupt, self.add, self.context, 7, 'h1')
         self.assertEqual(['second after', 'first after'], self.log[4::2])
 
     def test_failure_before_leaves_nova_alone(self):
-        """Nova mirrors by itself when no hook is there to do it."""
+        """Nova mirrors by itself when no hook does."""
         self.first.fails_in = self.second.fails_in = ('before',)
         self.assertEqual('answer', self.add(self.context, 7, 'h1'))
         self.assertFalse(self.muted())
@@ -223,14 +223,14 @@ class TestWrapped(InstalledTest):
                       '7, host h1 (request req-global)', self.messages.output)
 
     def test_failure_before_leaves_the_other_hook_alone(self):
-        """One broken hook does not switch the others off."""
+        """A broken hook does not disable the other hooks."""
         self.first.fails_in = ('before',)
         self.assertEqual('answer', self.add(self.context, 7, 'h1'))
         self.assertTrue(self.muted())
         self.assertEqual('second after', self.log[-1])
 
     def test_failure_after_never_reaches_the_user(self):
-        """The answer is nova's, and the other hook follows up as well."""
+        """The response is nova's, and the other hook still runs."""
         self.second.fails_in = ('after',)
         self.assertEqual('answer', self.add(self.context, 7, 'h1'))
         self.assertEqual('first after', self.log[-1])
@@ -243,26 +243,26 @@ class TestMuting(InstalledTest):
         return self.api.__new__(self.api).placement_client
 
     def test_client_is_not_made_inside(self):
-        """Nova's client may raise when it is made, placement being away."""
+        """Nova's client may raise on creation while placement is down."""
         self.add(self.context, 7, 'h1')
         self.assertTrue(self.muted())
         self.assertEqual([], self.constructed)
 
     def test_client_outside_is_nova_s(self):
-        """Whatever else uses placement is not touched, before or after."""
+        """Other users of nova's client are unaffected, before and after."""
         self.assertIs(self.client, self.client_outside())
         self.add(self.context, 7, 'h1')
         self.assertIs(self.client, self.client_outside())
 
     def test_client_is_nova_s_again_after_an_error(self):
-        """The next user of the thread finds nova as it was."""
+        """The next call in this thread finds nova unchanged."""
         self.error = nova_exception.AggregateNotFound(aggregate_id=7)
         self.assertRaises(nova_exception.AggregateNotFound,
                           self.add, self.context, 7, 'h1')
         self.assertIs(self.client, self.client_outside())
 
     def test_hook_that_only_watches_mutes_nothing(self):
-        """Nova goes on mirroring unless a hook says that it does."""
+        """Nova mirrors unless a hook declares that it does."""
         self.first.replaces_mirroring = False
         self.second.replaces_mirroring = False
         self.add(self.context, 7, 'h1')
@@ -284,7 +284,7 @@ class TestInstall(InstalledTest):
         return api, dict(vars(api))
 
     def test_no_hook_leaves_nova_alone(self):
-        """An empty list is how to switch the package off."""
+        """An empty list switches the package off."""
         api, before = self.uninstalled()
         self.configure()
         self.assertFalse(attach.install(self.conf))
@@ -293,7 +293,7 @@ class TestInstall(InstalledTest):
                       self.messages.output)
 
     def test_unknown_hook_leaves_nova_alone(self):
-        """Nothing is half installed."""
+        """Nothing is partly installed."""
         api, before = self.uninstalled()
         self.configure('first', 'nonsense')
         self.assertRaises(exceptions.InvalidConfiguration,
@@ -301,7 +301,7 @@ class TestInstall(InstalledTest):
         self.assertEqual(before, dict(vars(api)))
 
     def test_nonsense_in_an_option_leaves_nova_alone(self):
-        """Every such option is named, and can be read by nova thereafter."""
+        """Each invalid option is named, and nova can still read it."""
         api, before = self.uninstalled()
         path = self.useFixture(fixtures.TempDir()).join('nova.conf')
         with open(path, 'w') as output:

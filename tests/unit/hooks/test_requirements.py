@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether nova is as this package knows it, and what is said when not."""
+"""The check of nova's internals, and its messages about differences."""
 
 import fixtures
 from nova.compute import api as compute_api
@@ -20,7 +20,7 @@ class TestCheck(testtools.TestCase):
         self.patch(name, fixtures.MonkeyPatch.delete)
 
     def replace_method(self, method):
-        # MonkeyPatch would give a method the signature of the one before.
+        # MonkeyPatch would keep the signature of the replaced method.
         self.patch('nova.compute.api.AggregateAPI', type(
             'AggregateAPI', (compute_api.AggregateAPI,),
             {method.__name__: method}))
@@ -31,11 +31,11 @@ class TestCheck(testtools.TestCase):
         return str(error).split('; ')
 
     def test_installed_nova_is_known(self):
-        """Every nova that is tested with is one that we know."""
+        """Every nova under test meets the requirements."""
         requirements.check()
 
     def test_parameter_renamed(self):
-        """What we pass by position or read by name must mean the same."""
+        """Arguments passed by position or name must mean the same."""
         def delete_aggregate(self, context, aggregate):
             pass
         self.replace_method(delete_aggregate)
@@ -44,7 +44,7 @@ class TestCheck(testtools.TestCase):
              'instead of (self, context, aggregate_id)'], self.differences())
 
     def test_parameter_added_to_a_static_method(self):
-        """What we call outside of AggregateAPI is looked at as well."""
+        """Functions used outside of AggregateAPI are checked, too."""
         self.patch('nova.objects.cell_mapping.CellMapping.format_db_url',
                    staticmethod(lambda url, more: url))
         self.assertEqual(['CellMapping.format_db_url takes (url, more) '
@@ -69,13 +69,13 @@ class TestCheck(testtools.TestCase):
                          self.differences())
 
     def test_property_is_something_else(self):
-        """What does not ask each time would never be muted."""
+        """A cached value would never be muted."""
         self.patch(API + 'placement_client', object())
         self.assertEqual(['AggregateAPI.placement_client is not a property'],
                          self.differences())
 
     def test_mirroring_goes_another_way(self):
-        """What does not pass where we mute it would write beside us."""
+        """Mirroring that bypasses the muted client must be noticed."""
         def add_host_to_aggregate(self, context, aggregate_id, host_name):
             self.placement_client.aggregate_add_hosts(context, [host_name])
         self.replace_method(add_host_to_aggregate)
@@ -84,14 +84,14 @@ class TestCheck(testtools.TestCase):
                          self.differences())
 
     def test_column_gone(self):
-        """Our queries name these columns."""
+        """Our queries use these columns."""
         self.patch('nova_aggregate_mirror.hooks.requirements.COLUMNS',
                    {compute_api.AggregateAPI: ('delete_aggregate', 'uuid')})
         self.assertEqual(['AggregateAPI has no column uuid'],
                          self.differences())
 
     def test_everything_is_said_at_once(self):
-        """Whoever adapts the package sees all that is to be done."""
+        """All differences are reported at once."""
         self.remove(API + 'delete_aggregate')
         self.patch(API + 'placement_client', None)
         self.assertEqual(['AggregateAPI has no delete_aggregate',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts by aggregates: which state each cell has, and in which order."""
+"""The matrix of hosts by aggregates: state of each cell, and order."""
 
 import testtools
 
@@ -19,13 +19,13 @@ def nova(members, nodes, names=('a', 'b', 'c'), **kwargs):
 class TestRows(testtools.TestCase):
 
     def rows(self, seen):
-        """Names of the hosts of each row, with the states of its cells."""
+        """Return the hosts of each row, with the states of its cells."""
         return [([host.name for host in row.hosts],
                  {cell.aggregate: cell.state for cell in row.cells})
                 for row in matrix.rows(seen)]
 
     def test_each_state(self):
-        """And those that differ come first."""
+        """Each state is shown, and rows with drift come first."""
         seen = matrix.Seen(
             nova({'right': 'a', 'missing': 'ab', 'pending': 'a',
                   'nodeless': 'a', 'unknown': 'a', 'hidden': 'a'},
@@ -45,7 +45,7 @@ class TestRows(testtools.TestCase):
                          [row.differs for row in matrix.rows(seen)])
 
     def test_some_nodes_of_a_host(self):
-        """The cell tells how many of them."""
+        """The cell shows how many nodes are affected."""
         seen = matrix.Seen(
             nova({'ironic': 'a'}, {'n%d' % n: 'ironic' for n in range(3)}),
             missing={('n0', 'a'), ('n2', 'a')}, pending={'n1'})
@@ -54,14 +54,14 @@ class TestRows(testtools.TestCase):
         self.assertEqual(('n0', 'n1', 'n2'), row.hosts[0].nodes)
 
     def test_stale_of_what_has_no_host(self):
-        """A provider that is no compute node has a row of its own."""
+        """A provider that is no compute node has its own row."""
         seen = matrix.Seen(nova({}, {}), stale={('storage', 'gone')})
         self.assertEqual([([''], {'gone': State.STALE})], self.rows(seen))
         row, = matrix.rows(seen)
         self.assertEqual(('storage',), row.hosts[0].nodes)
 
     def test_marks_keep_hosts_apart(self):
-        """What else there is to be said comes before what is right."""
+        """Marked hosts have their own row, before hosts in sync."""
         seen = matrix.Seen(
             nova({'h1': 'a', 'h2': 'a'}, {'n1': 'h1', 'n2': 'h2'}),
             marks={'h2': ('in the journal',)})
@@ -73,7 +73,7 @@ class TestRows(testtools.TestCase):
 class TestColumns(testtools.TestCase):
 
     def test_order_and_figures(self):
-        """Those with drift first; a deleted one has no name."""
+        """Those with drift come first; a deleted aggregate has no name."""
         seen = matrix.Seen(
             nova({'h1': 'ab', 'h2': 'ab'}, {'n1': 'h1', 'n2': 'h2'}),
             missing={('n1', 'b')}, stale={('n2', 'gone')})

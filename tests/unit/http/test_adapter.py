@@ -21,7 +21,7 @@ from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.limits import deadline
 from tests.unit import servers
 
-# A server that is not stopped takes 30 s or more to say this.
+# An unlimited client would need 30 s or more to read this.
 LONG_BODY = b'.' * 300
 SHORT = 2
 
@@ -68,7 +68,7 @@ class DeadlineTestCase(testtools.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.session = requests.Session()
-        # Proxies and authorities of the machine are not the tests'.
+        # Ignore proxies and certificate authorities of this machine.
         self.session.trust_env = False
         for scheme in ('http://', 'https://'):
             self.session.mount(scheme, adapter.Adapter())
@@ -80,7 +80,7 @@ class DeadlineTestCase(testtools.TestCase):
         return self.useFixture(servers.Server(script, **kwargs))
 
     def assert_cut(self, server: servers.Server, **kwargs: object) -> None:
-        """The client gives up before the server comes to its end."""
+        """Assert that the client gives up before the server has finished."""
         with deadline.within(SHORT):
             self.assertRaises(requests.RequestException, self.session.get,
                               server.url, **kwargs)
@@ -92,27 +92,27 @@ class DeadlineTestCase(testtools.TestCase):
 class TrickleTestCase(DeadlineTestCase):
 
     def test_silence_is_cut(self) -> None:
-        """A server that accepts and says nothing is left at the deadline."""
+        """A server that accepts and is silent is dropped at the deadline."""
         self.assert_cut(self.start(_says_nothing))
 
     def test_trickled_headers_are_cut(self) -> None:
-        """Headers that come byte by byte do not outlast the deadline."""
+        """Headers that arrive byte by byte do not outlast the deadline."""
         self.assert_cut(self.start(_trickles_headers))
 
     def test_trickled_body_is_cut(self) -> None:
-        """A body that comes byte by byte does not outlast the deadline."""
+        """A body that arrives byte by byte does not outlast the deadline."""
         self.assert_cut(self.start(_trickles_body))
 
     def test_trickled_chunks_are_cut(self) -> None:
-        """Chunks that keep coming do not outlast the deadline."""
+        """Chunks that keep arriving do not outlast the deadline."""
         self.assert_cut(self.start(_trickles_chunks))
 
     def test_generous_timeout_does_not_help_the_server(self) -> None:
-        """A timeout of the caller never extends the deadline."""
+        """A longer timeout of the caller never extends the deadline."""
         self.assert_cut(self.start(_trickles_body), timeout=1000)
 
     def test_reused_connection_is_cut(self) -> None:
-        """The deadline is the current one, not that of the first request."""
+        """The current deadline applies, not that of the first request."""
         server = self.start(_answers_then_trickles)
         with deadline.within(servers.PATIENCE):
             self.assertEqual('ok', self.session.get(server.url).text)
@@ -120,7 +120,7 @@ class TrickleTestCase(DeadlineTestCase):
         self.assertEqual(1, server.accepted)
 
     def test_connection_that_was_cut_is_not_used_again(self) -> None:
-        """No later answer can be the rest of an earlier one."""
+        """A later response cannot be the rest of an earlier response."""
         server = self.start(_trickles_body)
         self.assert_cut(server)
         server.closed.clear()
@@ -128,7 +128,7 @@ class TrickleTestCase(DeadlineTestCase):
         self.assertEqual(2, server.accepted)
 
     def test_answer_through_a_proxy_is_cut(self) -> None:
-        """A proxy in the environment does not undo the deadline."""
+        """A proxy in the environment does not disable the deadline."""
         server = self.start(_trickles_body)
         proxies = {'http': server.url}
         with deadline.within(SHORT):
@@ -147,7 +147,7 @@ def _refuses(server: servers.Server, client: socket.socket) -> None:
 class KeystoneTestCase(DeadlineTestCase):
 
     def test_refusal_at_auth_url_alone_is_final(self) -> None:
-        """Elsewhere on that server a 401 stays what it is."""
+        """Elsewhere on that server, a 401 is an ordinary response."""
         server = self.start(_refuses)
         self.session.mount('http://', adapter.Adapter(
             auth_url=server.url + 'identity'))
@@ -161,7 +161,7 @@ class KeystoneTestCase(DeadlineTestCase):
 class BoundTestCase(DeadlineTestCase):
 
     def test_answer_in_time_is_whole(self) -> None:
-        """An honest answer is not changed, on new and kept connections."""
+        """A complete response is unchanged, on new and kept connections."""
         server = self.start(_answers)
         with deadline.within(servers.PATIENCE):
             for _ in range(3):
@@ -170,13 +170,13 @@ class BoundTestCase(DeadlineTestCase):
         self.assertEqual(1, server.accepted)
 
     def test_without_a_deadline_nothing_is_bounded(self) -> None:
-        """Outside of a deadline the transport is as it always is."""
+        """Outside of a deadline the transport is unmodified."""
         server = self.start(_answers)
         self.assertEqual('ok', self.session.get(server.url).text)
         self.assertEqual(float('inf'), deadline.remaining())
 
     def test_nested_deadline_cannot_extend(self) -> None:
-        """Of nested deadlines the earliest holds, and then the outer one."""
+        """Of nested deadlines the earliest applies, then the outer again."""
         with deadline.within(10):
             with deadline.within(1000):
                 self.assertLessEqual(deadline.remaining(), 10)
@@ -185,7 +185,7 @@ class BoundTestCase(DeadlineTestCase):
             self.assertGreater(deadline.remaining(), 1)
 
     def test_no_connection_is_made_when_no_time_is_left(self) -> None:
-        """After the deadline nobody is called at all."""
+        """After the deadline no connection is opened."""
         server = self.start(_answers)
         with deadline.within(0):
             self.assertRaises(requests.exceptions.Timeout, self.session.get,
@@ -202,7 +202,7 @@ class BoundTestCase(DeadlineTestCase):
         self.assertTrue(server.closed.wait(servers.PATIENCE))
 
     def test_miss_is_forgotten_with_its_deadline(self) -> None:
-        """A timeout is told to the call that waited, not to later ones."""
+        """A timeout is reported only to the call that waited."""
         server = self.start(_says_nothing)
         with deadline.within(1000):
             with deadline.within(0.1):
@@ -223,7 +223,7 @@ class TLSTestCase(DeadlineTestCase):
         self.session.verify = self.certificate
 
     def test_answer_in_time_is_whole(self) -> None:
-        """An honest answer over TLS is not changed."""
+        """A complete response over TLS is not changed."""
         server = self.start(_answers, tls=self.context)
         with deadline.within(servers.PATIENCE):
             self.assertEqual('ok', self.session.get(server.url).text)
@@ -237,7 +237,7 @@ class TLSTestCase(DeadlineTestCase):
         self.assert_cut(self.start(_trickles_body, tls=self.context))
 
     def test_handshake_that_hangs_is_cut(self) -> None:
-        """A server that never shakes hands is left at the deadline."""
+        """A server that never completes the handshake is dropped."""
         server = self.start(_says_nothing)
         server.url = server.url.replace('http:', 'https:')
         self.assert_cut(server)

@@ -15,7 +15,7 @@ PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
 class CredentialsTestCase(servers.LoopbackTestCase):
-    """What check_credentials accepts, without any network."""
+    """The credentials that check_credentials accepts, without network."""
 
     def check(self, **placement: Any) -> None:
         client.Client(
@@ -30,7 +30,7 @@ class CredentialsTestCase(servers.LoopbackTestCase):
         self.assertIn('no auth_type in [placement]', self.missing())
 
     def test_unknown_plugin(self) -> None:
-        """An auth_type that no library knows is named."""
+        """An auth_type that no library provides is named."""
         self.assertIn('no-such', self.missing(auth_type='no-such'))
 
     def test_missing_options_are_named(self) -> None:
@@ -43,7 +43,7 @@ class CredentialsTestCase(servers.LoopbackTestCase):
             self.missing(auth_type='password', user_id='u', password='p'))
 
     def test_application_credential(self) -> None:
-        """What it needs is named as well."""
+        """Each option that an application credential requires is named."""
         account = {'auth_type': 'v3applicationcredential',
                    'auth_url': 'http://127.0.0.1:1'}
         self.assertIn('no application_credential_id, '
@@ -53,20 +53,20 @@ class CredentialsTestCase(servers.LoopbackTestCase):
                       self.missing(**account, application_credential_id='i'))
 
     def test_what_a_plugin_itself_misses(self) -> None:
-        """It is told in the plugin's words."""
+        """A plugin's own error is reported with its text."""
         self.assertIn('domain', self.missing(
             auth_type='v3totp', auth_url='http://127.0.0.1:1', username='u',
             passcode='p'))
 
     def test_client_says_it_too(self) -> None:
-        """A call without credentials tells the same, and is permanent."""
+        """A call without credentials raises the same permanent error."""
         placement = client.Client(servers.make_conf())
         error = self.assertRaises(exceptions.MissingCredentials,
                                   placement.providers)
         self.assertIn('no auth_type in [placement]', str(error))
 
     def test_complete_section(self) -> None:
-        """Complete credentials pass, with nobody at the other end."""
+        """Complete credentials pass without any request."""
         self.check(auth_type='none')
         self.check(auth_type='password', auth_url='http://127.0.0.1:1',
                    username='nova', password='p', user_domain_name='Default')
@@ -76,7 +76,7 @@ class CredentialsTestCase(servers.LoopbackTestCase):
                    application_credential_secret='s')
 
     def test_other_section(self) -> None:
-        """The section that auth_section names is the one that counts."""
+        """The section that auth_section names is checked instead."""
         conf = servers.make_conf(auth_section='elsewhere')
         placement = client.Client(conf)
         error = self.assertRaises(exceptions.MissingCredentials,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error of every library below becomes one of ours, and the right."""
+"""The translation of every library's errors into this package's errors."""
 
 import http.client
 import json
@@ -23,12 +23,12 @@ def _classes(module: Any) -> list[type[Exception]]:
 
 
 def _make(cls: type[Exception]) -> Exception:
-    # Their constructors, and some texts, want all kinds of arguments.
+    # Their constructors, and some texts, require various arguments.
     subclass = type(cls.__name__, (cls,), {'__str__': lambda self: 'text'})
     return subclass.__new__(subclass)
 
 
-# Older keystoneauth has no class for it, and its base class is raised.
+# Older keystoneauth has no class for it and raises the base class.
 TooManyRequests = getattr(ks_exceptions, 'TooManyRequests',
                           ks_exceptions.HTTPClientError)
 MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
@@ -77,20 +77,20 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
 )
 
 
-# The last one is keystoneauth's of a token that another thread has dropped.
+# The last error is keystoneauth's when another thread dropped the token.
 PROGRAMMING = (TypeError(), AttributeError(), KeyError(), IndexError(),
                RecursionError(), OverflowError(), AssertionError())
 
 
 class TranslationTestCase(testtools.TestCase):
-    """Every error of every library below becomes one of ours."""
+    """Every error of every library is translated."""
 
     def translate(self, error: Exception) -> exceptions.MirrorError:
         return self.assertRaises(
             exceptions.MirrorError, self._raise, error)
 
     def test_every_class_is_translated(self) -> None:
-        """No class of a library can reach our callers."""
+        """No library error class can reach the callers."""
         seen = 0
         for module in (ks_exceptions, sdk_exceptions, requests.exceptions,
                        urllib3.exceptions, http.client):
@@ -103,7 +103,7 @@ class TranslationTestCase(testtools.TestCase):
         self.assertGreater(seen, 150)
 
     def test_meaning_of_the_important_ones(self) -> None:
-        """Retry or give up is right, also while an answer is parsed."""
+        """Retriable or permanent, also while a response is parsed."""
         for expected, causes in MEANINGS:
             for error in causes:
                 self.assertIs(expected, type(self.translate(error)),
@@ -114,7 +114,7 @@ class TranslationTestCase(testtools.TestCase):
                     repr(error))
 
     def test_programming_errors(self) -> None:
-        """They mean a malformed answer only while a library parses one."""
+        """They mean a malformed response only while a library parses one."""
         for error in PROGRAMMING:
             self.assertIs(error, self.assertRaises(
                 type(error), self._raise, error))
@@ -129,7 +129,7 @@ class TranslationTestCase(testtools.TestCase):
         self.assertNotIn('gAAA', str(self.translate(error)))
 
     def test_own_errors_pass(self) -> None:
-        """What is ours already is not wrapped again."""
+        """An error of this package is not wrapped again."""
         error = exceptions.ProviderNotFound('x')
         self.assertIs(error, self.assertRaises(
             exceptions.ProviderNotFound, self._raise, error))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A journal and the nova that it belongs to."""
+"""The binding of a journal to its nova."""
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
@@ -10,7 +10,7 @@ from tests.unit import ends
 class TestBinding(ends.TestCase):
 
     def binding(self, *cells):
-        """The binding of an agent whose nova has these cells."""
+        """Return the binding of an agent whose nova has these cells."""
         nova = ends.Nova([])
         nova.mapped = {cell: 'name of %s (%s)' % (cell, cell)
                        for cell in cells}
@@ -20,7 +20,7 @@ class TestBinding(ends.TestCase):
         return self.journal.database.run(queries.cells)
 
     def test_first_agent_stores_its_cells(self):
-        """From then on the journal belongs to its nova."""
+        """From then on, the journal belongs to its nova."""
         self.binding('a1', 'a2').bind()
         self.assertEqual({'a1', 'a2'}, self.stored())
 
@@ -39,7 +39,7 @@ class TestBinding(ends.TestCase):
         self.assertRaises(exceptions.WrongNova, second.check)
 
     def test_second_nova_is_refused(self):
-        """One line has the cells of both, and the option to change."""
+        """The error has the cells of both novas, and the option to change."""
         self.binding('a1', 'a2').bind()
         second = self.binding('b2', 'b1')
         for method in (second.bind, second.check, second.bind):
@@ -59,7 +59,7 @@ class TestBinding(ends.TestCase):
         self.assertRaises(exceptions.WrongNova, self.binding('a1').bind)
 
     def test_nova_without_cells(self):
-        """It takes no journal for itself, and uses that of no other nova."""
+        """It binds no journal, and does not use another nova's journal."""
         new = self.binding()
         new.bind()
         self.assertEqual(set(), self.stored())
@@ -69,7 +69,7 @@ class TestBinding(ends.TestCase):
         self.assertEqual({'a1'}, self.stored())
 
     def test_bound_agent_goes_on_without_nova(self):
-        """Once bound, it is the same nova while that cannot be read."""
+        """Once bound, the agent continues while nova cannot be read."""
         nova = self.nova
         bound = binding.Binding(self.journal.database, nova)
         bound.bind()
@@ -78,7 +78,7 @@ class TestBinding(ends.TestCase):
         bound.check()
 
     def test_nova_that_cannot_be_read(self):
-        """It is not known which one it is, and the next call tries again."""
+        """The nova is unknown, so the next call tries again."""
         bound = binding.Binding(self.journal.database, self.nova)
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertRaises(exceptions.NovaUnavailable, bound.bind)

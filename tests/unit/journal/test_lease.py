@@ -16,12 +16,12 @@ class TestLease(ends.TestCase):
         self.mine = self.contestant()
 
     def contestant(self, seconds=SECONDS):
-        """An agent with a journal of its own."""
+        """Return the lease of another agent with its own journal."""
         return lease.Lease(self.open_journal().database, seconds,
                            now=lambda: self.clock)
 
     def test_first_agent_leads(self):
-        """It leads for as long as it renews the lease."""
+        """It leads while it renews the lease."""
         self.assertIsNone(lease.read(self.journal.database))
         self.assertTrue(self.mine.step())
         other = self.contestant()
@@ -32,7 +32,7 @@ class TestLease(ends.TestCase):
         self.assertEqual((6, SECONDS), lease.read(self.journal.database)[1:])
 
     def test_lease_that_is_not_renewed(self):
-        """It is taken after it was watched for all of its time."""
+        """It is taken over after it was watched for its whole duration."""
         self.mine.step()
         other = self.contestant()
         self.clock += 10 * SECONDS
@@ -44,7 +44,7 @@ class TestLease(ends.TestCase):
         self.assertFalse(self.mine.step())
 
     def test_lease_lasts_as_long_as_its_holder_says(self):
-        """Of two agents with different options, neither takes it early."""
+        """With different options, neither agent takes it early."""
         self.contestant(10 * SECONDS).step()
         self.assertFalse(self.mine.step())
         self.clock += 10 * SECONDS - 1
@@ -53,7 +53,7 @@ class TestLease(ends.TestCase):
         self.assertTrue(self.mine.step())
 
     def test_only_one_of_two_takes_it(self):
-        """Both have seen that it is free; the second finds it taken.
+        """Both agents saw it expire; the second finds it taken.
 
         The agent that was too late starts to watch again.
         """
@@ -66,7 +66,7 @@ class TestLease(ends.TestCase):
         self.assertFalse(others[1].step())
 
     def test_lease_that_was_left(self):
-        """The next agent leads at once; only the leader can leave it."""
+        """The next agent leads at once; only the leader can release it."""
         self.mine.step()
         other = self.contestant()
         other.leave()
@@ -76,13 +76,13 @@ class TestLease(ends.TestCase):
         self.assertFalse(self.mine.step())
 
     def test_agents_that_start_at_once(self):
-        """One of them leads, whichever."""
+        """Exactly one agent leads."""
         led = processes.at_once(
             4, lambda _number: self.contestant().step())
         self.assertEqual([False] * 3 + [True], sorted(led))
 
     def test_wall_clock_does_not_matter(self):
-        """It may be set to any time."""
+        """Changing the wall clock has no effect."""
         self.mine.step()
         other = self.contestant()
         self.assertFalse(other.step())
@@ -91,7 +91,7 @@ class TestLease(ends.TestCase):
             self.assertTrue(self.mine.step())
 
     def test_unavailable_journal(self):
-        """It is not known which agent leads."""
+        """It is unknown which agent leads."""
         self.conf.set_override('connection', 'sqlite:////proc/none/journal',
                                'aggregate_mirror_database')
         self.assertRaises(exceptions.JournalUnavailable,

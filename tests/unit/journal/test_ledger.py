@@ -15,14 +15,14 @@ class LedgerTest(ends.TestCase):
         self.ledger = self.journal.ledger
 
     def entries(self):
-        """The entries as another process reads them."""
+        """Return the entries as another process reads them."""
         return self.open_journal().ledger.entries()
 
 
 class TestLedger(LedgerTest):
 
     def test_remembered_uuids_are_known(self):
-        """More than one statement takes, and some of them twice."""
+        """Also more than fit into a statement, and duplicates."""
         uuids = ['uuid-%d' % number for number in range(1200)]
         self.ledger.remember(uuids)
         self.open_journal().ledger.remember(uuids[:3])
@@ -34,7 +34,7 @@ class TestLedger(LedgerTest):
     def test_entering_commits_with_the_caller(self):
         """A transaction that fails enters nothing, now or later."""
         class Failed(Exception):
-            """Why the caller gave up."""
+            """The reason why the caller aborted."""
 
         def fail():
             with self.ledger.entering(['a']) as enter:
@@ -60,7 +60,7 @@ class TestLedger(LedgerTest):
         self.assertEqual({'a'}, set(self.entries()))
 
     def test_without_a_journal_nothing_is_known(self):
-        """A deployment without a journal has only what nova has now."""
+        """Without a journal only nova's current aggregates are owned."""
         none = ledger.NoLedger()
         none.remember(['a'])
         none.observe(['a'], [])
@@ -84,7 +84,7 @@ class TestAbsence(LedgerTest):
             self.entries())
 
     def test_absence_that_was_interrupted(self):
-        """One sync that finds the aggregate starts the time again."""
+        """A sync that finds the aggregate restarts the absence."""
         self.ledger.remember(['a'])
         self.ledger.observe([], [])
         self.now += 23 * HOUR
@@ -95,7 +95,7 @@ class TestAbsence(LedgerTest):
         self.assertEqual(2 * HOUR, self.entries()['a'].absent)
 
     def test_clock_that_was_set_back(self):
-        """Absence is counted again from the next sync."""
+        """The absence restarts at the next sync."""
         self.ledger.remember(['a'])
         self.ledger.observe([], [])
         self.now -= 10 * HOUR
@@ -105,7 +105,7 @@ class TestAbsence(LedgerTest):
         self.assertEqual(HOUR, self.entries()['a'].absent)
 
     def test_forgetting(self):
-        """A UUID leaves when it was absent for long and has no provider."""
+        """A UUID is forgotten after a long absence without any provider."""
         options = self.conf.aggregate_mirror
         self.ledger.remember(['a', 'used', 'kept'])
         self.ledger.observe(['kept'], ['a', 'kept'])
@@ -128,7 +128,7 @@ class TestMarks(LedgerTest):
                 if entry.deleted]
 
     def test_mark_enters_the_ledger(self):
-        """Rule 8: a deletion is recorded even of an unknown aggregate."""
+        """Rule 8: a deletion is recorded even for an unknown aggregate."""
         self.ledger.remember(['a'])
         self.ledger.mark('a')
         self.ledger.mark('b')
@@ -136,7 +136,7 @@ class TestMarks(LedgerTest):
                          self.entries())
 
     def test_mark_of_an_aggregate_that_is_gone_stays(self):
-        """It is what allows the removal from every provider."""
+        """It allows the removal from every provider."""
         self.ledger.mark('a')
         for _sync in range(2):
             self.ledger.observe([], [])
@@ -156,7 +156,7 @@ class TestMarks(LedgerTest):
         self.assertEqual({'a'}, set(self.entries()))
 
     def test_newer_mark_is_kept(self):
-        """A second deletion has all of its time, whatever the first had."""
+        """A second deletion gets its full time."""
         self.ledger.mark('a')
         self.ledger.observe(['a'], [])
         self.now += 1

@@ -26,7 +26,7 @@ class RowsTest(ends.TestCase):
         return row
 
     def stored(self):
-        """The rows as another process reads them."""
+        """Return the rows as another process reads them."""
         return self.open_journal().rows.all()
 
 
@@ -44,24 +44,24 @@ class TestRecord(RowsTest):
              first.last_error, first.mirrored_at))
 
     def test_make_writes_nothing(self):
-        """The ID of a row is known before the database is asked."""
+        """The ID of a row is known before the database is used."""
         self.rows.make(DIRTY)
         self.assertEqual([], self.stored())
 
     def test_aggregates_enter_the_ledger_in_the_same_transaction(self):
-        """Rule 8: no row without the ledger, no ledger without the row."""
+        """Rule 8: neither is committed without the other."""
         self.recorded(aggregates=['a'])
         row = self.rows.make(journal.Dirty('h2', request_id=None))
         with self.assertRaisesRegex(exceptions.JournalUnavailable, 'NULL'):
             self.rows.record(row, ['b'])
         other = self.open_journal()
         self.assertEqual({'a'}, set(other.ledger.entries()))
-        # Nor does this process take it for entered.
+        # Nor does this process consider it entered.
         self.recorded(aggregates=['b'])
         self.assertEqual({'a', 'b'}, set(other.ledger.entries()))
 
     def test_every_operation_has_its_own_row(self):
-        """Rule 1: two operations on one host are two rows."""
+        """Rule 1: two operations on a host are two rows."""
         self.assertNotEqual(self.recorded().id, self.recorded().id)
         self.assertEqual(2, len(self.stored()))
 
@@ -82,7 +82,7 @@ class TestRecord(RowsTest):
         self.assertEqual(100, len(self.stored()))
 
     def test_threads_share_a_journal(self):
-        """nova-api has native threads from release 33."""
+        """nova-api has native threads since release 33."""
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             written = list(pool.map(
                 lambda _: self.recorded(aggregates=['a']), range(40)))
@@ -108,7 +108,7 @@ class TestRecord(RowsTest):
 class TestClose(RowsTest):
 
     def test_closed_row_is_deleted(self):
-        """The number of rows that were there is returned."""
+        """The number of deleted rows is returned."""
         row, kept = self.recorded(), self.recorded()
         self.assertEqual(1, self.rows.close([row.id]))
         self.assertEqual(0, self.rows.close([row.id, 'unknown']))
@@ -125,7 +125,7 @@ class TestClose(RowsTest):
 class TestHandOver(RowsTest):
 
     def test_row_that_was_handed_over(self):
-        """It is pending, with its reason and the number of attempts."""
+        """It is pending, with its error and the number of attempts."""
         row = self.recorded()
         self.rows.mirrored([row.id])
         self.rows.hand_over(row, 'refused')
@@ -134,7 +134,7 @@ class TestHandOver(RowsTest):
         self.assertEqual([expected], self.stored())
 
     def test_row_that_is_not_there_is_inserted(self):
-        """Rule 1: what a lost COMMIT did not write is in the journal."""
+        """Rule 1: a row that a lost COMMIT did not write is inserted."""
         row = self.rows.make(DIRTY)
         self.rows.hand_over(row, 'refused')
         expected = dataclasses.replace(
@@ -142,7 +142,7 @@ class TestHandOver(RowsTest):
         self.assertEqual([expected], self.stored())
 
     def test_other_rows_stay_as_they_are(self):
-        """A hand-over is about one operation."""
+        """A hand-over changes only its own row."""
         other = self.recorded()
         self.rows.hand_over(self.recorded(), 'refused')
         self.assertIn(other, self.stored())
@@ -151,7 +151,7 @@ class TestHandOver(RowsTest):
 class TestProgress(RowsTest):
 
     def test_mirrored_row_is_not_pending(self):
-        """An operation that may still run, and is mirrored, only waits."""
+        """A running operation that is mirrored only waits."""
         row = self.recorded()
         self.rows.failed({row.id: 'refused'})
         self.now += 5
@@ -162,7 +162,7 @@ class TestProgress(RowsTest):
                          self.rows.briefs())
 
     def test_row_that_was_handed_over_meanwhile(self):
-        """It is pending: its own converge failed after that of the agent."""
+        """It is pending: its own converge failed after the agent's."""
         row = self.hand_over('h1')
         self.rows.mirrored([row.id])
         self.assertEqual([None], [one.mirrored_at for one in self.stored()])
@@ -178,14 +178,14 @@ class TestProgress(RowsTest):
                          self.rows.briefs())
 
     def test_retry(self):
-        """Attempts begin at zero; the reason of the last one stays."""
+        """Attempts restart at zero; the last error is kept."""
         row = self.hand_over('h1')
         self.assertEqual(1, self.rows.retry([row.id, 'unknown']))
         self.assertEqual([(0, 'refused')], [
             (one.attempts, one.last_error) for one in self.stored()])
 
     def test_error_fits_every_database(self):
-        """It is stored in ASCII, without NUL, and of limited length."""
+        """It is stored in ASCII, without NUL, and truncated."""
         row = self.recorded()
         self.rows.failed({row.id: 'K\u00f6ln\udc80\0'})
         self.assertEqual('K\\xf6ln\\udc80\\x00', self.stored()[0].last_error)
@@ -197,7 +197,7 @@ class TestProgress(RowsTest):
 class TestBacklog(RowsTest):
 
     def test_empty_journal(self):
-        """Nothing is pending, and nothing has an age."""
+        """Nothing is pending, and the age is zero."""
         self.assertEqual(journal.Backlog(0, 0, 0.0), self.rows.backlog())
 
     def test_pending_and_waiting(self):

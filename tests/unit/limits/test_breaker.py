@@ -22,7 +22,7 @@ class TestBreaker(testtools.TestCase):
         self.breaker.begin(error, began, backoff)
 
     def assert_lasts(self, seconds, recorded=True):
-        """Nothing is tried for so long, for a reason, and then it is."""
+        """Assert that calls are refused for this long, with a reason."""
         end = self.clock + seconds
         self.clock = end - 0.01
         error = self.assertRaises(exceptions.NotTried, self.breaker.check,
@@ -33,24 +33,24 @@ class TestBreaker(testtools.TestCase):
         self.breaker.check(recorded)
 
     def test_timeout(self):
-        """The next call may wait as long again."""
+        """The next call could wait as long again."""
         self.fail_with(exceptions.DeadlineExceeded('reason'), after=5)
         self.assert_lasts(BACKOFF)
 
     def test_refusal_that_took_long(self):
-        """To the caller it is the same as a timeout."""
+        """To the caller a slow refusal is like a timeout."""
         self.fail_with(exceptions.PlacementUnreachable('reason'), after=3)
         self.assert_lasts(BACKOFF)
 
     def test_refusal_at_once(self):
-        """By placement or keystone, or what a proxy says in their place."""
+        """By placement, by keystone, or by a proxy in front of them."""
         for kind in (exceptions.PlacementUnreachable, exceptions.NotAuthorized,
                      exceptions.MalformedAnswer):
             self.fail_with(kind('reason'))
             self.assert_lasts(breaker.REFUSED_PAUSE)
 
     def test_shorter_option_holds(self):
-        """0 tries at every request."""
+        """A shorter inline_backoff applies; 0 disables the back-off."""
         self.fail_with(exceptions.PlacementUnreachable('reason'), backoff=0.5)
         self.assert_lasts(0.5)
         for kind in exceptions.PlacementUnreachable, \
@@ -59,7 +59,7 @@ class TestBreaker(testtools.TestCase):
             self.breaker.check(recorded=True)
 
     def test_what_only_this_call_met(self):
-        """The next one may succeed, and costs no token."""
+        """The next call may succeed, so it is tried."""
         for error in (exceptions.NotTried('reason'),
                       exceptions.PlacementFailed('reason'),
                       exceptions.GenerationConflict('reason'),
@@ -68,13 +68,13 @@ class TestBreaker(testtools.TestCase):
             self.breaker.check(recorded=True)
 
     def test_refusal_does_not_shorten_a_timeout(self):
-        """A call that began earlier may fail later, and in another way."""
+        """A call that began earlier may fail later, in another way."""
         self.fail_with(exceptions.DeadlineExceeded('reason'))
         self.fail_with(exceptions.PlacementUnreachable('reason'))
         self.assert_lasts(BACKOFF)
 
     def test_what_is_not_in_the_journal(self):
-        """It is tried, unless it would have to wait."""
+        """An operation without a journal row is tried after a refusal."""
         self.fail_with(exceptions.PlacementUnreachable('reason'))
         self.breaker.check(recorded=False)
         self.fail_with(exceptions.DeadlineExceeded('reason'))

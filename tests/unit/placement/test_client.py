@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report client against a real placement, and scripted keystones."""
+"""The report client against a real placement and scripted keystones."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
 class PlacementTestCase(servers.LoopbackTestCase):
-    """What the client does with a real placement."""
+    """The client with a real placement."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -39,18 +39,18 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.requests.clear()
 
     def test_providers_are_listed(self) -> None:
-        """Every provider is listed, whoever made it."""
+        """All providers are listed, including foreign providers."""
         other = uuidutils.generate_uuid()
         self.placement.create_provider(other, 'other')
         self.assertEqual({PROVIDER, other}, self.client.providers())
 
     def test_no_provider_is_an_empty_set(self) -> None:
-        """Only placement's own empty list is empty."""
+        """Only an empty list from placement is an empty set."""
         self.placement.delete_provider(PROVIDER)
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_written_aggregates_are_read_back(self) -> None:
-        """A provider that was written can be written again as it is."""
+        """A PUT returns the provider with its new generation."""
         provider = self.client.get(PROVIDER)
         self.assertEqual(
             client.Provider(PROVIDER, frozenset(), 0), provider)
@@ -60,13 +60,13 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(frozenset(), self.placement.aggregates(PROVIDER))
 
     def test_write_that_changes_nothing_raises_the_generation(self) -> None:
-        """A PUT of the same aggregates shuts out every older writer."""
+        """A PUT of the same aggregates invalidates every older write."""
         before = self.client.get(PROVIDER)
         after = self.client.put(before, before.aggregates)
         self.assertGreater(after.generation, before.generation)
 
     def test_stale_write_is_a_conflict(self) -> None:
-        """What somebody else wrote in between is never overwritten."""
+        """A concurrent change is never overwritten."""
         stale = self.client.get(PROVIDER)
         self.placement.set_aggregates(PROVIDER, [AGGREGATE])
         self.assertRaises(exceptions.GenerationConflict, self.client.put,
@@ -74,7 +74,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
 
     def test_missing_provider_is_not_found(self) -> None:
-        """A provider that placement has not is told from all else."""
+        """A missing provider has its own error."""
         missing = uuidutils.generate_uuid()
         self.assertRaises(exceptions.ProviderNotFound, self.client.get,
                           missing)
@@ -83,7 +83,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             client.Provider(missing, frozenset(), 0), frozenset())
 
     def test_upper_case_uuid_is_kept_as_it_is(self) -> None:
-        """A foreign aggregate is not rewritten in another spelling."""
+        """A foreign aggregate keeps its spelling."""
         foreign = AGGREGATE.upper()
         self.placement.set_aggregates(PROVIDER, [foreign])
         provider = self.client.get(PROVIDER)
@@ -94,7 +94,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
                          self.placement.aggregates(PROVIDER))
 
     def test_memberships_name_every_provider(self) -> None:
-        """A provider in no aggregate is there, with an empty set."""
+        """A provider without aggregates is returned with an empty set."""
         lonely = uuidutils.generate_uuid()
         self.placement.create_provider(lonely, 'lonely')
         self.placement.set_aggregates(
@@ -104,7 +104,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.client.memberships([AGGREGATE, uuidutils.generate_uuid()]))
 
     def test_read_and_write_are_two_requests(self) -> None:
-        """Once connected, a GET and a PUT cost just that."""
+        """Once connected, a GET and a PUT are two requests."""
         self.warm_up()
         self.client.put(self.client.get(PROVIDER), frozenset({AGGREGATE}))
         self.assertEqual(
@@ -125,7 +125,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             {sent.headers.get('Openstack-Api-Version') for sent in mine})
 
     def test_request_that_placement_refuses_is_rejected(self) -> None:
-        """What placement calls a bad request is not tried again."""
+        """A bad request is not retried."""
         self.assertRaises(exceptions.RequestRejected, self.client.members,
                           'no-uuid')
 
@@ -139,7 +139,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(1, len(self.placement.requests))
 
     def test_statuses_of_a_proxy(self) -> None:
-        """A page of HTML never says that a provider is not there."""
+        """A proxy's HTML page is never read as "provider not found"."""
         for status, expected in (
                 (400, exceptions.MalformedAnswer),
                 (401, exceptions.Retriable),
@@ -156,7 +156,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.placement.recover()
 
     def test_page_with_status_200_is_malformed(self) -> None:
-        """A proxy's page instead of an answer is an error, not empty."""
+        """A proxy's page is an error, not an empty response."""
         self.warm_up()
         self.placement.answer_with_a_page()
         self.assertRaises(exceptions.MalformedAnswer, self.client.providers)
@@ -175,7 +175,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({PROVIDER}, self.client.providers())
 
     def test_lost_answer_is_an_error(self) -> None:
-        """A PUT whose answer is lost is not taken for done, nor undone."""
+        """The outcome of a PUT without a response is unknown."""
         provider = self.client.get(PROVIDER)
         self.placement.drop_connection(lands=True)
         self.assertRaises(exceptions.PlacementUnreachable, self.client.put,
@@ -183,7 +183,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
 
     def test_hanging_and_trickling_placement(self) -> None:
-        """Neither outlasts the deadline, new client or old."""
+        """Neither outlasts the deadline, with a new or a used client."""
         for fault in (self.placement.hang, self.placement.trickle):
             self.warm_up()
             fault()
@@ -195,27 +195,27 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.placement.recover()
 
     def test_request_timeout_holds_outside_of_a_deadline(self) -> None:
-        """A full sync does not wait for ever for one request."""
+        """A full sync does not wait indefinitely for a request."""
         placement = client.Client(self.conf, request_timeout=0.5)
         self.placement.hang()
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
 
     def test_deadline_replaces_the_request_timeout(self) -> None:
-        """Inside of a deadline, longer or shorter, only that one counts."""
+        """Inside of a deadline, only the deadline applies."""
         placement = client.Client(self.conf, request_timeout=0)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
         with placement.deadline(servers.PATIENCE):
             self.assertEqual({PROVIDER}, placement.providers())
 
     def test_shorter_timeout_of_nova_holds(self) -> None:
-        """[placement] timeout is honoured where it is the shorter one."""
+        """[placement] timeout applies where it is shorter."""
         placement = client.Client(self.make_conf(timeout=1))
         self.placement.hang()
         with placement.deadline(servers.PATIENCE * 10):
             self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
 
     def test_calls_inside_share_the_deadline(self) -> None:
-        """Once it has passed, nothing more is sent."""
+        """Once the deadline has passed, nothing more is sent."""
         self.warm_up()
         with self.client.deadline(0):
             self.assertRaises(exceptions.DeadlineExceeded,
@@ -223,7 +223,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual([], self.placement.requests)
 
     def test_threads_share_one_client(self) -> None:
-        """Many threads at once connect once."""
+        """Many threads that start together connect once."""
         found: list[frozenset[str]] = []
         threads = [threading.Thread(
             target=lambda: found.append(self.client.providers()))
@@ -252,7 +252,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
 
 
 class KeystoneTestCase(servers.LoopbackTestCase):
-    """Tokens, the catalog, and what becomes of them."""
+    """Tokens, the catalog, and their renewal."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -272,7 +272,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             self.cloud.url, self.client.endpoint())
 
     def test_deadline_includes_keystone_and_discovery(self) -> None:
-        """Whoever hangs, the call ends at the deadline and says so."""
+        """The call ends at the deadline, and its error reports it."""
         for path in ('/v3', '/v3/auth/tokens', '/', '/resource_providers'):
             self.cloud.hanging = {path}
             with self.client.deadline(0.5):
@@ -282,7 +282,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_waiting_for_the_token_of_another_thread_is_bounded(self) -> None:
-        """A patient thread does not make a hasty one wait."""
+        """A thread with a long deadline does not delay another thread."""
         self.cloud.hanging = {'/v3/auth/tokens'}
         patient = threading.Thread(target=self._wait_long)
         patient.start()
@@ -299,7 +299,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
                               self.client.providers)
 
     def test_wrong_password_is_tried_once(self) -> None:
-        """Keystone never locks the account because of us."""
+        """The client does not make keystone lock the account."""
         self.cloud.answers['/v3/auth/tokens'] = (401, {'error': {
             'code': 401, 'message': 'not you', 'title': 'Unauthorized'}})
         error = self.assertRaises(exceptions.NotAuthorized,
@@ -311,13 +311,13 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_discovery_of_keystone_that_is_refused(self) -> None:
-        """A proxy that wants a login before it shows versions hangs nobody."""
+        """A proxy that requires a login for discovery causes no hang."""
         self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
         self.cloud.answers['/v3'] = (401, {})
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_revoked_token_is_replaced(self) -> None:
-        """A token that placement refuses costs one more, not an error."""
+        """A revoked token costs a new token, not an error."""
         self.client.providers()
         self.cloud.answers['/resource_providers'] = (401, b'')
         self.assertRaises(exceptions.NotAuthorized, self.client.providers)
@@ -336,7 +336,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertEqual(2, self.cloud.count('/'))
 
     def test_new_catalog_is_read(self) -> None:
-        """After an outage the endpoint may be elsewhere."""
+        """After an outage the endpoint may have changed."""
         self.cloud.answers['/v3/auth/tokens'] = (201, self.cloud.token())
         self.assertRaises(exceptions.PlacementUnreachable,
                           self.client.providers)
@@ -345,7 +345,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertEqual(frozenset(), self.client.providers())
 
     def test_placement_that_moved_without_a_word(self) -> None:
-        """Its old address may be silent for ever: the catalog has the new."""
+        """The old address may be silent: the catalog has the new address."""
         self.client.providers()
         moved = self.useFixture(servers.Cloud())
         self.cloud.hanging = {'/', '/resource_providers'}
@@ -359,14 +359,14 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.assertEqual(1, moved.count('/resource_providers'))
 
     def test_token_is_kept(self) -> None:
-        """Calls that work need one token and one discovery."""
+        """Calls that succeed share a token and a discovery."""
         for _ in range(3):
             self.client.providers()
         self.assertEqual(1, self.cloud.count('/v3/auth/tokens'))
         self.assertEqual(1, self.cloud.count('/'))
 
     def test_nonsense_of_keystone(self) -> None:
-        """Whatever comes instead of a token is an error of ours."""
+        """Any malformed token response is an error of this package."""
         for body in (b'', b'<html>', b'[' * 100000, None, [], {},
                      {'token': []}, {'token': 'x'}, {'token': {'catalog': 1}},
                      {'token': {'expires_at': 'soon', 'catalog': [3]}},
@@ -376,7 +376,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
             self.assertRaises(exceptions.Retriable, self.client.providers)
 
     def test_nonsense_of_discovery(self) -> None:
-        """Whatever comes instead of a version is an error of ours."""
+        """Any malformed version response is an error of this package."""
         for body in (b'', b'<html>', [], {}, {'versions': 3},
                      {'versions': [3]}, {'versions': [{'id': []}]}):
             self.cloud.answers['/'] = (200, body)

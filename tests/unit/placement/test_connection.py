@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement by a connection that somebody else has made."""
+"""A placement client on an existing connection."""
 
 import json
 
@@ -21,7 +21,7 @@ NOBODY = (200, {'resource_providers': []})
 
 
 class Broken(connection.Configured):
-    """An access with a bug."""
+    """A connection with a bug."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(servers.make_conf())
@@ -54,7 +54,7 @@ class ConnectedTest(servers.LoopbackTestCase):
         return client.Client(connection.Connected(self.sdk, timeout))
 
     def test_region_and_interface(self) -> None:
-        """They are the connection's, and named in errors."""
+        """Region and interface are the connection's, and named in errors."""
         client = self.connect()
         self.assertEqual(frozenset(), client.providers())
         self.assertEqual(
@@ -67,7 +67,7 @@ class ConnectedTest(servers.LoopbackTestCase):
             self.assertIn(*options.values(), str(error))
 
     def test_endpoint_of_the_service(self) -> None:
-        """Whoever names one for placement does not want the catalog's."""
+        """An endpoint override takes precedence over the catalog."""
         self.catalog()
         client = self.connect(
             placement_endpoint_override=self.cloud.url + '/placement')
@@ -76,7 +76,7 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.assertEqual(1, self.cloud.count('/placement/resource_providers'))
 
     def test_cache_of_the_cloud(self) -> None:
-        """A cache in clouds.yaml is for other users of the connection."""
+        """A cache in clouds.yaml is not used for these requests."""
         path = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
         with open(path, 'w') as stream:
             json.dump({'clouds': {'cached': {}}, 'cache': {
@@ -91,13 +91,13 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.assertEqual({PROVIDER}, client.providers())
 
     def test_answer_that_never_comes(self) -> None:
-        """The session has no limit of its own, and gets one."""
+        """The session has no timeout, so the client adds its own."""
         client = self.connect(timeout=0.5)
         self.cloud.hanging.add('/resource_providers')
         self.assertRaises(exceptions.DeadlineExceeded, client.providers)
 
     def test_token_that_was_revoked(self) -> None:
-        """A new one is fetched, although the session is the same."""
+        """A new token is fetched, although the session is the same."""
         client = self.connect()
         client.providers()
         fetched = self.cloud.count('/v3/auth/tokens')
@@ -108,7 +108,7 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.assertLess(fetched, self.cloud.count('/v3/auth/tokens'))
 
     def test_advice_is_for_those_who_have_no_nova_conf(self) -> None:
-        """As long as somebody says what to do instead."""
+        """It replaces the default advice while it is active."""
         client = self.connect()
         self.cloud.answers['/resource_providers'] = (403, {})
         with errors.advising({
@@ -123,7 +123,7 @@ class ConnectedTest(servers.LoopbackTestCase):
 class TestErrors(testtools.TestCase):
 
     def test_programming_error(self) -> None:
-        """It is not taken for a malformed answer."""
+        """It is not reported as a malformed response."""
         for error in (TypeError(), AttributeError(), KeyError(),
                       AssertionError()):
             placement = client.Client(Broken(error))
@@ -134,7 +134,7 @@ class TestErrors(testtools.TestCase):
 class TestBound(testtools.TestCase):
 
     def test_tls_settings_are_kept(self) -> None:
-        """What a session was told of TLS holds for its new adapters."""
+        """TLS settings of a session apply to its new adapters, too."""
         given = session.Session()
         if not hasattr(given.session.get_adapter('https://host/'),
                        'tls_min_version'):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls in threads: how many, what a failure ends, and who is told."""
+"""Calls in threads: limit, order, failures and interruption."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ GRACE = 0.5
 class TestWorkers(testtools.TestCase):
 
     def test_results_come_in_the_order_of_the_items(self):
-        """However many there are, and of none there is none."""
+        """With any number of threads; without items there are no results."""
         for count in (1, COUNT):
             each = parallel.Workers(count).each
             self.assertEqual([], each(str, []))
@@ -26,7 +26,7 @@ class TestWorkers(testtools.TestCase):
                              each(str, range(50)))
 
     def test_so_many_run_at_once_and_not_more(self):
-        """All of them meet, and nobody else came."""
+        """The configured number of calls run at once, never more."""
         lock, running, most = threading.Lock(), [], []
         meeting = threading.Barrier(COUNT, timeout=PATIENCE)
 
@@ -42,13 +42,13 @@ class TestWorkers(testtools.TestCase):
         self.assertEqual(COUNT, max(most))
 
     def test_with_one_no_thread_is_made(self):
-        """Inside nova-api everything happens where it was called."""
+        """In nova-api every call runs in the calling thread."""
         found = parallel.Workers().each(
             lambda _item: threading.current_thread(), range(3))
         self.assertEqual({threading.current_thread()}, set(found))
 
     def test_after_a_failure_no_call_is_begun(self):
-        """Those that run are waited for, and the first failure is raised."""
+        """Running calls are completed, and the first failure is raised."""
         begun, ended = [], []
 
         def call(item):
@@ -56,7 +56,7 @@ class TestWorkers(testtools.TestCase):
             meeting.wait()
             if not item:
                 raise exceptions.PlacementUnreachable('refused')
-            # That is heard of a little later.
+            # The other threads notice this a little later.
             time.sleep(GRACE)
             ended.append(item)
 
@@ -69,7 +69,7 @@ class TestWorkers(testtools.TestCase):
             self.assertEqual(list(range(1, count)), sorted(ended))
 
     def test_told_to_stop(self):
-        """What has begun ends, and then nothing more begins."""
+        """Running calls are completed, and no more are started."""
         done = []
         for count in (1, COUNT):
             del done[:]
@@ -80,7 +80,7 @@ class TestWorkers(testtools.TestCase):
             self.assertTrue(10 <= len(done) < 10 + COUNT, len(done))
 
     def test_deadline_of_the_caller_is_everyones(self):
-        """A thread of ours has no more time than who waits for it."""
+        """A worker thread has no more time than the caller."""
         with deadline.within(5):
             left = parallel.Workers(COUNT).each(
                 lambda _item: deadline.remaining(), range(COUNT))

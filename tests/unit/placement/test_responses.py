@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that are not what placement sends are errors, never empty sets."""
+"""Malformed placement responses are errors, never empty sets."""
 
 from collections.abc import Iterable
 import json
@@ -19,7 +19,7 @@ PATH = '/resource_providers/%s/aggregates' % PROVIDER
 
 
 class AnswerTestCase(servers.LoopbackTestCase):
-    """Answers that are not what placement sends."""
+    """Responses that placement does not send."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -34,7 +34,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
             self.assertRaises(exceptions.MalformedAnswer, call, *args)
 
     def test_list_of_providers(self) -> None:
-        """Only a whole list of UUIDs is a list of providers."""
+        """Only a complete list of UUIDs is a list of providers."""
         self.assert_malformed('/resource_providers', (
             b'', b'<html>Welcome</html>', b'{"resource_providers": [',
             b'\xff\xfe\x00', b'[' * 100000, [], 'text', None, 0, {},
@@ -45,7 +45,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
         ), self.client.providers)
 
     def test_list_of_sharing_providers(self) -> None:
-        """Each has a name, which people are told."""
+        """Each has a name, which is shown to operators."""
         self.assert_malformed('/resource_providers', (
             {'resource_providers': [{'name': 'nfs'}]},
             {'resource_providers': [{'uuid': PROVIDER}]},
@@ -71,7 +71,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
         ), self.client.get, PROVIDER)
 
     def test_write_that_is_not_confirmed(self) -> None:
-        """A PUT is done only when the answer repeats it, one step later."""
+        """The response must repeat the PUT, with the next generation."""
         provider = client.Provider(PROVIDER, frozenset(), 7)
         self.assert_malformed(PATH, (
             {'aggregates': [], 'resource_provider_generation': 8},
@@ -81,21 +81,21 @@ class AnswerTestCase(servers.LoopbackTestCase):
         ), self.client.put, provider, frozenset({AGGREGATE}))
 
     def test_write_of_what_is_no_json(self) -> None:
-        """An argument of the wrong type is not taken for an answer."""
+        """An argument of the wrong type is not reported as a bad response."""
         self.client.providers()
         self.assertRaises(
             TypeError, self.client.put,
             client.Provider(PROVIDER, frozenset(), 7), frozenset({object()}))
 
     def test_unexpected_success_is_an_error(self) -> None:
-        """Only status 200 is an answer."""
+        """Only status 200 is a valid response."""
         for status in (201, 202, 204, 304):
             self.cloud.answers['/resource_providers'] = (status, b'')
             self.assertRaises(exceptions.PlacementFailed,
                               self.client.providers)
 
     def test_not_found_in_other_words(self) -> None:
-        """A 404 that does not name the provider says nothing of it."""
+        """A 404 that does not name the provider is not "not found"."""
         for body in (
                 {'errors': [{'status': 404, 'detail': 'No such path'}]},
                 {'errors': [{'status': 500, 'detail': PROVIDER}]},
@@ -114,7 +114,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
             client.Provider(PROVIDER, frozenset(), 1), frozenset())
 
     def test_secrets_stay_out_of_messages(self) -> None:
-        """Nobody reads a password or a token in a log."""
+        """No password or token is in a message."""
         self.client = client.Client(servers.make_conf(
             auth_type='none', endpoint_override='http://nova:s3@cret@' +
             self.cloud.host))
@@ -130,7 +130,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
 
 
 class BodyTestCase(servers.LoopbackTestCase):
-    """Answers that do not arrive as they were meant."""
+    """Responses that are damaged in transit."""
 
     def assert_raises(self, expected: type[exceptions.MirrorError],
                       answer: bytes, reset: bool = False) -> None:
@@ -150,28 +150,28 @@ class BodyTestCase(servers.LoopbackTestCase):
         self.assertRaises(expected, placement.providers)
 
     def test_truncated_body(self) -> None:
-        """A body that is shorter than announced is not read at all."""
+        """A body that is shorter than announced is not parsed."""
         for body in (b'{"resource_providers": []}', b'{"resource_prov', b''):
             self.assert_raises(
                 exceptions.MalformedAnswer,
                 b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n' + body)
 
     def test_broken_chunks(self) -> None:
-        """Chunks that do not end are not read at all."""
+        """A body with incomplete chunks is not parsed."""
         start = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
         for body in (b'1a\r\n{"resource_providers": []}\r\n', b'x\r\n',
                      b'ffff\r\n{"resource_providers": []}'):
             self.assert_raises(exceptions.MalformedAnswer, start + body)
 
     def test_broken_compression(self) -> None:
-        """A body that cannot be unpacked is not read at all."""
+        """A body that cannot be decompressed is not parsed."""
         self.assert_raises(
             exceptions.MalformedAnswer,
             b'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n'
             b'Content-Length: 4\r\n\r\nnope')
 
     def test_redirect_to_what_is_no_url(self) -> None:
-        """It is placement's error, not one of this program."""
+        """It is an error of placement, not of this package."""
         for location in (b'http://[', b'http://\xff', b'http://x:y/'):
             self.assert_raises(
                 exceptions.MalformedAnswer,
@@ -179,13 +179,13 @@ class BodyTestCase(servers.LoopbackTestCase):
                 location + b'\r\n\r\n')
 
     def test_not_http(self) -> None:
-        """Another service's greeting is not an answer."""
+        """Another service's greeting is not a response."""
         for answer in (b'SSH-2.0-OpenSSH_9.2\r\n', b'\x15\x03\x01\x00\x02',
                        b'HTTP/1.1 abc\r\n\r\n'):
             self.assert_raises(exceptions.MalformedAnswer, answer)
 
     def test_connection_that_ends(self) -> None:
-        """A connection that is closed or reset is placement being away."""
+        """A closed or reset connection means placement is unavailable."""
         self.assert_raises(exceptions.PlacementUnreachable, b'')
         self.assert_raises(exceptions.PlacementUnreachable, b'', reset=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One word for each association, and one for each aggregate."""
+"""The state of each association and of each aggregate."""
 
 import testtools
 
@@ -21,7 +21,7 @@ class TestComparison(testtools.TestCase):
                 in comparison.associations(uuid, NOVA, CURRENT)}
 
     def test_associations(self):
-        """A host that is hidden by its cell is not one without a node."""
+        """A host in a cell that is down is not "no compute node"."""
         self.assertEqual({
             ('h1', 'n1'): 'mirrored', ('h2', 'n2'): 'pending',
             ('far', ''): 'cell down', ('', 'x'): 'other provider',
@@ -32,7 +32,7 @@ class TestComparison(testtools.TestCase):
         }, self.states('b'))
 
     def test_state_of_an_aggregate(self):
-        """What a sync cures comes first; others' providers do not count."""
+        """Repairable states come first; foreign providers do not count."""
         for states, expected in (
                 ((), 'mirrored'), (('mirrored', 'other provider'), 'mirrored'),
                 (('pending', 'mirrored'), 'pending'),

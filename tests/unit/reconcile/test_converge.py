@@ -31,7 +31,7 @@ class TestHosts(ends.TestCase):
             converge.Mode(**kwargs))
 
     def test_missing_is_added_and_stale_of_ours_is_removed(self):
-        """Afterwards a provider is in what nova says, and nothing else."""
+        """Afterwards a provider has exactly nova's aggregates."""
         self.placement.create('n1', 'b', 'foreign')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n1'])
@@ -60,7 +60,7 @@ class TestHosts(ends.TestCase):
                          self.log[-3:])
 
     def test_endless_conflict_is_a_failure(self):
-        """A client that never stops writing does not hold us for ever."""
+        """A client that never stops writing does not block the converge."""
         self.placement.before_put = (
             lambda provider: self.placement.write(provider, {'foreign'}))
         outcome = self.converge('h1')
@@ -70,7 +70,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual({Provider('n1')}, outcome.unwritten)
 
     def test_closing_converge_writes_even_when_nothing_differs(self):
-        """Rule 5: the new generation kills a write that is still flying."""
+        """Rule 5: the new generation invalidates writes in flight."""
         self.placement.create('n1', 'a')
         self.hand_over('h1', ['n1'])
         before = self.placement.generations['n1']
@@ -78,13 +78,13 @@ class TestHosts(ends.TestCase):
         self.assertGreater(self.placement.generations['n1'], before)
 
     def test_other_converge_writes_only_a_difference(self):
-        """Rule 5: without a row to close, no write for nothing."""
+        """Rule 5: without a row to close, only a difference is written."""
         self.placement.create('n1', 'a')
         self.converge('h1')
         self.assertNotIn(('PUT', 'n1'), self.log)
 
     def test_every_node_of_a_host_is_mirrored(self):
-        """An ironic host has many compute nodes."""
+        """All compute nodes of an ironic host are mirrored."""
         self.nova.nodes.update({'n2': 'h1', 'n3': 'h1'})
         self.placement.create('n2')
         self.placement.create('n3')
@@ -92,7 +92,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual([{'a'}] * 3, list(self.placement.aggregates.values()))
 
     def test_node_that_moved_follows_its_new_host(self):
-        """A recorded node belongs to what its host of now is in."""
+        """A recorded node gets the aggregates of its current host."""
         self.nova.hosts_of['b'] = {'h2'}
         self.nova.nodes['n1'] = 'h2'
         self.placement.create('n1', 'a')
@@ -101,7 +101,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
 
     def test_recorded_node_without_compute_node_is_in_nothing_of_ours(self):
-        """A service delete that lost its provider leaves no association."""
+        """The orphan of a service delete keeps no owned association."""
         self.nova.nodes = {}
         self.placement.create('n1', 'a', 'foreign')
         self.hand_over('h1', ['n1'])
@@ -110,14 +110,14 @@ class TestHosts(ends.TestCase):
         self.assertEqual([], self.journal.rows.all())
 
     def test_aggregate_of_the_past_is_removed_through_the_ledger(self):
-        """Rule 8: ours is what nova has now, or ever had."""
+        """Rule 8: what nova has or had in the ledger is owned."""
         self.journal.ledger.remember(['deleted'])
         self.placement.create('n1', 'deleted', 'foreign')
         self.converge('h1')
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n1'])
 
     def test_added_aggregate_is_in_the_ledger_before_the_write(self):
-        """Rule 8: what we put there can always be recognized as ours."""
+        """Rule 8: any association that we add is recognized as owned."""
         self.placement.before_put = lambda provider: self.assertEqual(
             {'a'}, set(self.journal.ledger.entries()))
         self.converge('h1')
@@ -138,7 +138,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual([], self.journal.rows.all())
 
     def test_failed_provider_does_not_stop_the_others(self):
-        """Whatever can be mirrored is."""
+        """Every provider that can be mirrored is mirrored."""
         self.nova.nodes['n2'] = 'h1'
         self.placement.create('n2')
         self.placement.broken['GET', 'n1'] = exceptions.PlacementFailed('503')
@@ -157,7 +157,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual({Provider('n1')}, outcome.unwritten)
 
     def test_unavailable_placement_is_asked_once(self):
-        """The second request would fail like the first."""
+        """A second request would fail like the first."""
         self.nova.nodes['n2'] = 'h1'
         self.placement.broken['GET', 'n1'] = exceptions.PlacementUnreachable(
             'refused')
@@ -167,7 +167,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_silent_cell_is_not_an_empty_cell(self):
-        """Nodes of a cell that does not answer are left, and the row stays."""
+        """Its nodes keep their associations, and the row stays."""
         self.nova.silent = {'h1'}
         self.placement.create('n1', 'b')
         self.hand_over('h1', ['n1'])
@@ -178,7 +178,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_nova_that_cannot_be_read_changes_nothing(self):
-        """Without the truth nothing is written."""
+        """Without nova's state nothing is written."""
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.placement.create('n1', 'b')
         self.hand_over('h1', ['n1'])
@@ -188,7 +188,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_without_the_journal_a_host_is_still_mirrored(self):
-        """The ledger is missing, what nova has now is not."""
+        """Without the ledger, nova's current aggregates are still known."""
         self.conf.set_override('connection', 'sqlite:////proc/journal',
                                'aggregate_mirror_database')
         self.placement.create('n1', 'b', 'deleted')
@@ -210,14 +210,14 @@ class TestHosts(ends.TestCase):
         self.assertNotIn(('PUT', 'n1'), self.log)
 
     def test_failed_row_of_a_running_operation_is_not_mirrored(self):
-        """It is pending, as it was."""
+        """It stays pending."""
         row = self.record('h1', ['n1'])
         self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
         self.assertIn(row.dirty, self.drain().unfinished)
         self.assertEqual([row], self.journal.rows.all())
 
     def test_row_that_cannot_be_closed_is_a_failure(self):
-        """What was written to placement is reported nevertheless."""
+        """Changes written to placement are still reported."""
         row = self.hand_over('h1', ['n1'])
         self.placement.before_put = lambda provider: self.conf.set_override(
             'connection', 'sqlite:////proc/journal',
@@ -231,7 +231,7 @@ class TestHosts(ends.TestCase):
         self.assertIn(row.dirty, closed.unfinished)
 
     def test_node_that_comes_meanwhile_is_mirrored_too(self):
-        """Nova's answer names it, and its GET comes after."""
+        """Nova's answer has the new node; its GET comes after that."""
         self.hand_over('h1', ['n1'])
         self.nova.nodes['n2'] = 'h1'
         self.placement.create('n2')
@@ -251,7 +251,7 @@ class TestDeleted(ends.TestCase):
         return self.reconciler.remove(['gone'], converge.Mode(**kwargs))
 
     def test_deleted_aggregate_leaves_every_provider(self):
-        """Also those that are no compute nodes: the spec says so."""
+        """Also from providers that are no compute nodes, as in the spec."""
         outcome = self.remove()
         self.assertEqual(
             {'n1': {'foreign'}, 'shared-storage': set(), 'n2': {'foreign'}},
@@ -275,7 +275,7 @@ class TestDeleted(ends.TestCase):
             self.log)
 
     def test_conflict_starts_again_at_the_read(self):
-        """What another client adds meanwhile is kept."""
+        """An aggregate added by another client meanwhile is kept."""
         def interfere(provider):
             self.placement.before_put = lambda provider: None
             self.placement.write('n1', {'gone', 'foreign', 'newer'})
@@ -286,14 +286,14 @@ class TestDeleted(ends.TestCase):
                          self.placement.aggregates['n1'])
 
     def test_dry_run(self):
-        """It says what would be removed, and writes nothing."""
+        """It reports what would be removed, and writes nothing."""
         outcome = self.remove(write=False)
         self.assertEqual(['n1: -gone', 'shared-storage: -gone'],
                          [str(one) for one in outcome.changes])
         self.assertEqual({'gone'}, self.placement.aggregates['shared-storage'])
 
     def test_failed_search_is_a_failure(self):
-        """No answer does not mean that no provider has it."""
+        """Without a response, providers may still have the aggregate."""
         error = exceptions.MalformedAnswer('HTML')
         self.placement.broken['MEMBERS', 'gone'] = error
         self.assertEqual({Aggregate('gone'): error}, self.remove().failed)
@@ -308,7 +308,7 @@ class TestDeleted(ends.TestCase):
         self.assertEqual([('MEMBERS', 'gone')], self.log)
 
     def test_failed_provider_does_not_stop_the_others(self):
-        """The aggregate leaves each provider that can be written."""
+        """The aggregate is removed from each writable provider."""
         error = exceptions.PlacementFailed('500')
         self.placement.broken['PUT', 'n1'] = error
         outcome = self.remove()
@@ -316,14 +316,14 @@ class TestDeleted(ends.TestCase):
         self.assertEqual(set(), self.placement.aggregates['shared-storage'])
 
     def test_provider_that_vanishes_meanwhile_is_no_failure(self):
-        """What is not there cannot have the aggregate."""
+        """A deleted provider cannot have the aggregate."""
         self.placement.before_put = (
             lambda provider: self.placement.aggregates.pop(provider, None))
         outcome = self.remove()
         self.assertEqual(({}, {}), (outcome.failed, outcome.pending))
 
     def test_process_that_stops_leaves_the_rest(self):
-        """It is reported as not done, and nothing is asked."""
+        """The rest is reported as not done, without any request."""
         stopping = reconciler.Reconciler(
             self.journal.ledger, self.nova, self.placement,
             stopping=lambda: True)
@@ -335,7 +335,7 @@ class TestDeleted(ends.TestCase):
 class TestOutcome(ends.TestCase):
 
     def test_one_error_of_many_is_over_when_all_are_right(self):
-        """What is not known to be right stays so until it is."""
+        """A provider stays unwritten until it is known to be in sync."""
         error = exceptions.PlacementUnreachable('refused')
         first, second = journal.Dirty('h1'), journal.Dirty('h2')
         one, other = Provider('n1'), Provider('n2')
@@ -351,7 +351,7 @@ class TestOutcome(ends.TestCase):
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
     def test_sum_keeps_everything(self):
-        """Two outcomes make one that has what both had."""
+        """The sum has everything that both outcomes have."""
         error = exceptions.PlacementFailed('503')
         subject = Provider('n1')
         other = Outcome(
@@ -364,7 +364,7 @@ class TestOutcome(ends.TestCase):
         self.assertEqual(other, one)
 
     def test_subjects_are_shown_as_text(self):
-        """A provider, a host and an aggregate of one name are different."""
+        """A provider, a host and an aggregate of the same name differ."""
         subjects = Provider('x'), Host('x'), Aggregate('x')
         self.assertEqual(
             ['provider x', 'host x', 'deleted aggregate x', 'journal'],

@@ -52,7 +52,7 @@ class SyncTest(ends.TestCase):
 
     @staticmethod
     def after_first(party, method, action):
-        """Do something as soon as a method has had its first answer."""
+        """Run an action just after the first call of a method."""
         ask = getattr(party, method)
 
         def asked(*args):
@@ -67,13 +67,13 @@ class SyncTest(ends.TestCase):
 class TestSync(SyncTest):
 
     def test_missing_associations_are_added(self):
-        """Whatever the reason, a sync finds what placement lacks."""
+        """A sync finds every association that placement lacks."""
         self.sync()
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
 
     def test_in_sync_nothing_is_written(self):
-        """A second sync makes no write, and no read of single providers."""
+        """A second sync neither writes nor reads single providers."""
         self.sync()
         self.log.clear()
         result = self.sync()
@@ -88,13 +88,13 @@ class TestSync(SyncTest):
         self.assertEqual(['n3: -a'], [str(one) for one in result.stale])
 
     def test_provider_that_lacks_one_keeps_the_stale_one(self):
-        """Also where something is added nothing is removed."""
+        """Adding an association does not remove others."""
         self.placement.create('n1', 'b')
         self.sync()
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
 
     def test_journalled_host_is_converged_both_ways(self):
-        """What the journal knows is added and removed."""
+        """A host in the journal is added and removed as needed."""
         self.placement.create('n3', 'a')
         self.hand_over('h3', ['n3'])
         self.sync()
@@ -102,7 +102,7 @@ class TestSync(SyncTest):
         self.assertEqual([], self.journal.rows.all())
 
     def test_row_of_a_running_operation_is_converged_and_kept(self):
-        """Rule 2: a sync closes only what was handed over."""
+        """Rule 2: a sync closes only handed-over rows."""
         self.placement.create('n3', 'a')
         row = self.record('h3', ['n3'])
         self.sync()
@@ -112,7 +112,7 @@ class TestSync(SyncTest):
             for one in self.journal.rows.all()])
 
     def test_failure_clears_the_success_of_a_running_row(self):
-        """It may have changed nova since: then it is pending."""
+        """The call may have changed nova since: the row is pending."""
         row = self.record('h1', ['n1'])
         self.sync()
         self.nova.hosts_of['b'].add('h1')
@@ -123,7 +123,7 @@ class TestSync(SyncTest):
             for one in self.journal.rows.all()])
 
     def test_failure_clears_the_success_of_a_row_that_is_long_over(self):
-        """The agent hands it in as if it had been handed over."""
+        """The agent passes it as a handed-over row."""
         self.record('h1', ['n1'])
         self.sync()
         self.placement.broken['GET', 'n1'] = FAILED
@@ -137,13 +137,13 @@ class TestSync(SyncTest):
             self.assertEqual(cleared, row.mirrored_at is None)
 
     def test_placement_is_read_before_nova(self):
-        """Rule 7: what nova commits in between is missing at the worst."""
+        """Rule 7: a commit in between can only be missing."""
         self.sync()
         self.assertLess(self.log.index(('LIST', '')),
                         self.log.index(('TRUTH', '')))
 
     def test_comparison_is_only_a_hint(self):
-        """Rule 7: what differed and was repaired meanwhile is not written."""
+        """Rule 7: a provider that was repaired meanwhile is not written."""
         def meanwhile():
             self.placement.write('n1', {'a'})
             self.nova.hosts_of['b'].discard('h2')
@@ -154,7 +154,7 @@ class TestSync(SyncTest):
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
 
     def test_wrong_placement_is_named(self):
-        """An empty placement is no cloud of pending providers."""
+        """An empty placement does not mean that all providers are pending."""
         self.placement.aggregates.clear()
         raised = self.sync().not_compared
         self.assertIsInstance(raised, exceptions.WrongPlacement)
@@ -163,14 +163,14 @@ class TestSync(SyncTest):
         self.assertIn('region RegionOne', str(raised))
 
     def test_missing_provider_is_pending(self):
-        """It is reported with its host, if nova wants it anywhere."""
+        """It is reported with its host, if the host is in an aggregate."""
         del self.placement.aggregates['n2']
         del self.placement.aggregates['n3']
         result = self.sync()
         self.assertEqual({'n2': 'h2'}, result.outcome.pending)
 
     def test_many_rows_are_converged_in_batches(self):
-        """More hosts than one batch takes are all mirrored."""
+        """More hosts than fit into a batch are all mirrored."""
         for number in range(450):
             self.nova.nodes['m%d' % number] = 'many%d' % number
             self.placement.create('m%d' % number)
@@ -182,7 +182,7 @@ class TestSync(SyncTest):
         self.assertEqual(1 + 3, self.log.count(('TRUTH', '')))
 
     def test_wrong_placement_leaves_the_journal(self):
-        """Nothing of it would be found there, and so nothing be closed."""
+        """Its rows would find nothing there, so none is closed."""
         self.hand_over('h1', ['n1'])
         self.placement.aggregates.clear()
         self.placement.create('of-another-region')
@@ -190,7 +190,7 @@ class TestSync(SyncTest):
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_preview_of_what_the_journal_holds(self):
-        """The brake looks at what is left after it, as in a run."""
+        """The brake counts what is left after the journal, as in a run."""
         hosts = ['s%d' % number for number in range(15)]
         for host in hosts:
             self.nova.nodes['of-' + host] = host
@@ -207,7 +207,7 @@ class TestSync(SyncTest):
                          (plan.refused, sorted(done.outcome.changes)))
 
     def test_a_write_that_fails_once_is_made_again(self):
-        """As when placement's database had a deadlock."""
+        """For example after a deadlock in placement's database."""
         self.placement.broken = Once(
             {('PUT', 'n1'): FAILED})
         result = self.sync()
@@ -218,7 +218,7 @@ class TestSync(SyncTest):
             outcome.failed, outcome.unwritten, outcome.unfinished))
 
     def test_the_only_write_is_made_again(self):
-        """With nothing else to do, too."""
+        """Also if it was the only write."""
         self.sync()
         self.nova.hosts_of['b'].add('h1')
         self.placement.broken = Once(
@@ -227,7 +227,7 @@ class TestSync(SyncTest):
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n1'])
 
     def test_progress_counts_what_is_made_again_apart(self):
-        """No progress bar exceeds its total."""
+        """The progress never exceeds its total."""
         counts = []
 
         class Counter(progress.Silent):
@@ -245,7 +245,7 @@ class TestSync(SyncTest):
         self.assertEqual([[2, 2], [1, 1]], counts)
 
     def test_a_write_that_fails_again_is_reported(self):
-        """It is tried twice, and the others are done."""
+        """It is tried twice, and the others are written."""
         self.placement.broken['PUT', 'n1'] = FAILED
         result = self.sync()
         self.assertEqual({Provider('n1')}, set(result.outcome.failed))
@@ -253,7 +253,7 @@ class TestSync(SyncTest):
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n2'])
 
     def test_where_every_write_fails_none_is_made_again(self):
-        """A placement that is broken is not asked twice as much."""
+        """A broken placement does not get twice the requests."""
         for node in ('n1', 'n2'):
             self.placement.broken['PUT', node] = FAILED
         self.assertEqual({Provider('n1'), Provider('n2')},
@@ -261,7 +261,7 @@ class TestSync(SyncTest):
         self.assertEqual(1, self.log.count(('PUT', 'n1')))
 
     def test_what_was_written_is_reported_whatever_follows(self):
-        """Also when placement fails after the journal was drained."""
+        """Also if placement fails after the journal was drained."""
         self.hand_over('h1', ['n1'])
         self.placement.broken['LIST', ''] = FAILED
         result = self.sync()
@@ -270,7 +270,7 @@ class TestSync(SyncTest):
         self.assertIs(FAILED, result.not_compared)
 
     def test_journal_that_becomes_unavailable(self):
-        """It is a failure; what nova has now is mirrored nevertheless."""
+        """It is a failure, but nova's current state is still mirrored."""
         self.after_first(self.placement, 'get', self.lock_journal)
         failed = self.sync().outcome.failed
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
@@ -286,7 +286,7 @@ class TestSync(SyncTest):
         self.assertEqual(set(), self.placement.aggregates['n1'])
 
     def test_ledger_that_cannot_be_read_is_a_failure(self):
-        """It is not known whether what was left is stale or foreign."""
+        """It is unknown whether the remaining associations are stale."""
         self.placement.create('n3', 'old')
         self.journal.ledger.remember({'old'})
         self.after_first(self.placement, 'get', self.lock_journal)
@@ -295,7 +295,7 @@ class TestSync(SyncTest):
         self.assertEqual({}, result.outcome.kept)
 
     def test_row_of_a_node_that_moved_is_about_two_hosts(self):
-        """A request for one of them does not touch the other one's."""
+        """A sync of h1 does not close a row that also concerns h2."""
         row = self.hand_over('h1', ['n2'])
         self.sync(hosts=frozenset({'h1'}))
         self.assertNotIn(('PUT', 'n2'), self.log)
@@ -304,7 +304,7 @@ class TestSync(SyncTest):
         self.assertEqual([], self.journal.rows.all())
 
     def test_placement_that_becomes_unavailable_is_asked_no_more(self):
-        """The rest fails for the same reason, host by host."""
+        """The remaining hosts fail with the same reason."""
         for number in range(450):
             self.nova.nodes['m%03d' % number] = 'many%03d' % number
             self.placement.create('m%03d' % number)
@@ -326,7 +326,7 @@ class TestLedger(SyncTest):
         self.ledger = self.journal.ledger
 
     def test_sync_that_finds_nothing_to_do_feeds_the_ledger(self):
-        """Rule 12: nova's own mirroring may have done all of it."""
+        """Rule 12: nova's own mirroring may already have done everything."""
         self.placement.create('n1', 'a')
         self.placement.create('n2', 'a', 'b')
         self.log.clear()
@@ -335,13 +335,13 @@ class TestLedger(SyncTest):
                          self.ledger.entries())
 
     def test_aggregate_without_hosts_enters_the_ledger(self):
-        """It may have had hosts, and be deleted next."""
+        """It may have had hosts, and may be deleted next."""
         self.nova.hosts_of['empty'] = set()
         self.sync()
         self.assertIn('empty', self.ledger.entries())
 
     def test_wrong_placement_feeds_nothing(self):
-        """Rule 13: the configuration may name another cloud's services."""
+        """Rule 13: the configuration may point to another cloud."""
         self.placement.aggregates.clear()
         self.placement.create('of-another-region')
         self.assertIsInstance(self.sync().not_compared,
@@ -349,12 +349,12 @@ class TestLedger(SyncTest):
         self.assertEqual({}, self.ledger.entries())
 
     def absent(self):
-        """Whether a sync of everything noted that an aggregate is gone."""
+        """Return whether a sync of everything recorded the absence."""
         self.now += 1
         return self.ledger.entries()['gone'].absent > 0
 
     def test_only_a_sync_of_everything_notes_an_absence(self):
-        """Rule 13: a dry run and a sync of some hosts do not."""
+        """Rule 13: a dry run or a sync of some hosts does not."""
         self.ledger.remember(['gone'])
         self.sync(write=False, max_removed_share=0.3)
         self.assertEqual({'gone'}, set(self.ledger.entries()))
@@ -366,7 +366,7 @@ class TestLedger(SyncTest):
         self.assertTrue(self.absent())
 
     def test_only_a_sync_of_everything_ends_an_absence(self):
-        """Nor does it forget, or clear a mark."""
+        """Other syncs also do not forget entries or clear marks."""
         self.ledger.remember(['gone'])
         self.ledger.mark('b')
         self.sync()
@@ -380,7 +380,7 @@ class TestLedger(SyncTest):
         self.assertFalse(self.absent())
 
     def test_deleted_aggregate_is_forgotten_after_placement_is_empty(self):
-        """Not while a provider has it, however long it is gone."""
+        """Not while a provider has it, however long it is absent."""
         self.ledger.remember(['gone'])
         self.placement.create('storage', 'gone')
         for _sync in range(3):
@@ -409,7 +409,7 @@ class TestMarked(SyncTest):
                 for provider in ('n3', 'storage')}
 
     def test_it_is_removed_from_every_provider(self):
-        """Also from those that are no compute nodes, and without prune."""
+        """Also from other kinds of providers, and without prune."""
         result = self.sync()
         self.assertEqual(self.everywhere('foreign'), self.found())
         self.assertEqual(((), {}), (result.stale, result.foreign))
@@ -417,7 +417,7 @@ class TestMarked(SyncTest):
         self.assertEqual(5, result.drift)
 
     def test_deletion_while_the_sync_reads(self):
-        """The mark is seen, because it was written before nova's commit."""
+        """The mark is seen, since it was written before nova's commit."""
         self.nova.hosts_of['newer'] = {'h3'}
         self.placement.create('storage', 'newer')
         self.sync()
@@ -431,7 +431,7 @@ class TestMarked(SyncTest):
         self.assertEqual(set(), self.placement.aggregates['storage'])
 
     def test_brake_does_not_hold_it(self):
-        """Nor does it count as a removal that the brake would refuse."""
+        """Nor is it counted as a removal by the brake."""
         self.sync()
         for number in range(30):
             self.placement.create('s%d' % number, 'gone')
@@ -441,7 +441,7 @@ class TestMarked(SyncTest):
         self.assertEqual(30, len(result.outcome.changes))
 
     def test_brake_that_refuses_other_removals(self):
-        """An empty nova keeps its associations, and this one still goes."""
+        """An empty nova keeps its associations; this removal is still done."""
         self.sync()
         self.placement.write('storage', {'gone', 'foreign'})
         self.nova.hosts_of = {}
@@ -468,7 +468,7 @@ class TestMarked(SyncTest):
         self.assertEqual(set(), self.placement.aggregates['n2'])
 
     def test_provider_that_fails(self):
-        """It is reported, and the next sync removes what is left."""
+        """It is reported, and the next sync removes the rest."""
         self.placement.broken['PUT', 'storage'] = FAILED
         failed = self.sync().outcome.failed
         self.assertEqual({Provider('storage'): FAILED}, failed)
@@ -477,7 +477,7 @@ class TestMarked(SyncTest):
         self.assertEqual(self.everywhere('foreign'), self.found())
 
     def test_deletion_that_nova_refused(self):
-        """The aggregate is mirrored as any other, and its old mark cleared."""
+        """The aggregate is mirrored normally, and its old mark cleared."""
         self.nova.hosts_of['gone'] = {'h3'}
         self.placement.create('n1', 'a', 'gone')
         self.sync(max_removed_share=0.3)
@@ -519,7 +519,7 @@ class TestUnmarked(SyncTest):
                          self.placement.aggregates['storage'])
 
     def test_without_prune_it_is_left(self):
-        """It is reported as stale, however long it is gone."""
+        """It is reported as stale, however long it is absent."""
         self.sync()
         result = self.later(comparison.FOREIGN_AFTER, max_removed_share=None)
         self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
@@ -534,7 +534,7 @@ class TestUnmarked(SyncTest):
         self.assertEqual({'storage': frozenset({'gone'})}, result.foreign)
 
     def test_brake_holds_it(self):
-        """Also for other providers, however long it is gone."""
+        """Also for other providers, however long it is absent."""
         for number in range(11):
             self.placement.create('s%d' % number, 'gone')
             self.nova.nodes['s%d' % number] = 'h%d' % (100 + number)
@@ -545,7 +545,7 @@ class TestUnmarked(SyncTest):
             self.assert_storage_has('gone', 'foreign')
 
     def test_other_providers_after_a_day_of_absence(self):
-        """By then, a database restored by mistake would have been noticed."""
+        """A database restored by mistake would be noticed within a day."""
         self.later(0)
         self.later(23.9)
         self.assert_storage_has('gone', 'foreign')
@@ -557,7 +557,7 @@ class TestUnmarked(SyncTest):
         self.assert_storage_has('foreign')
 
     def test_absence_that_was_interrupted(self):
-        """A day begins again when one sync finds the aggregate in nova."""
+        """The day restarts when a sync finds the aggregate in nova."""
         self.later(0)
         self.nova.hosts_of['gone'] = set()
         self.later(23)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan, for arbitrary contents of nova and placement."""
+"""The plan, for arbitrary nova and placement contents."""
 
 import hypothesis
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ _given = hypothesis.given(
 
 
 def clouds(test):
-    """Run a test with many clouds, without a limit of time for each."""
+    """Run a test with many clouds, without a time limit for each."""
     return hypothesis.settings(deadline=None, suppress_health_check=[
         hypothesis.HealthCheck.too_slow])(_given(test))
 
@@ -41,7 +41,7 @@ class TestPlan(testtools.TestCase):
 
     @clouds
     def test_foreign_aggregate_is_kept(self, desired, current, owned):
-        """No change names an aggregate that never was nova's."""
+        """A change only has aggregates that nova has or had."""
         for change in plan.compute(desired, current, owned):
             self.assertLessEqual({*change.add, *change.remove}, owned)
         after = applied(plan.compute(desired, current, owned), current)
@@ -51,26 +51,26 @@ class TestPlan(testtools.TestCase):
     @clouds
     def test_provider_without_compute_node_is_kept(self, desired, current,
                                                    owned):
-        """No change names a provider that is no compute node's."""
+        """A change only has providers of compute nodes."""
         for change in plan.compute(desired, current, owned):
             self.assertIn(change.provider, desired)
 
     @clouds
     def test_applied_plan_keeps_the_promise(self, desired, current, owned):
-        """A provider is in an aggregate of nova's iff its host is a member."""
+        """A provider is in an aggregate iff its host is a member."""
         after = applied(plan.compute(desired, current, owned), current)
         for provider in desired.keys() & current.keys():
             self.assertEqual(desired[provider], after[provider] & owned)
 
     @clouds
     def test_second_plan_is_empty(self, desired, current, owned):
-        """What was applied once leaves nothing to do."""
+        """An applied plan leaves nothing to do."""
         after = applied(plan.compute(desired, current, owned), current)
         self.assertEqual([], plan.compute(desired, after, owned))
 
     @clouds
     def test_changes_are_ordered_and_real(self, desired, current, owned):
-        """Two runs act alike, and nothing is in a plan for nothing."""
+        """Two runs act alike, and no change is without effect."""
         changes = plan.compute(desired, current, owned)
         self.assertEqual(sorted(changes), changes)
         self.assertTrue(all(changes))
@@ -82,7 +82,7 @@ class TestPlan(testtools.TestCase):
     @clouds
     def test_provider_that_does_not_exist_is_pending(self, desired, current,
                                                      owned):
-        """A missing provider is never written, and reported if it matters."""
+        """It is never written, and reported if it has aggregates to get."""
         planned = {one.provider
                    for one in plan.compute(desired, current, owned)}
         pending = plan.pending(desired, current)
@@ -92,7 +92,7 @@ class TestPlan(testtools.TestCase):
                    if wanted and provider not in current), pending)
 
     def test_change_can_be_read(self):
-        """A change says what it adds and removes."""
+        """A change shows what it adds and removes."""
         change = plan.Change('p1', add=('a',), remove=('b', 'c'))
         self.assertEqual('p1: +a -b -c', str(change))
         self.assertEqual('p1: no change', str(plan.Change('p1')))
@@ -101,7 +101,7 @@ class TestPlan(testtools.TestCase):
 class TestBrake(testtools.TestCase):
 
     def check(self, stale, right, share=0.3):
-        """Some providers in a stale association, some in a right one."""
+        """Check a plan with this many stale and correct associations."""
         current = {'s%02d' % number: frozenset({'a'})
                    for number in range(stale)}
         current.update(('r%02d' % number, frozenset({'b'}))
@@ -117,32 +117,32 @@ class TestBrake(testtools.TestCase):
                                      *args, **kwargs))
 
     def test_few_removals_are_always_safe(self):
-        """Ten of eleven: a small cloud changes that much in a day."""
+        """Ten of eleven: a small cloud may change that much in a day."""
         self.check(stale=10, right=1)
 
     def test_more_than_ten_and_more_than_the_share(self):
-        """The refusal carries its figures."""
+        """The refusal has its figures."""
         self.check(stale=11, right=100)
         self.assertEqual(
             '52.38% of the associations would be removed, which is over '
             '30.00% (11 of 21)', self.refusal(stale=11, right=10))
 
     def test_share_of_one_never_refuses_a_nova_that_has_members(self):
-        """The operator has chosen so."""
+        """The operator has configured no limit."""
         self.check(stale=99, right=1, share=1.0)
 
     def test_empty_nova_is_refused_however_few(self):
-        """It looks exactly like a lost table."""
+        """It is indistinguishable from a lost table."""
         self.assertEqual(
             'nova says that no host is in any aggregate; 1 association would '
             'be removed', self.refusal(stale=1, right=0, share=1.0))
 
     def test_nothing_to_remove_is_safe(self):
-        """Also when nova is empty."""
+        """Even with an empty nova."""
         self.check(stale=0, right=0)
 
     def test_removals_from_foreign_providers_count(self):
-        """They cannot be undone, and an empty nova is suspicious with them."""
+        """They cannot be undone, and count with an empty nova, too."""
         for desired in ({}, {'n1': frozenset({'a'})}):
             self.assertRaises(
                 exceptions.RemovalsRefused, plan.check_safe, [],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison page has the figures that were measured last."""
+"""The comparison page has the latest measured figures."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ TABLE = '.. list-table::'
 
 
 def tables(path):
-    """The tables of a page: the title of each, and the cells of its rows."""
+    """Yield each table of a page: its title, and the cells of its rows."""
     for text in path.read_text().split(TABLE)[1:]:
         title, _, text = text.partition('\n')
         rows = []
@@ -30,7 +30,7 @@ def tables(path):
 
 
 def compared(hosts):
-    """The table of a full sync beside nova-manage's: there is only one."""
+    """Return the table of a full sync against nova-manage's."""
     found = [rows for path in sorted((
         SOURCE / 'benchmarks').glob('*.inc'))
         for title, rows in tables(path)
@@ -44,13 +44,13 @@ def compared(hosts):
 class TestComparisonPage(testtools.TestCase):
 
     def measured(self, row):
-        """What the benchmark wrote of a row of the page."""
+        """Return the benchmark's cells for a row of the page."""
         subject = row[0].removeprefix(REQUESTS)
         hosts, state = re.match(r'(\d+) hosts, (.+)', subject).groups()
         name = (state + ': placement requests' if subject != row[0]
                 else MEASURED[state])
         found, = (one for one in compared(hosts) if one[0] == name)
-        # Without the least and the greatest of several runs.
+        # Without the minimum and maximum of several runs.
         return [cell.partition(' (')[0] for cell in found[1:4]]
 
     def test_figures(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that operators copy: the unit and the drop-in."""
+"""The files that operators copy: systemd unit and configuration drop-in."""
 
 import configparser
 import pathlib
@@ -20,7 +20,7 @@ ANALYZE = shutil.which('systemd-analyze')
 
 
 def read(path):
-    """Section to option to value, of a file in systemd's or oslo's format."""
+    """Return section to option to value, of a systemd or oslo.config file."""
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str
     parser.read(path)
@@ -36,14 +36,14 @@ class TestUnit(testtools.TestCase):
                                 for line in programs.splitlines()])
 
     def test_the_configuration_is_found_as_nova_api_finds_it(self):
-        """With --config-file, nova.conf would win over the drop-ins."""
+        """With --config-file, nova.conf would override the drop-ins."""
         self.assertNotIn(' ', read(UNIT)['Service']['ExecStart'])
 
     @testtools.skipUnless(ANALYZE, 'systemd-analyze is not installed')
     def test_systemd_understands_it(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         unit = directory / UNIT.name
-        # The program may not be on this machine, nor the user.
+        # The program or the user may not exist on this machine.
         unit.write_text(re.sub(
             '(?m)^(User|Group)=.*\n', '', re.sub(
                 '(?m)^ExecStart=.*', 'ExecStart=/bin/true',
@@ -65,7 +65,7 @@ class TestDropIn(testtools.TestCase):
              for section in read(DROP_IN).sections()})
 
     def test_every_line_of_it_can_be_used(self):
-        """Somebody will remove the number sign before each of them."""
+        """An operator will uncomment each of them."""
         path = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
         path.write_text(re.sub('(?m)^#(?=[a-z_]+ = )', '',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folder may import which, and which touch something outside."""
+"""Which folder may import which, and which may access the outside."""
 
 import ast
 import graphlib
@@ -14,7 +14,7 @@ import nova_aggregate_mirror
 
 PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 
-# From the top down: a folder imports from itself and from the lines below.
+# From the top down: a folder imports from itself and from lower layers.
 LAYERS = (
     ('cmd', 'osc', 'nova_plugin'),
     ('checks',),
@@ -52,7 +52,7 @@ ALLOWED = {
 
 
 def imports(path):
-    """Every module that a file imports, and whether at its top level."""
+    """Yield each imported module, and whether it is a top-level import."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         names = []
@@ -65,7 +65,7 @@ def imports(path):
 
 
 def modules():
-    """Each module of the package, to those modules of it that it imports."""
+    """Return each module of the package with its imports from the package."""
     paths = {}
     for path in PACKAGE.rglob('*.py'):
         parts = path.relative_to(PACKAGE.parent).with_suffix('').parts
@@ -85,7 +85,7 @@ def modules():
 
 
 def folder(module):
-    """The folder or the module at the top that a module belongs to."""
+    """Return the top-level folder or module of a module."""
     return module.split('.')[1] if '.' in module else ''
 
 
@@ -103,11 +103,11 @@ class TestLayers(testtools.TestCase):
         self.assertEqual([], wrong)
 
     def test_no_modules_import_each_other_in_a_circle(self):
-        """Each module can be understood after those that it imports."""
+        """Imports have no cycles."""
         list(graphlib.TopologicalSorter(modules()).static_order())
 
     def test_modules_are_short(self):
-        """A longer one gives its reason in its header."""
+        """A longer module gives its reason in its header."""
         for path in self.files():
             text = path.read_text()
             if len(text.splitlines()) > 250:
@@ -117,7 +117,7 @@ class TestLayers(testtools.TestCase):
         return sorted(PACKAGE.rglob('*.py'))
 
     def test_only_named_modules_touch_the_outside(self):
-        """Each outside party is met in modules that a reader can list."""
+        """Each external dependency is confined to a list of modules."""
         for path in self.files():
             name = str(path.relative_to(PACKAGE))
             for module, _top in imports(path):
@@ -130,13 +130,13 @@ class TestLayers(testtools.TestCase):
                     self.fail('%s imports %s' % (name, module))
 
     def test_entry_module_needs_the_standard_library_only(self):
-        """nova-api can load it, whatever else is broken or missing."""
+        """nova-api can load it even if other modules are broken or missing."""
         found = {module.partition('.')[0] for module, top in
                  imports(PACKAGE / 'nova_plugin.py') if top}
         self.assertLessEqual(found, set(sys.stdlib_module_names))
 
     def test_plugin_of_the_client_needs_the_standard_library_only(self):
-        """Every openstack command imports it, on any subject."""
+        """Every openstack command imports it."""
         found = {module.partition('.')[0] for module, top in
                  imports(PACKAGE / 'osc' / 'plugin.py') if top}
         self.assertLessEqual(found, set(sys.stdlib_module_names))
@@ -164,7 +164,7 @@ class TestLayers(testtools.TestCase):
                           'nova_aggregate_mirror'}, found)
 
     def test_constraints_do_no_input_or_output(self):
-        """The query and the guard must decide alike, wherever they are."""
+        """The query and the guard must decide alike, in any process."""
         found = {module for module, _top in imports(
             PACKAGE / 'scheduler' / 'constraints.py')}
         self.assertEqual({'bisect', 'collections.abc', 'dataclasses',

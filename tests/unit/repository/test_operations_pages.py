@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations pages know each line of the log, each metric and alert."""
+"""The operations pages cover each log line, metric and alert."""
 
 import ast
 import pathlib
@@ -24,13 +24,13 @@ WORD = re.compile(r'\b[A-Z]{1,9}\b')
 
 
 def plain(text):
-    """Without what a page breaks, and without what differs."""
+    """Return the text without line breaks and variable parts."""
     text = WORD.sub('*', VALUE.sub('*', text))
     return ' '.join(text.split())
 
 
 def logged():
-    """Level and text of what the package may log, values as stars."""
+    """Yield level and text of each log line, with values as stars."""
     for path in sorted((ROOT / 'nova_aggregate_mirror').rglob('*.py')):
         for node in ast.walk(ast.parse(path.read_text())):
             if (isinstance(node, ast.Call)
@@ -45,7 +45,7 @@ def said(call):
     text = ast.literal_eval(call.args[0])
     for number, value in enumerate(call.args[1:]):
         if isinstance(value, ast.Name) and value.id == 'GUARD':
-            # The page gives the name.
+            # The page has the name.
             parts = VALUE.split(text)
             text = ('%s'.join(parts[:number + 1]) + 'AggregateMembershipFilter'
                     + '%s'.join(parts[number + 1:]))
@@ -55,7 +55,7 @@ def said(call):
 class TestOperationsPages(testtools.TestCase):
 
     def test_each_line_of_the_log_is_explained(self):
-        """And no line is, that nobody logs any more."""
+        """The page also has no line that is not logged any more."""
         explained = sorted((level, plain(text))
                            for level, text in ROW.findall(LOG))
         self.assertEqual(sorted(logged()), explained)

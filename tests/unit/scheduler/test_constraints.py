@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules and the query that says them, one situation each."""
+"""Rules and the resulting query, one situation per test."""
 
 from urllib import parse
 
@@ -30,12 +30,12 @@ def divided(matching, restricting):
 class TestRule(testtools.TestCase):
 
     def test_host_in_a_matching_aggregate(self):
-        """It passes, whatever else it is in."""
+        """It passes, regardless of its other aggregates."""
         rule = divided(['mine'], ['mine', 'theirs'])
         self.assertTrue(rule.passes({'mine', 'theirs', 'other'}))
 
     def test_host_in_a_restricting_aggregate(self):
-        """It does not pass without a matching one."""
+        """It does not pass without a matching aggregate."""
         rule = divided(['mine'], ['mine', 'theirs'])
         self.assertFalse(rule.passes({'theirs', 'other'}))
 
@@ -57,7 +57,7 @@ class TestExtraSpecs(testtools.TestCase):
         return rule.matching
 
     def test_bare_and_scoped_keys(self):
-        """Both are about aggregates; other scopes are not."""
+        """Both apply to aggregates; other scopes do not."""
         self.assertEqual(
             {'ssd': 'ssd', 'aggregate_instance_extra_specs:trait:x': 'trait:x',
              'aggregate_instance_extra_specs:ssd': 'ssd'},
@@ -65,19 +65,19 @@ class TestExtraSpecs(testtools.TestCase):
                       'aggregate_instance_extra_specs:trait:x', ':ssd'))
 
     def test_both_spellings_of_a_key(self):
-        """Each is a rule of its own."""
+        """Each spelling is a rule of its own."""
         rules = constraints.flavor_extra_specs(
             {'ssd': 'a', 'aggregate_instance_extra_specs:ssd': 'b'},
             {'1': {'ssd': 'a'}, '2': {'ssd': 'b'}}, extra_specs_ops.match)
         self.assertEqual([{'2'}, {'1'}], [rule.matching for rule in rules])
 
     def test_value_that_is_no_number(self):
-        """It is no match, where nova's filter would end the request."""
+        """It does not match, where nova's filter would raise."""
         self.assertRaises(ValueError, extra_specs_ops.match, 'many', '>= 8')
         self.assertEqual({'16'}, self.matching('>= 8', 'many', '16', '4'))
 
     def test_operator_without_operand(self):
-        """It matches nothing, likewise."""
+        """It matches nothing."""
         self.assertRaises(IndexError, extra_specs_ops.match, '8', '<or>')
         self.assertEqual(frozenset(), self.matching('<or>', '8'))
 
@@ -89,19 +89,19 @@ class TestNarrow(testtools.TestCase):
             rules, {frozenset(pair) for pair in together}, asked, budget)
 
     def test_required_aggregates(self):
-        """A host must be in one of each rule's."""
+        """A host must be in an aggregate of each rule."""
         self.assertEqual(
             (constraints.Query((aggregates('c'), aggregates('a', 'b'))), 0),
             self.narrow(required('a', 'b'), required('c')))
 
     def test_nothing_matches(self):
-        """An empty set never gets into a query; the text says what it was."""
+        """An empty set never enters a query; the error names the rule."""
         error = self.assertRaises(constraints.Unsatisfiable, self.narrow,
                                   required('a'), required(subject='spec ssd'))
         self.assertIn('spec ssd', str(error))
 
     def test_implied_set_is_left_out(self):
-        """Nova requires a zone already; saying less again costs bytes."""
+        """A set that nova already requires is not sent again."""
         asked = constraints.Query((aggregates('a'),))
         self.assertEqual((NOTHING, 0), self.narrow(
             required('a', 'b'), asked=asked))
@@ -110,20 +110,20 @@ class TestNarrow(testtools.TestCase):
             self.narrow(required('a', 'b'), required('a'), required('a')))
 
     def test_restricting_aggregates_are_forbidden(self):
-        """Those that match do not restrict."""
+        """Matching aggregates do not restrict."""
         self.assertEqual(
             (constraints.Query(forbidden=aggregates('b', 'c')), 0),
             self.narrow(divided(['a'], ['a', 'b', 'c'])))
 
     def test_host_in_both_kinds(self):
-        """The aggregate that it is in cannot be forbidden as a whole."""
+        """An aggregate of such a host cannot be forbidden."""
         self.assertEqual(
             (constraints.Query(forbidden=aggregates('c')), 0),
             self.narrow(divided(['a'], ['b', 'c']),
                         together=[('a', 'b'), ('b', 'c')]))
 
     def test_forbidden_already(self):
-        """Only what is missing is added, and it is all that is counted."""
+        """Only missing aggregates are added and counted."""
         asked = constraints.Query(forbidden=aggregates('b'))
         self.assertEqual(
             (constraints.Query(forbidden=aggregates('c')), 0),
@@ -140,7 +140,7 @@ class TestBudget(testtools.TestCase):
              divided([], [uuids.d, uuids.e])], set(), asked, budget)
 
     def test_size_is_what_nova_sends(self):
-        """The bytes that nova's own code makes of a query."""
+        """The size equals the bytes of the query that nova generates."""
         objects.register_all()
         query = constraints.Query((self.SMALL, self.LARGE),
                                   aggregates(uuids.d, uuids.e))
@@ -152,7 +152,7 @@ class TestBudget(testtools.TestCase):
         self.assertEqual(len(parse.urlencode(sent)), query.size())
 
     def test_everything_fits_exactly(self):
-        """The budget is the most that may be taken."""
+        """A query that uses the whole budget is sent."""
         forbidden = aggregates(uuids.d, uuids.e)
         everything = constraints.Query((self.SMALL, self.LARGE), forbidden)
         self.assertEqual((everything, 0), self.narrow(everything.size()))
@@ -161,13 +161,13 @@ class TestBudget(testtools.TestCase):
                          (left_out, added.required, len(added.forbidden)))
 
     def test_small_sets_come_first(self):
-        """A set is never cut: that would exclude hosts."""
+        """A set is never truncated: that would exclude hosts."""
         small = constraints.Query((self.SMALL,))
         self.assertEqual((small, 3), self.narrow(small.size()))
         self.assertEqual((NOTHING, 4), self.narrow(small.size() - 1))
 
     def test_what_nova_asks_counts(self):
-        """The URL has one limit for all of it."""
+        """The limit applies to the whole URL."""
         asked = constraints.Query((aggregates(uuids.zone),))
         small = constraints.Query((self.SMALL,))
         budget = (asked | small).size()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request filters against nova's host filters, for thousands of clouds.
+"""The request filters against nova's host filters, in thousands of clouds.
 
-The output says how often the query alone was already exact.
+The output has how often the query alone was exact.
 """
 
 import collections
@@ -28,12 +28,12 @@ ISOLATION = 'aggregate_image_properties_isolation_'
 
 
 class TestEquivalence(testtools.TestCase):
-    """With a converged mirror nobody can tell which filters run first."""
+    """With a converged mirror, both kinds of filters select the same hosts."""
 
     def setUp(self):
         super().setUp()
         self.process = self.useFixture(process.SchedulerProcess())
-        # Nova's filters have a line to say about each host and key.
+        # Nova's filters log a line for each host and key.
         self.useFixture(fixtures.FakeLogger(level=logging.CRITICAL))
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.source.metadata.MetadataSource',
@@ -41,18 +41,18 @@ class TestEquivalence(testtools.TestCase):
         self.counts = collections.Counter()
 
     def known(self, uuids):
-        """Answer the guard for the world that is being played."""
+        """Return the known UUIDs of the current world."""
         return self.world.known(uuids)
 
     def load(self, *names):
-        """Be a nova-scheduler with these request filters and the guard."""
+        """Load these request filters and the guard, as nova-scheduler does."""
         self.names = frozenset(names)
         self.process.configure(*names)
         self.filters = request_filters.load(CONF)
         self.guard = filters.AggregateMembershipFilter()
 
     def worlds(self, play):
-        """Play thousands of worlds, the same ones each time."""
+        """Run for thousands of worlds, the same in every run."""
         @hypothesis.settings(
             max_examples=CASES, deadline=None, derandomize=True,
             database=None, suppress_health_check=list(hypothesis.HealthCheck))
@@ -67,7 +67,7 @@ class TestEquivalence(testtools.TestCase):
         one()
 
     def narrowed(self, budget=UNBOUNDED):
-        """A request of the world after the filters, and who is offered."""
+        """Return the narrowed request of the world, and the offered hosts."""
         spec = worlds.request_spec(**self.world.spec)
         narrow = narrowing.Narrowing(self.filters, self.world, budget)
         try:
@@ -77,7 +77,7 @@ class TestEquivalence(testtools.TestCase):
         return spec, self.world.offered(spec)
 
     def guarded(self, spec, offered):
-        """Those of the hosts on offer that pass the guard."""
+        """Return the offered hosts that pass the guard."""
         return frozenset(host.host for host in self.guard.filter_all(
             [state for state in self.world.host_states()
              if state.host in offered], spec))
@@ -108,7 +108,7 @@ class TestEquivalence(testtools.TestCase):
             self.counts['exact'] += offered - broken == stock
 
     def mixed(self):
-        """Whether a host passes although one of its aggregates keeps out."""
+        """Return whether a host passes despite a restricting aggregate."""
         apart = dataclasses.replace(self.world, members={
             uuid: frozenset({uuid}) for uuid in worlds.AGGREGATES})
         asked = self.world.spec
@@ -143,11 +143,11 @@ class TestEquivalence(testtools.TestCase):
         self.compare('default_availability_zone')
 
     def test_all_together(self):
-        """Each host passes all rules or does not; the query is one."""
+        """All rules are combined in a single query."""
         self.compare(*sorted(oracle.FILTERS))
 
     def test_budget_only_widens(self):
-        """What does not fit into the query excludes nobody."""
+        """Aggregates beyond the budget exclude no host."""
         self.load(*sorted(oracle.FILTERS))
         fewer = collections.Counter()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How nova-scheduler gets its filters, and how the guard judges hosts."""
+"""The filters of nova-scheduler, and how the guard checks hosts."""
 
 import fixtures
 from nova.conf import CONF
@@ -33,12 +33,12 @@ class TestAllFilters(testtools.TestCase):
         return len(request_filter.ALL_REQUEST_FILTERS) - self.before
 
     def available(self, *lines):
-        """The filters that nova finds by these lines of its option."""
+        """Return the filters that nova finds with these option values."""
         found = nova_filters.HostFilterHandler().get_matching_classes(lines)
         return {one.__name__: one for one in found}
 
     def test_named_beside_nova_or_instead(self):
-        """Both ways lead to all of nova's filters and ours."""
+        """Both configurations give all filters of nova and this package."""
         wanted = self.available(STOCK) | {
             'AggregateMembershipFilter': filters.AggregateMembershipFilter}
         self.assertEqual(wanted, self.available(STOCK, ALL_FILTERS))
@@ -46,7 +46,7 @@ class TestAllFilters(testtools.TestCase):
         self.assertEqual(0, self.added())
 
     def test_request_filters_are_installed_once(self):
-        """However often nova makes its host manager."""
+        """However often nova creates its host manager."""
         self.process.configure('tenant_isolation')
         for _ in range(2):
             self.available(ALL_FILTERS)
@@ -54,14 +54,14 @@ class TestAllFilters(testtools.TestCase):
         self.assertEqual([], self.process.logged())
 
     def refusal(self):
-        """The line with which nova-scheduler refuses to start."""
+        """Return the line with which nova-scheduler refuses to start."""
         stopped = self.assertRaises(SystemExit, filters.all_filters)
         self.assertEqual((1, 0), (stopped.code, self.added()))
         line, = self.process.logged()
         return line
 
     def test_unknown_request_filter(self):
-        """Nova-scheduler does not start with half of an isolation."""
+        """Nova-scheduler does not start with an incomplete isolation."""
         self.process.configure('tenant_isolation', 'tenant_isolatoin')
         self.assertEqual(
             'nova-scheduler does not start: [aggregate_mirror] '
@@ -70,7 +70,7 @@ class TestAllFilters(testtools.TestCase):
             self.refusal())
 
     def test_option_out_of_range(self):
-        """The line names it."""
+        """The line names the option."""
         path = self.useFixture(fixtures.TempDir()).join('nova.conf')
         with open(path, 'w') as config:
             config.write('[aggregate_mirror]\nmax_member_of_bytes = lots\n')
@@ -81,7 +81,7 @@ class TestAllFilters(testtools.TestCase):
         CONF.clear_override('max_member_of_bytes', 'aggregate_mirror')
 
     def test_without_the_guard(self):
-        """A query cannot say everything, and a mirror may lag."""
+        """The guard is needed: queries have limits, and a mirror may lag."""
         self.process.configure('tenant_isolation')
         self.process.config(enabled_filters=['ComputeFilter'],
                             group='filter_scheduler')
@@ -105,7 +105,7 @@ class GuardTest(testtools.TestCase):
         self.spec = worlds.request_spec()
 
     def known(self, some):
-        """Answer as MetadataSource does."""
+        """Return known UUIDs as MetadataSource does."""
         self.asked.append(frozenset(some))
         return frozenset(some) & {uuids.A, uuids.B, uuids.empty}
 
@@ -133,12 +133,12 @@ class GuardTest(testtools.TestCase):
 class TestMembership(GuardTest):
 
     def test_nothing_is_asked(self):
-        """Every host passes, and nobody is asked."""
+        """Every host passes, and nova's database is not read."""
         self.assertEqual('abc', self.passing())
         self.assertEqual(([], []), (self.asked, self.process.logged()))
 
     def test_required_aggregates(self):
-        """What placement offers beside them is refused, with one line."""
+        """Other hosts that placement offers are refused, with a log line."""
         self.ask([uuids.A, uuids.B])
         self.assertEqual('ab', self.passing())
         self.assertEqual(
@@ -151,25 +151,25 @@ class TestMembership(GuardTest):
         self.assertEqual('b', self.passing())
 
     def test_aggregate_without_members(self):
-        """Its UUID is nova's even if no host shows it."""
+        """Its UUID belongs to nova, although no host shows it."""
         self.ask([uuids.empty])
         self.assertEqual('', self.passing())
 
     def test_set_with_a_foreign_uuid(self):
-        """Network segments are placement's business; other sets are judged."""
+        """Network segments are left to placement; other sets are checked."""
         self.ask([uuids.A, uuids.segment])
         self.assertEqual('abc', self.passing())
         self.ask([uuids.A, uuids.segment], [uuids.B])
         self.assertEqual('b', self.passing())
 
     def test_forbidden_aggregates(self):
-        """A host that is in one passes no more."""
+        """A host in a forbidden aggregate does not pass."""
         self.ask(forbidden={uuids.A, uuids.segment})
         self.assertEqual('bc', self.passing())
         self.assertEqual(1, len(self.process.logged()))
 
     def test_nova_is_asked_once(self):
-        """An aggregate stays nova's; only unknown UUIDs are asked again."""
+        """An owned UUID is cached; only unknown UUIDs are read again."""
         guard = filters.AggregateMembershipFilter()
         for groups in ([uuids.A],), ([uuids.A],), ([uuids.A, uuids.B],):
             self.ask(*groups)
@@ -177,7 +177,7 @@ class TestMembership(GuardTest):
         self.assertEqual([{uuids.A}, {uuids.B}], self.asked)
 
     def test_nova_cannot_be_asked(self):
-        """No server is scheduled by a guess."""
+        """No server is scheduled on incomplete information."""
         def known(some):
             raise exceptions.NovaUnavailable('gone away')
 
@@ -196,17 +196,17 @@ class TestRules(GuardTest):
         self.spec = worlds.request_spec(image={'hw_machine_type': 'pc'})
 
     def test_rules_of_the_request_filters(self):
-        """They hold although nothing of it was in the query."""
+        """They apply although nothing of them was in the query."""
         self.assertEqual('c', self.passing())
         self.assertEqual([], self.process.logged())
 
     def test_only_those_that_are_configured(self):
-        """The guard alone isolates nobody."""
+        """The guard alone isolates no host."""
         self.process.configure('image_properties')
         self.assertEqual('ac', self.passing())
 
     def test_rebuild(self):
-        """A server that stays is judged by its new image only."""
+        """A server that stays is checked for its new image only."""
         self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         self.ask([uuids.empty], forbidden={uuids.A})
         self.assertEqual('ac', self.passing())

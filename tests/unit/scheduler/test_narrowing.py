@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request filter that nova calls: what it adds, and what it never does."""
+"""The request filter that nova calls: what it adds, and its limits."""
 
 import logging
 
@@ -24,7 +24,7 @@ FAST = {'aggregate_instance_extra_specs:ssd': 'true'}
 
 
 class Source:
-    """Aggregates with metadata, and how often they were read."""
+    """A metadata source that counts its reads."""
 
     def __init__(self, **aggregates):
         self.aggregates = {
@@ -57,7 +57,7 @@ class NarrowingTest(testtools.TestCase):
 class TestNarrowing(NarrowingTest):
 
     def test_all_filters_in_one_query(self):
-        """What several filters say is added to what nova says, once read."""
+        """Several filters extend nova's query after a single read."""
         spec = worlds.request_spec(extra_specs=FAST)
         spec.requested_destination = objects.Destination(
             host='host1', aggregates=[uuids.zone],
@@ -73,7 +73,7 @@ class TestNarrowing(NarrowingTest):
         self.assertEqual(1, len(self.source.reads))
 
     def test_keys_concerned_are_read(self):
-        """And pairs only for those whose rules have two sides."""
+        """Pairs are read only for keys whose rules have two sides."""
         self.narrow(worlds.request_spec(extra_specs=FAST),
                     'flavor_extra_specs', 'tenant_isolation')
         tenant = metadata.Keys(prefixes=frozenset({'filter_tenant_id'}))
@@ -92,14 +92,14 @@ class TestNarrowing(NarrowingTest):
         self.assertIsNone(spec.requested_destination)
 
     def test_nothing_to_say(self):
-        """The request is as it was when no aggregate minds."""
+        """The request is unchanged when no aggregate restricts it."""
         spec = worlds.request_spec(project='tenant-b')
         self.assertFalse(self.narrow(spec, 'tenant_isolation',
                                      'type_affinity'))
         self.assertIsNone(spec.requested_destination)
 
     def test_no_aggregate_for_a_key(self):
-        """The reason that ends the request has the key."""
+        """The error that ends the request names the key."""
         error = self.assertRaises(
             nova_exception.RequestFilterFailed, self.narrow,
             worlds.request_spec(extra_specs={
@@ -117,27 +117,27 @@ class TestForcedHosts(NarrowingTest):
         return self.narrow(spec, 'flavor_extra_specs')
 
     def test_forced_host_and_node(self):
-        """Nova's host filters leave them alone, and so do we."""
+        """Nova's host filters skip forced hosts, so narrowing does, too."""
         self.assertFalse(self.narrowed(force_hosts=['host1']))
         self.assertFalse(self.narrowed(force_nodes=['node1']))
         self.assertEqual([], self.source.reads)
 
     def test_check_of_a_forced_host(self):
-        """Nova runs its host filters on one that it only checks."""
+        """Nova runs its host filters for a host that it only checks."""
         self.assertTrue(self.narrowed(
             force_hosts=['host1'],
             scheduler_hints={'_nova_check_type': ['rebuild']}))
 
     def test_no_hints(self):
-        """The field may have no value at all."""
+        """The field may be unset."""
         self.assertTrue(self.narrowed(scheduler_hints=None, force_hosts=[]))
 
 
 class TestFailure(NarrowingTest):
-    """Only RequestFilterFailed is caught by nova: all else ends a request."""
+    """Nova catches only RequestFilterFailed: other errors end a request."""
 
     def test_database_is_away(self):
-        """One line says so, and the query is as wide as nova made it."""
+        """It is logged once, and the query is unchanged."""
         self.source.error = exceptions.NovaUnavailable('gone away')
         spec = worlds.request_spec(extra_specs=FAST)
         self.assertFalse(self.narrow(spec, 'flavor_extra_specs'))
@@ -146,7 +146,7 @@ class TestFailure(NarrowingTest):
                           'gone away'], self.process.logged())
 
     def test_anything_else(self):
-        """Whatever a request filter does wrong is logged."""
+        """Any error of a request filter is logged."""
         self.source.error = ZeroDivisionError('why')
         self.assertFalse(self.narrow(worlds.request_spec(extra_specs=FAST),
                                      'flavor_extra_specs'))
@@ -154,7 +154,7 @@ class TestFailure(NarrowingTest):
                          self.process.logged())
 
     def test_request_without_its_fields(self):
-        """An old conductor, or one that is to come, may send anything."""
+        """A conductor of another release may send any fields."""
         spec = objects.RequestSpec(flavor=objects.Flavor(
             name='m1.small', vcpus=1, memory_mb=64, root_gb=1, ephemeral_gb=0,
             swap=0))
@@ -163,7 +163,7 @@ class TestFailure(NarrowingTest):
             {uuids.theirs}, spec.requested_destination.forbidden_aggregates)
 
     def test_budget_is_too_small(self):
-        """It is said once, with the option, and the rest is still asked."""
+        """It is logged once, with the option; what fits is added."""
         spec = worlds.request_spec(extra_specs=FAST)
         self.process.configure('flavor_extra_specs', 'tenant_isolation')
         budget = constraints.Query((frozenset({uuids.fast}),)).size()
@@ -189,7 +189,7 @@ class TestInstall(NarrowingTest):
                 if isinstance(one, narrowing.Narrowing)]
 
     def test_after_nova(self):
-        """What nova adds counts for the budget; a second call adds nothing."""
+        """What nova adds counts for the budget; a second call is a no-op."""
         before = list(request_filter.ALL_REQUEST_FILTERS)
         self.install('type_affinity', 'tenant_isolation')
         self.install('type_affinity', 'tenant_isolation')
@@ -202,13 +202,13 @@ class TestInstall(NarrowingTest):
              'tenant_isolation'], self.process.logged(logging.INFO))
 
     def test_without_request_filters(self):
-        """Nothing changes until an operator asks for it."""
+        """Nothing changes until an operator enables a filter."""
         self.install()
         self.assertEqual([], self.installed())
         self.assertEqual([], self.process.logged(logging.INFO))
 
     def test_nova_without_the_list(self):
-        """Then somebody must look what has become of it."""
+        """A nova without the list of request filters is an error."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova.scheduler.request_filter.ALL_REQUEST_FILTERS', ()))
         self.assertRaises(exceptions.UnexpectedNova, self.install,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which request filters there are, and what they take from options."""
+"""The available request filters, and the options that they read."""
 
 from nova.conf import CONF
 import testtools
@@ -36,15 +36,15 @@ class TestRequestFilters(testtools.TestCase):
                 'type_affinity', 'flavor_extra_specs', 'type_affinity')])
 
     def test_one_for_each_filter_of_nova(self):
-        """Those that the issue names, and each has its oracle."""
+        """Each host filter of the oracle has a request filter."""
         self.assertEqual(5, len(self.load(*oracle.FILTERS)))
 
     def test_unknown_name(self):
-        """It fails at load."""
+        """An unknown name fails at load."""
         self.assertRaises(exceptions.InvalidConfiguration, self.load, 'zone')
 
     def test_zone_that_is_not_the_default(self):
-        """Nova's own request filter does it."""
+        """Nova's own request filter covers it."""
         self.assertFalse(self.keys('default_availability_zone', zone='east'))
         self.assertFalse(self.keys('default_availability_zone'))
         self.assertEqual(
@@ -58,7 +58,7 @@ class TestRequestFilters(testtools.TestCase):
                                   zone='somewhere'))
 
     def test_image_properties_that_say_nothing(self):
-        """Nova does not compare what is false or empty."""
+        """Nova does not compare false or empty values."""
         self.assertEqual(
             metadata.Keys(frozenset({'hw_cpu_cores', 'hw_vif_model'})),
             self.keys('image_properties', image={
@@ -66,7 +66,7 @@ class TestRequestFilters(testtools.TestCase):
                 'hw_machine_type': '', 'hw_vif_model': 'virtio'}))
 
     def test_namespace_of_image_properties(self):
-        """Only keys that begin with it and the separator are compared."""
+        """Only keys with the namespace and separator are compared."""
         self.process.config(
             aggregate_image_properties_isolation_namespace='hw',
             aggregate_image_properties_isolation_separator='_cpu',

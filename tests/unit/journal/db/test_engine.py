@@ -18,7 +18,7 @@ from nova_aggregate_mirror.journal.db import models
 from tests.unit import ends
 from tests.unit import servers
 
-# Any user that is not root.
+# Any user except root.
 NOVA = 4711
 DRIVERS = ('mysql+pymysql', 'postgresql+psycopg2')
 
@@ -47,8 +47,8 @@ class TestServer(testtools.TestCase):
                                      database.version))
 
     def test_server_that_hangs(self):
-        """A call waits for it for a few seconds at most."""
-        # Libpq waits two seconds at least.
+        """A call waits a few seconds at most."""
+        # Libpq waits at least two seconds.
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.engine.PATIENCE', 2))
         server = self.useFixture(servers.Server(_says_nothing))
@@ -66,7 +66,7 @@ class TestServer(testtools.TestCase):
             self.assertNotIn('secret', message)
 
     def test_timeouts_of_the_operator(self):
-        """In the URL or in connection_parameters, they are kept."""
+        """Timeouts in the URL or in connection_parameters are kept."""
         database = self.open(
             'mysql+pymysql://user@127.0.0.1:1/journal?read_timeout=60',
             connection_parameters='write_timeout=70&charset=utf8')
@@ -87,7 +87,7 @@ class TestConnection(testtools.TestCase):
         engine.Database(self.conf).prepare()
 
     def test_file_that_is_no_database(self):
-        """The error says so."""
+        """The error reports it."""
         path = pathlib.Path(self.conf.state_path, 'journal.sqlite')
         path.write_text('this is not a database, and it is long enough')
         with self.assertRaisesRegex(exceptions.JournalUnavailable,
@@ -100,14 +100,14 @@ class TestConnection(testtools.TestCase):
             self.open('sqlite:////proc/nowhere/journal.sqlite')
 
     def test_server_that_refuses(self):
-        """The error has no password, and comes at once."""
+        """The error is immediate and has no password."""
         error = self.assertRaises(
             exceptions.JournalUnavailable, self.open,
             'mysql+pymysql://nova:s3cret@127.0.0.1:1/journal')
         self.assertNotIn('s3cret', str(error))
 
     def test_connection_that_is_no_url(self):
-        """The error names the option, and has no password."""
+        """The error names the option and has no password."""
         error = self.assertRaises(exceptions.InvalidConfiguration,
                                   self.open, 'nova:s3cret@somewhere')
         self.assertIn('[aggregate_mirror_database] connection', str(error))
@@ -127,7 +127,7 @@ class TestTables(testtools.TestCase):
                 {'version': version})
 
     def test_migrations_lead_to_the_models(self):
-        """The tables of the newest migration are those of the statements."""
+        """The newest migration creates the tables that the statements use."""
         self.assertIsNone(self.database.version())
         self.database.migrate()
         self.assertEqual(migration.HEAD, self.database.version())
@@ -135,7 +135,7 @@ class TestTables(testtools.TestCase):
             inspector = sa.inspect(connection)
             self.assertEqual(
                 {'alembic_version', *models.metadata.tables},
-                # SQLite's own table, which older SQLAlchemy lists too.
+                # SQLite's own table, which older SQLAlchemy also lists.
                 set(inspector.get_table_names()) - {'sqlite_sequence'})
             for table in models.metadata.sorted_tables:
                 self.assertEqual(
@@ -146,7 +146,7 @@ class TestTables(testtools.TestCase):
                      for column in inspector.get_columns(table.name)])
 
     def test_head_is_the_newest_migration(self):
-        """The constant that spares nova-api alembic is up to date."""
+        """The constant saves nova-api from importing alembic."""
         versions = pathlib.Path(migration.__file__).parent.joinpath(
             'migrations', 'versions').glob('[0-9]*.py')
         self.assertEqual(migration.HEAD,
@@ -168,7 +168,7 @@ class TestTables(testtools.TestCase):
         self.assertEqual('9999', self.database.version())
 
     def test_check_names_the_command(self):
-        """Tables that are missing or old are not brought up to date."""
+        """The check does not create or migrate tables."""
         error = self.assertRaises(exceptions.JournalUnavailable,
                                   self.database.check)
         self.assertIn('has no tables: run "nova-aggregate-mirror-manage db '
@@ -189,7 +189,7 @@ class TestFile(testtools.TestCase):
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
 
     def test_file_is_private_and_has_a_write_ahead_log(self):
-        """Only nova reads it, and readers do not block writers."""
+        """Only nova can read it, and readers do not block writers."""
         engine.Database(self.conf).prepare()
         self.assertEqual([0o700, 0o600], [
             stat.S_IMODE(path.stat().st_mode)
@@ -199,7 +199,7 @@ class TestFile(testtools.TestCase):
                 'PRAGMA journal_mode').fetchone())
 
     def test_where_it_is(self):
-        """A server has no file, nor has a database in memory."""
+        """A server and an in-memory database have no file."""
         self.assertEqual(self.path, engine.sqlite_file(self.conf))
         for url in ('mysql+pymysql://user@host/journal', 'sqlite://'):
             self.conf.set_override('connection', url,
@@ -208,7 +208,7 @@ class TestFile(testtools.TestCase):
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_root_makes_belongs_to_nova(self):
-        """A command that root runs does not shut nova-api's user out."""
+        """A command run by root does not lock out nova-api's user."""
         os.chown(self.conf.state_path, NOVA, NOVA)
         engine.Database(self.conf)
         self.assertEqual([NOVA, NOVA], [
@@ -216,7 +216,7 @@ class TestFile(testtools.TestCase):
 
     @testtools.skipIf(os.geteuid(), 'only root can change owners')
     def test_what_is_there_stays_whose_it_is(self):
-        """Root may look at a journal whose directory lies in one of root's."""
+        """The owner of an existing journal and its directory is kept."""
         self.path.parent.mkdir()
         os.chown(self.path.parent, NOVA, NOVA)
         for _ in range(2):

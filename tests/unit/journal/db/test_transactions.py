@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions of one process: opened when needed, repeated on conflict."""
+"""Transactions of a process: opened on demand, retried on conflict."""
 
 import concurrent.futures
 import contextlib
@@ -19,7 +19,7 @@ from tests.unit import servers
 
 CALLERS = 3
 DEADLOCK = db_exc.DBDeadlock()
-# MariaDB's from 11.6.2 on, as an oslo.db without a name for it translates it.
+# MariaDB's since 11.6.2, as translated by an oslo.db without a class for it.
 CHANGED = db_exc.DBError(Exception(
     '(1020, "Record has changed since last read in table \'ledger\'")'))
 
@@ -41,7 +41,7 @@ class TestTransactions(testtools.TestCase):
             lambda connection: queries.known(connection, {'a', 'b'})))
 
     def fails(self, *errors):
-        """Work that writes, and then fails with each of these in turn."""
+        """Return work that writes, then fails with each of these in turn."""
         left = list(errors)
 
         def work(connection):
@@ -53,26 +53,26 @@ class TestTransactions(testtools.TestCase):
         return work
 
     def test_nothing_is_opened_before_it_is_needed(self):
-        """No connection to a database at import or at start."""
+        """No database connection is made at import or at start."""
         self.assertFalse(self.path.exists())
         self.transactions.run(self.fails())
         self.assertTrue(self.path.exists())
 
     def test_conflict_is_repeated(self):
-        """Whatever the server calls it; the result is that of the last try."""
+        """Any kind of conflict is retried; the last result is returned."""
         self.assertEqual('done', self.transactions.run(
             self.fails(DEADLOCK, CHANGED, DEADLOCK)))
         self.assertEqual({'a'}, self.stored())
 
     def test_endless_conflict(self):
-        """After some tries it is an error, and nothing is written."""
+        """After several attempts it is an error, and nothing is written."""
         self.assertRaises(
             exceptions.JournalUnavailable, self.transactions.run,
             self.fails(*[DEADLOCK] * transactions.CONFLICTS))
         self.assertEqual(set(), self.stored())
 
     def test_other_error_is_not_repeated(self):
-        """Nothing is written, and the error says what happened."""
+        """Nothing is written, and the error has the cause."""
         work = self.fails(db_exc.DBError(Exception('disk is full')))
         with self.assertRaisesRegex(exceptions.JournalUnavailable,
                                     'disk is full'):
@@ -81,7 +81,7 @@ class TestTransactions(testtools.TestCase):
         self.assertEqual('done', self.transactions.run(work))
 
     def test_database_that_is_repaired_is_used(self):
-        """One failure to open it is not remembered."""
+        """A failure to open the database is not cached."""
         self.path.parent.mkdir()
         self.path.write_text('this is not a database, and it is long enough')
         self.assertRaises(exceptions.JournalUnavailable,
@@ -90,7 +90,7 @@ class TestTransactions(testtools.TestCase):
         self.assertEqual('done', self.transactions.run(self.fails()))
 
     def test_database_that_is_open_already(self):
-        """A command that has looked at it does not open it again."""
+        """A command that has already opened it does not open it again."""
         database = engine.Database(self.conf, engine.MEMORY)
         database.prepare()
         given = transactions.Transactions(self.conf, database)
@@ -98,7 +98,7 @@ class TestTransactions(testtools.TestCase):
         self.assertFalse(self.path.exists())
 
     def test_server_that_hangs_is_met_by_all_callers_at_once(self):
-        """Requests of one process wait in parallel, not in turn."""
+        """Requests of a process wait in parallel, not in turn."""
         met = threading.Barrier(CALLERS)
 
         def meet(_server, _client):
