@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One mutant per rule of the protocol: the code without that rule."""
+"""The mutants: the code, each time without one rule of the protocol."""
 
 import contextlib
 import dataclasses
