@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real cloud, for the demonstration, the tests and the benchmarks."""
+"""A small real cloud, for the demonstration, the tests and the benchmarks."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the administrator of a cloud uses it: REST APIs and real clients."""
+"""An administrator's access to a cloud: REST APIs and real clients."""
 
 import functools
 import pathlib
@@ -18,14 +18,14 @@ CLIENT_TIMEOUT = 120
 
 
 class Access:
-    """A cloud seen by its administrator."""
+    """Access to a cloud as its administrator."""
 
     config: config.Config
     programs = pathlib.Path(sys.executable).parent
-    """Where the clients are."""
+    """The directory of the clients."""
 
     def environment(self) -> dict[str, str]:
-        """The variables with which clients use the cloud as administrator."""
+        """Return the variables that make clients act as administrator."""
         return {'no_proxy': '127.0.0.1',
                 'OS_AUTH_URL': self.config.auth_url,
                 'OS_USERNAME': 'admin',
@@ -36,24 +36,25 @@ class Access:
                 'OS_IDENTITY_API_VERSION': '3',
                 'OS_REGION_NAME': config.REGION,
                 'OS_INTERFACE': 'public',
-                # The newest that every osc-placement knows.
+                # The newest version that every supported osc-placement has.
                 'OS_PLACEMENT_API_VERSION': '1.29'}
 
     def identity(self) -> adapter.Adapter:
-        """The administrator's access to keystone's REST API."""
-        # A token of its own: who makes the catalog has none that shows it.
+        """Return the administrator's adapter for keystone's REST API."""
+        # It needs its own token: a token issued before the catalog is filled
+        # does not contain the catalog.
         return adapter.Adapter(
             self.new_session(), service_type='identity', interface='public',
             region_name=config.REGION)
 
     def placement(self) -> adapter.Adapter:
-        """The administrator's access to placement's REST API, at 1.36."""
+        """Return the administrator's adapter for placement, at 1.36."""
         return self.rest('placement', default_microversion='1.36')
 
     def nova(self) -> adapter.Adapter:
-        """The administrator's access to nova's REST API, at 2.41.
+        """Return the administrator's adapter for nova, at 2.41.
 
-        From 2.41 on an aggregate shows its UUID.
+        From 2.41 on, an aggregate shows its UUID.
         """
         return self.rest('compute', default_microversion='2.41')
 
@@ -76,7 +77,7 @@ class Access:
         return done.returncode, done.stdout, done.stderr
 
     def rest(self, service: str, **options: str) -> adapter.Adapter:
-        """The administrator's access to a service of the catalog."""
+        """Return the administrator's adapter for a service of the catalog."""
         return adapter.Adapter(
             self._session, service_type=service, interface='public',
             region_name=config.REGION, **options)
@@ -87,12 +88,12 @@ class Access:
 
     def new_session(self, username: str = 'admin',
                     project: str = 'admin') -> session.Session:
-        """Log a user in, whose password is as everyone's here."""
+        """Log in a user; all users share the cloud's password."""
         plugin = v3.Password(
             self.config.auth_url, username=username,
             password=self.config.password, project_name=project,
             user_domain_id='default', project_domain_id='default')
         http = requests.Session()
-        # The machine's proxy settings are not for the loopback interface.
+        # The machine's proxy settings do not apply to the loopback interface.
         http.trust_env = False
         return session.Session(plugin, session=http)

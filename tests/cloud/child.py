@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs inside the cloud's child processes: set-up and serving.
+"""The tasks of the cloud's child processes: set-up and serving.
 
-Run by path, never imported: the environment of the services must not see the
-checkout, or a stock nova would find the package that lies in it.
+Run by path, never imported: the checkout must not be on the services' path, or
+a stock nova would find the package in it.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,8 @@ import threading
 import time
 from typing import Any
 
-# What a release has that does not have the module yet: a program.
+# The program that serves the same application in a release that does not have
+# the module yet.
 PROGRAMS = {'keystone.wsgi.api': 'keystone-wsgi-public',
             'nova.wsgi.osapi_compute': 'nova-api-wsgi',
             'placement.wsgi.api': 'placement-api'}
@@ -29,21 +30,21 @@ PROGRAMS = {'keystone.wsgi.api': 'keystone-wsgi-public',
 
 def _die_with_parent() -> None:
     # The parent holds the other end of this pipe and never writes: the read
-    # returns when the parent is gone, whatever killed it.
+    # returns when the parent has died, even by SIGKILL.
     os.read(sys.stdin.fileno(), 1)
     os.killpg(0, signal.SIGKILL)
 
 
 def _fork(main: Callable[[], int | None], argv: Sequence[str]) -> int:
-    """Run a command of an already imported program; return its process id.
+    """Run a command of an imported program in a fork; return its pid.
 
-    A fork costs nothing, the imports of keystone or nova cost seconds.
+    A fork costs nothing; importing keystone or nova takes seconds.
     """
     pid = os.fork()
     if pid:
         return pid
     sys.argv = list(argv)
-    # Ends the copy: nothing above catches it.
+    # This ends the fork: nothing above catches SystemExit.
     sys.exit(main())
 
 
@@ -53,19 +54,20 @@ def _wait(*pids: int) -> None:
         pid, status = os.wait()
         left.discard(pid)
         if os.waitstatus_to_exitcode(status):
-            # The others would bury in the log what this one said.
+            # Further output of the other commands would bury this error in the
+            # log.
             os.killpg(0, signal.SIGKILL)
 
 
 def keystone(conf: str, password: str, url: str, region: str) -> None:
-    """Make keystone's database and keys, its administrator and its catalog."""
+    """Create keystone's database and keys, administrator and catalog."""
     cli = importlib.import_module('keystone.cmd.cli')
 
     def manage(*argv: str) -> int:
         command = ['keystone-manage', '--config-file', conf, *argv]
         return _fork(lambda: cli.main(argv=command), command)
 
-    # Any account does as long as it exists: the keys belong to who runs this.
+    # Any existing account will do: the files belong to the current user.
     owner = ('--keystone-user', str(os.getuid()),
              '--keystone-group', str(os.getgid()))
     _wait(manage('fernet_setup', *owner), manage('db_sync'))
@@ -77,7 +79,7 @@ def keystone(conf: str, password: str, url: str, region: str) -> None:
 
 
 def nova(conf: str, cell0_conf: str, cell0: str, version_file: str) -> None:
-    """Make nova's databases and cells; write nova's service version."""
+    """Create nova's databases and cells; write nova's service version."""
     program = importlib.import_module('nova.cmd.manage')
 
     def manage(*argv: str) -> int:
@@ -95,14 +97,14 @@ def nova(conf: str, cell0_conf: str, cell0: str, version_file: str) -> None:
 
 
 def placement(conf: str) -> None:
-    """Make placement's tables."""
+    """Create placement's tables."""
     program = importlib.import_module('placement.cmd.manage')
     sys.argv = ['placement-manage', '--config-file', conf, 'db', 'sync']
     program.main()
 
 
 def agent(conf: str) -> None:
-    """Run the agent of the package that is installed."""
+    """Run the agent of the installed package."""
     program = importlib.import_module('nova_aggregate_mirror.cmd.agent')
     sys.exit(program.main(['--config-file', conf]))
 
@@ -110,8 +112,8 @@ def agent(conf: str) -> None:
 def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
     """Serve the WSGI application of ``module`` on the loopback interface.
 
-    :param frames: how many frames of the stack to lay below the application,
-        see ``_deeper``
+    :param frames: the number of stack frames to add below the application, see
+        ``_deeper``
     """
     waitress = importlib.import_module('waitress')
     # Services read sys.argv for configuration files when they are imported.
@@ -124,11 +126,11 @@ def serve(module: str, port: str, threads: str, frames: str = '0') -> None:
 
 
 def _application(module: str) -> Callable:
-    """The WSGI application of a module, or of the program before it."""
+    """Import a module's WSGI application, or that of the older program."""
     try:
         return importlib.import_module(module).application
     except ModuleNotFoundError as exc:
-        # Only if it is the module that is not there.
+        # Only the module itself may be missing, not one of its imports.
         if not exc.name or not f'{module}.'.startswith(f'{exc.name}.'):
             raise
     program = pathlib.Path(sys.executable).with_name(PROGRAMS[module])
@@ -136,7 +138,7 @@ def _application(module: str) -> Callable:
 
 
 def _logged(application: Callable) -> Callable:
-    """Log each request, which keystone does not do by itself."""
+    """Log each request, which keystone does not do itself."""
     def logged(environ: Any, start_response: Any) -> Any:
         print(environ['REQUEST_METHOD'], environ['PATH_INFO'],
               file=sys.stderr, flush=True)
@@ -147,16 +149,17 @@ def _logged(application: Callable) -> Callable:
 
 def serve_processes(module: str, port: str, count: str, timeout: str
                     ) -> None:
-    """Serve the WSGI application of ``module`` with so many processes.
+    """Serve the WSGI application of ``module`` with ``count`` processes.
 
-    This process only waits for uwsgi, which would not notice that the parent
-    of all has died.
+    This process only waits for uwsgi, which would not notice the death of the
+    process that started the cloud.
     """
-    # A signal goes to the whole group: uwsgi ends, and then this.
+    # A signal goes to the whole group: uwsgi ends, and then this process.
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     with socket.create_server(('127.0.0.1', int(port))) as listening:
-        # Inherited by each connection. Without it, which no front end of a
-        # real cloud is, answers of some sizes wait 40 ms to be acknowledged.
+        # Connections inherit this option. Without it, answers of some sizes
+        # wait 40 ms for an acknowledgement, which front ends of real clouds
+        # avoid.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sys.exit(subprocess.call(
             [pathlib.Path(sys.executable).with_name('uwsgi'),
@@ -172,10 +175,10 @@ def serve_processes(module: str, port: str, count: str, timeout: str
 
 
 def measure(result: str, *command: str) -> None:
-    """Run a command, and write as JSON into a file what it took.
+    """Run a command, and write its resource usage into a JSON file.
 
-    The peak of a process's memory begins at that of the process which started
-    it, so that only a small one can measure.
+    A process's peak memory starts at that of its parent, so only a small
+    process can measure it.
     """
     start = time.monotonic()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
@@ -184,16 +187,16 @@ def measure(result: str, *command: str) -> None:
         json.dump({'status': os.waitstatus_to_exitcode(status),
                    'seconds': time.monotonic() - start,
                    'cpu_seconds': usage.ru_utime + usage.ru_stime,
-                   # Linux counts in KiB.
+                   # Linux reports KiB.
                    'peak_mib': usage.ru_maxrss / 1024}, output)
 
 
 def _deeper(application: Callable) -> Callable:
-    """Add a frame that does nothing but to be on the stack.
+    """Add a stack frame that only calls the application.
 
-    CPython keeps frames in chunks of memory. A loop whose calls happen to
-    cross the end of a chunk maps and unmaps one each time, and takes many
-    times as long: by where it happens to run, not by what it does.
+    CPython keeps frames in chunks of memory. A loop whose calls cross the end
+    of a chunk maps and unmaps a chunk each time and takes many times as long,
+    because of its stack depth alone.
     """
     def deeper(environ: Any, start_response: Any) -> Any:
         return application(environ, start_response)
@@ -203,7 +206,7 @@ def _deeper(application: Callable) -> Callable:
 
 def main() -> None:
     """Run the task that the command line names."""
-    # Who gave it no pipe does not want that.
+    # A parent that provides no pipe does not want this.
     if stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
         threading.Thread(target=_die_with_parent, daemon=True).start()
     tasks = {'keystone': keystone, 'placement': placement, 'nova': nova,

@@ -28,15 +28,15 @@ Server = Callable[[str, int, int], Sequence[str]]
 
 
 class Cloud(access.Access):
-    """Three real services, from nothing, in one temporary directory.
+    """Three new real services in one temporary directory.
 
-    Enter it to start it, leave it to stop and remove everything. Nova has
-    no compute hosts until ``seed_hosts`` is called.
+    Enter it to start the cloud, leave it to stop and remove everything. Nova
+    has no compute hosts until ``seed_hosts`` is called.
 
-    :param database: see ``config.Config``.
-    :param server: makes the command line that serves a WSGI module on a port
-        with a number of threads, or processes.
-    :param nova_options: added to nova.conf, by section and option.
+    :param database: see ``config.Config``
+    :param server: returns the command line that serves a WSGI module on a port
+        with a number of threads or processes
+    :param nova_options: added to nova.conf, by section and option
     """
 
     def __init__(self, database: str = 'sqlite',
@@ -58,7 +58,7 @@ class Cloud(access.Access):
                 self._nova_options)
             config.write(self.config)
             self._start()
-            # Everything runs: from here on leaving the cloud ends it.
+            # Everything runs: from here on, __exit__ stops it.
             self._stack = self._stack.pop_all()
         return self
 
@@ -84,17 +84,17 @@ class Cloud(access.Access):
                            json={'name': node.name, 'uuid': node.uuid})
 
         with futures.ThreadPoolExecutor(SEEDING_THREADS) as pool:
-            # For its first exception, if there is one.
+            # This raises the first exception, if any.
             list(pool.map(create, nodes))
         return nodes
 
     def placement_requests(self) -> int:
-        """How many requests placement has answered since it was set up."""
+        """Count the requests that placement has answered since set-up."""
         log = pathlib.Path(self._placement.log).read_text(errors='replace')
         return log.count('placement.requestlog')
 
     def placement_cpu_seconds(self) -> float:
-        """The processor time that placement has taken since it started."""
+        """Return the processor time used by placement since its start."""
         return self._placement.cpu_seconds()
 
     def start_placement(self) -> None:
@@ -116,16 +116,16 @@ class Cloud(access.Access):
         self._nova_api.stop()
 
     def restart_nova_api(self) -> None:
-        """Stop nova-api and start it again, with its configuration as now."""
+        """Stop nova-api and start it again with its current configuration."""
         self.stop_nova_api()
         self.start_nova_api()
 
     def kill_nova_api(self) -> None:
-        """Kill nova-api at whatever instruction it is."""
+        """Kill nova-api at an arbitrary instruction."""
         self._nova_api.kill()
 
     def start_agent(self) -> None:
-        """Start the package's agent, and wait until it is at work."""
+        """Start the package's agent, and wait until it is healthy."""
         self._agent.start()
         self._agent.wait_ready(
             f'http://127.0.0.1:{self.config.metrics_port}/healthz')
@@ -139,11 +139,11 @@ class Cloud(access.Access):
         return self._agent.running
 
     def reload_agent(self) -> None:
-        """Let the agent read its configuration again."""
+        """Make the agent read its configuration again."""
         self._agent.send(signal.SIGHUP)
 
     def agent_lines(self) -> list[str]:
-        """What the agent has logged, without times and process ids."""
+        """Return the agent's log lines, without times and process IDs."""
         log = pathlib.Path(self._agent.log).read_text(errors='replace')
         return [line.partition(' nova_aggregate_mirror.')[2]
                 for line in log.splitlines()
@@ -153,10 +153,10 @@ class Cloud(access.Access):
     def another_nova_api(self, name: str, options: config.Options,
                          server: Server | None = None
                          ) -> Iterator[adapter.Adapter]:
-        """Run one more nova-api beside the first, on the same databases.
+        """Run a further nova-api on the same databases.
 
-        :param options: what its nova.conf has besides
-        :param server: serves it instead of what serves the others
+        :param options: added to its nova.conf
+        :param server: serves it instead of the cloud's server
         """
         port, = processes.free_ports(1)
         config.write_nova(self.config, f'{name}.conf', options)
@@ -173,11 +173,11 @@ class Cloud(access.Access):
 
     def _start(self) -> None:
         path, auth_url = self.config.path, self.config.auth_url
-        # Threads that write to one SQLite file lock each other out.
+        # Threads that write to an SQLite file lock each other out.
         threads = 1 if self.config.database == 'sqlite' else 4
         if self.config.database == 'sqlite':
-            # A keystone of 2024 forgets to end what it reads, and then cannot
-            # write but beside it.
+            # A keystone of 2024 leaves reads open, and then cannot write
+            # without a write-ahead log.
             with contextlib.closing(sqlite3.connect(
                     path('keystone.sqlite'))) as connection:
                 connection.execute('PRAGMA journal_mode = WAL')
@@ -200,7 +200,7 @@ class Cloud(access.Access):
         set_up_nova = self._task(
             'nova', self.nova_conf, path('cell0.conf'),
             self.config.database_url('nova_cell0'), path('service_version'))
-        # All that takes time takes it at the same time.
+        # Start everything that takes time in parallel.
         set_up_placement.finish()
         self._placement.start()
         set_up_keystone.finish()
@@ -229,7 +229,8 @@ class Cloud(access.Access):
     def _task(self, name: str, *argv: str) -> processes.Process:
         process = self._process(
             f'set-up of {name}', processes.child(name, *argv),
-            # Nova's own commands still default to eventlet: not for a fork.
+            # Nova's own commands still default to eventlet, which does not fit
+            # a fork.
             {'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'})
         process.start()
         return process

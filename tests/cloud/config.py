@@ -14,14 +14,17 @@ Options = Mapping[str, Mapping[str, str | None]]
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Where everything is: one directory, four ports, one password.
+    """The location of everything: a directory, four ports, a password.
 
-    :param directory: everything the cloud writes is below it.
-    :param database: ``sqlite``, or the URL of a server and what the names of
-        databases there begin with, as in mysql+pymysql://root@127.0.0.1/demo_;
-        with ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and
-        ``nova`` after it they exist and are empty.
-    :param nova_options: added to nova.conf, by section and option.
+    :param directory: everything the cloud writes is below it
+    :param database: ``sqlite``, or the URL of a server with a prefix of
+        database names, as in mysql+pymysql:
+
+    root@127.0.0.1/demo_; the empty databases with this prefix and
+    ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and ``nova`` have
+    to exist
+
+    :param nova_options: added to nova.conf, by section and option
     """
 
     directory: pathlib.Path
@@ -46,13 +49,13 @@ class Config:
         return f'http://127.0.0.1:{self.nova_port}/v2.1'
 
     def database_url(self, name: str) -> str:
-        """The SQLAlchemy URL of one service's database."""
+        """Return the SQLAlchemy URL of a service's database."""
         if self.database == 'sqlite':
             return f'sqlite:///{self.directory}/{name}.sqlite'
         return f'{self.database}{name}?charset=utf8mb4'
 
     def path(self, name: str) -> str:
-        """The path of a file or folder of the cloud."""
+        """Return the path of a file or folder of the cloud."""
         return str(self.directory / name)
 
 
@@ -69,10 +72,10 @@ def write(config: Config) -> None:
 
 
 def write_nova(config: Config, name: str, options: Options) -> None:
-    """Write a configuration file of nova's.
+    """Write a configuration file of nova.
 
-    :param options: added to those that every nova of the cloud has; None
-        takes away what is there
+    :param options: added to the options of every nova of the cloud; None
+        removes an option
     """
     merged = {section: dict(values)
               for section, values in _nova(config).items()}
@@ -94,14 +97,14 @@ def write_file(config: Config, name: str, options: Options) -> None:
 
 
 def database(config: Config, name: str) -> dict[str, str]:
-    """The options of a section that names a service's database."""
-    # The cloud is thrown away: nothing has to survive a power failure.
+    """Return the options of a section that names a service's database."""
+    # The cloud is temporary: nothing has to survive a power failure.
     return {'connection': config.database_url(name),
             'sqlite_synchronous': 'False'}
 
 
 def account(config: Config, username: str) -> dict[str, str]:
-    """The options of a section with the credentials of a service."""
+    """Return the options of a section with a service's credentials."""
     return {'auth_type': 'password', 'auth_url': config.auth_url,
             'username': username, 'password': config.password,
             'user_domain_id': 'default', 'project_domain_id': 'default',
@@ -112,10 +115,10 @@ def _keystone(config: Config) -> Options:
     return {
         'database': database(config, 'keystone'),
         'fernet_tokens': {'key_repository': config.path('fernet')},
-        # Nobody uses them, but by default they are below /etc.
+        # They are not used, but their default path is below /etc.
         'fernet_receipts': {'key_repository': config.path('fernet')},
         'credential': {'key_repository': config.path('credential')},
-        # The cheapest hash that bcrypt offers: a login takes 0.2 s otherwise.
+        # The lowest cost of bcrypt: a login takes 0.2 s otherwise.
         'identity': {'password_hash_rounds': '4'},
     }
 
@@ -143,6 +146,6 @@ def _nova(config: Config) -> Options:
         'service_user': {**nova, 'send_service_user_token': 'True'},
         'oslo_concurrency': {'lock_path': config.path('lock')},
         'aggregate_mirror': {'metrics_port': str(config.metrics_port)},
-        # Where nova's wheel installs it.
+        # nova's wheel installs it there.
         'wsgi': {'api_paste_config': f'{sys.prefix}/etc/nova/api-paste.ini'},
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual environment of a cloud: made once, beside the checkout."""
+"""The virtual environment of a cloud, created once in the checkout."""
 
 import hashlib
 import os
@@ -21,20 +21,20 @@ DEMONSTRATION = (
     'waitress', 'python-openstackclient', 'osc-placement',
     'python-novaclient')
 
-# Annotations that Python 3.6 cannot evaluate are quoted: it should get as far
-# as being told that it is too old.
+# Annotations that Python 3.6 cannot evaluate are quoted: it has to reach the
+# message that it is too old.
 
 
 class CannotInstall(Exception):
-    """It cannot be made; the text says why, and which log to read."""
+    """The environment cannot be created; the text has reason and log."""
 
 
 class Unreachable(CannotInstall):
-    """It cannot be made because pip gets nothing here, not even itself."""
+    """The environment cannot be created: pip cannot download even itself."""
 
 
 def check_python(program: str) -> None:
-    """End this program, with a message, if Python is too old for the cloud."""
+    """Exit with a message if Python is too old for the cloud."""
     if sys.version_info < OLDEST:
         sys.exit('{} needs Python {}.{} or newer, and this is {}.{}; '
                  'with a newer one: "python3.12 {}"'.format(
@@ -42,11 +42,11 @@ def check_python(program: str) -> None:
 
 
 class Environment:
-    """A virtual environment beside the checkout's files.
+    """A virtual environment in a folder of the checkout.
 
     :param name: of its folder
-    :param told: what it has, in words
-    :param services: what it has, as pip wants it
+    :param told: a description of its content, for people
+    :param services: the requirements that pip installs
     :param verbose: whether to show what pip prints
     """
 
@@ -60,19 +60,19 @@ class Environment:
         self._python = self.path / 'bin' / 'python'
 
     def exists(self) -> bool:
-        """Whether it was ever made to its end."""
+        """Check whether its creation was ever completed."""
         return self._python.exists() and self._stamp('cloud') is not None
 
     def make(self) -> None:
-        """Make the environment, unless it is what is wanted already."""
-        # It cannot be moved, nor serve another Python.
+        """Create the environment, unless it is up to date."""
+        # It can neither be moved nor be used with another Python.
         wanted = _digest([sys.version, str(self.path), *self._services],
                          [TOP / 'constraints.txt', TOP / 'setup.cfg'])
         there = self.exists()
         if there and self._stamp('cloud') == wanted:
             return
         users = self._users()
-        # Without its Python nobody can stop what runs.
+        # Without its Python, the running processes could not be stopped.
         if there and users:
             raise CannotInstall(
                 f'{self.path} is not what this checkout wants any more, and '
@@ -81,7 +81,7 @@ class Environment:
               'this happens once and takes a minute or two', flush=True)
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
-        # Whatever the checkout ignores, this folder is not part of it.
+        # Keep the folder out of git, whatever the checkout's own rules are.
         (self.path / '.gitignore').write_text('*\n')
         self._run([sys.executable, '-m', 'venv', str(self.path)],
                   'Python cannot make a virtual environment; on Debian and '
@@ -91,7 +91,7 @@ class Environment:
         self._stamp('cloud', wanted)
 
     def install_requirements(self, path: 'pathlib.Path') -> None:
-        """Install what a file of requirements names besides."""
+        """Install the additional packages of a requirements file."""
         wanted = _digest([], [TOP / 'constraints.txt', path])
         if self._stamp('requirements') == wanted:
             return
@@ -101,12 +101,12 @@ class Environment:
         self._stamp('requirements', wanted)
 
     def install_package(self) -> None:
-        """Install this package as it is now."""
+        """Install this package in its current state."""
         wanted = _digest([], [TOP / name for name in SOURCES])
         if self._stamp('package') == wanted:
             return
         print(f'Installing {PACKAGE}', flush=True)
-        # A build folder would bring back modules that are gone by now.
+        # An old build folder would bring back deleted modules.
         build = self.path / 'build'
         shutil.rmtree(build, ignore_errors=True)
         extra = self.path / 'build.cfg'
@@ -117,13 +117,13 @@ class Environment:
         self._stamp('package', wanted)
 
     def remove_package(self) -> None:
-        """Undo what a person tried in the stock cloud."""
+        """Remove the package that a user installed into the stock cloud."""
         if any(self.path.glob('lib/python*/site-packages/'
                               'nova_aggregate_mirror*')):
             self._pip('uninstall', '--yes', PACKAGE)
 
     def used_by(self, directory: 'pathlib.Path') -> None:
-        """Note who uses it, as long as there is a state in the directory."""
+        """Record a directory that uses it while its state file exists."""
         with open(self.path / 'users', 'a') as users:
             users.write(f'{directory}\n')
 
@@ -135,12 +135,12 @@ class Environment:
                 if pathlib.Path(line, 'state.json').exists()]
 
     def become(self, module: str, arguments: 'list[str]') -> None:
-        """Become a program of this checkout; does not return."""
-        # Interrupted while Python starts the program would show a traceback:
-        # the program takes the signals when it can answer them.
+        """Replace this process by a program of this checkout."""
+        # An interrupt during Python's start would print a traceback: the
+        # program unblocks the signals when it can handle them.
         signal.pthread_sigmask(
             signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        # -P: nothing of the folder in which it is called hides a module.
+        # -P: no file in the current directory hides a module.
         os.execve(self._python,
                   [str(self._python), '-P', '-m', module, *arguments],
                   {**os.environ, 'PYTHONPATH': str(TOP)})
@@ -151,8 +151,9 @@ class Environment:
             self._run([*pip, *arguments], 'pip could not install',
                       **variables)
         except CannotInstall as exc:
-            # A package that is broken, or pinned to a version that does not
-            # exist, is no reason to do without.
+            # A broken package, or a pin to a version that does not exist, is
+            # an error and not an unreachable index: check whether pip can
+            # download anything.
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     self._run([*pip, 'download', '--no-cache-dir', '--no-deps',
@@ -183,7 +184,7 @@ class Environment:
 
 
 def demonstration(verbose: bool, stock: bool = False) -> Environment:
-    """The environment of the demonstration; stock nova has its own."""
+    """Return the environment of the demonstration; stock nova has its own."""
     return Environment('.venv-demo-stock' if stock else '.venv-demo',
                        'nova, placement and keystone', DEMONSTRATION, verbose)
 
@@ -193,7 +194,7 @@ def _digest(texts: 'list[str]', paths: 'list[pathlib.Path]') -> str:
     for path in paths:
         files = [path] if path.is_file() else sorted(
             each for each in path.rglob('*')
-            # What is compiled meanwhile comes and goes.
+            # Running tests create and delete compiled files.
             if '__pycache__' not in each.parts and each.is_file())
         for each in files:
             digest.update(str(each.relative_to(TOP)).encode())

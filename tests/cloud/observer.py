@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova and placement say about aggregates, read from both, by name."""
+"""The aggregates of nova and of placement, by name."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ NO_HOST = '(none)'
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One provider: the aggregates it should be in, and those it is in.
+    """A provider: the aggregates that nova requires, and placement's.
 
-    Aggregates that are not nova's are apart: they are nobody's business here.
+    Aggregates that are not nova's are kept apart and not compared.
     """
 
     node: seed.Node
@@ -29,9 +29,9 @@ class Row:
 
 
 class Observer:
-    """Reads nova and placement, and remembers the names of aggregates.
+    """A reader of nova and placement that remembers aggregate names.
 
-    :param foreign: aggregates that are not nova's, by UUID.
+    :param foreign: aggregates that are not nova's, by UUID
     """
 
     def __init__(self, running: access.Access,
@@ -49,7 +49,7 @@ class Observer:
         return {each['name']: frozenset(each['hosts']) for each in answer}
 
     def hosts(self, name: str) -> frozenset[str]:
-        """Ask nova for the member hosts of one aggregate.
+        """Ask nova for the member hosts of an aggregate.
 
         :raises LookupError: nova has no such aggregate
         """
@@ -67,7 +67,7 @@ class Observer:
         return {known: uuid for uuid, known in self._names.items()}[name]
 
     def identifier(self, name: str) -> int:
-        """Ask nova for the number of an aggregate, which its API wants.
+        """Ask nova for the number of an aggregate, which its API requires.
 
         :raises LookupError: nova has no such aggregate
         """
@@ -78,14 +78,14 @@ class Observer:
         return found[0]
 
     def associations(self, node: seed.Node) -> frozenset[str]:
-        """Ask placement for the aggregates of one provider, by name."""
+        """Ask placement for the aggregates of a provider, by name."""
         answer = self._placement.get(
             f'/resource_providers/{node.uuid}/aggregates').json()
         return frozenset(self._names.get(uuid, uuid)
                          for uuid in answer['aggregates'])
 
     def compare(self, nodes: Iterable[seed.Node]) -> list[Row]:
-        """Put nova's aggregates beside placement's, provider by provider."""
+        """Compare nova's aggregates with placement's, per provider."""
         members = self.members()
         foreign = frozenset(self._foreign.values())
         rows = []

@@ -16,7 +16,7 @@ not run, 130 interrupted
 
 
 def parser() -> argparse.ArgumentParser:
-    """Describe the options of tools/demo and of tests.cloud.story."""
+    """Define the options of tools/demo and of tests.cloud.story."""
     described = argparse.ArgumentParser(
         prog='demo', description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)

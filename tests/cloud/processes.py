@@ -24,13 +24,13 @@ INTERRUPTIONS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 class CloudError(Exception):
-    """The cloud cannot be used; the message says why and which log."""
+    """The cloud cannot be used; the message has the reason and the log."""
 
 
 def interruptible() -> None:
     """Let the first SIGINT or SIGTERM raise KeyboardInterrupt.
 
-    The first alone: what follows it is the clean-up, and it is short.
+    Later signals are ignored: the clean-up that follows is short.
     """
     def interrupt(number: int, frame: object) -> None:
         for each in INTERRUPTIONS:
@@ -39,12 +39,12 @@ def interruptible() -> None:
 
     for number in INTERRUPTIONS:
         signal.signal(number, interrupt)
-    # Who starts this program may have blocked them until now.
+    # The parent may have blocked them until now.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
 
 
 def child(*task: str) -> list[str]:
-    """The command line of a task of ``tests/cloud/child.py``."""
+    """Return the command line of a task of ``tests/cloud/child.py``."""
     path = pathlib.Path(__file__).with_name('child.py')
     # -P: this folder's modules must not hide those of the services.
     return [sys.executable, '-P', str(path), *task]
@@ -52,30 +52,31 @@ def child(*task: str) -> list[str]:
 
 def waitress(module: str, port: int, threads: int,
              frames: int = 0) -> list[str]:
-    """The command line that serves a WSGI module: no compiler needed.
+    """Return the command line that serves a WSGI module with waitress.
 
-    :param frames: of the stack, to lay below the application
+    It needs no compiler.
+
+    :param frames: the number of stack frames to add below the application
     """
     return child('serve', module, str(port), str(threads), str(frames))
 
 
 def uwsgi(module: str, port: int, count: int, timeout: int = 60
           ) -> list[str]:
-    """The command line that serves a WSGI module with several processes.
+    """Return the command line that serves a WSGI module with uwsgi.
 
     It needs pyuwsgi, see ``benchmarks/requirements.txt``.
 
-    :param timeout: seconds after which the user of an application that does
-        not answer is left without an answer
+    :param timeout: seconds after which a request without an answer ends
     """
     return child('serve_processes', module, str(port), str(count),
                  str(timeout))
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without what would mislead OpenStack."""
-    # A proxy of the machine's owner cannot know our loopback addresses, and
-    # another cloud's OS_ variables must not leak into this one.
+    """Return this process's environment without misleading variables."""
+    # The machine's proxy cannot reach our loopback addresses, and another
+    # cloud's OS_ variables must not leak into this cloud.
     return {name: value for name, value in os.environ.items()
             if not name.startswith(('OS_', 'PYTHONPATH'))
             and not name.lower().endswith('_proxy')}
@@ -84,8 +85,8 @@ def clean_environment() -> dict[str, str]:
 def free_ports(count: int) -> list[int]:
     """Find free ports of the loopback interface.
 
-    They lie below the range from which kernels take the ports of outgoing
-    connections: a client could else sit on the port of a stopped service.
+    They lie below the range of ephemeral ports: otherwise a client could
+    occupy the port of a stopped service.
     """
     ports: list[int] = []
     candidates = random.sample(range(20000, 32000), 1000)
@@ -100,8 +101,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def answers(url: str) -> bool:
-    """Whether something other than a server error answers."""
-    # The machine's proxy settings are not for the loopback interface.
+    """Check whether a URL gives any answer other than a server error."""
+    # The machine's proxy settings do not apply to the loopback interface.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=10):
@@ -114,17 +115,17 @@ def answers(url: str) -> bool:
 
 
 def tail(log: str) -> str:
-    """The end of a log, with its name, for people."""
+    """Return the end of a log with its name, for people."""
     with open(log, errors='replace') as lines:
         last = lines.readlines()[-TAIL:]
     return f'the end of {os.path.basename(log)}:\n{"".join(last)}'
 
 
 class Process:
-    """One child process in a process group of its own.
+    """A child process in its own process group.
 
     It watches its standard input, which only this process holds open: when
-    this process dies, however it dies, so does the child.
+    this process dies, for any reason, the child dies too.
     """
 
     def __init__(self, name: str, argv: Sequence[str], log: str,
@@ -144,7 +145,7 @@ class Process:
                 start_new_session=True)
 
     def stop(self) -> None:
-        """Ask it to end, and kill it when it does not."""
+        """Terminate it, and kill it if it does not end."""
         self._signal(signal.SIGTERM)
         self.kill()
 
@@ -158,12 +159,12 @@ class Process:
         return self._process is not None and self._process.poll() is None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to it alone, and do not wait for what it does."""
+        """Send a signal to this process alone, and do not wait."""
         assert self._process is not None
         self._process.send_signal(number)
 
     def finish(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait until it has done its task.
+        """Wait until it has finished its task.
 
         :param timeout: seconds that it may take
         """
@@ -176,7 +177,7 @@ class Process:
         self._forget()
 
     def cpu_seconds(self) -> float:
-        """Processor time so far, of it and of all that it started."""
+        """Return the processor time so far, with that of its children."""
         assert self._process is not None
         process = psutil.Process(self._process.pid)
         times = [each.cpu_times()
@@ -184,7 +185,7 @@ class Process:
         return sum(each.user + each.system for each in times)
 
     def wait_ready(self, url: str) -> None:
-        """Wait until something other than a server error answers."""
+        """Wait until a URL gives any answer other than a server error."""
         assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
@@ -196,7 +197,7 @@ class Process:
         raise self._failure(f'did not answer within {START_TIMEOUT} s')
 
     def _signal(self, number: signal.Signals) -> None:
-        # The number of a process that was waited for may be another's by now.
+        # Another process may have the pid of a process that was waited for.
         if self._process is None or self._process.poll() is not None:
             return
         os.killpg(self._process.pid, number)

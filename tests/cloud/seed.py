@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud has before anyone uses it: accounts and compute hosts."""
+"""The initial content of a cloud: accounts and compute hosts."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ import sqlalchemy
 from tests.cloud import config
 
 
-# Down for long: nothing is scheduled there and nobody waits for a reply.
+# Down for a long time: nothing is scheduled there, and no call waits.
 _LAST_SEEN = '2020-01-01 00:00:00.000000'
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A compute node and, as they share name and UUID, its provider."""
+    """A compute node and its provider, which share name and UUID."""
 
     host: str
     name: str
@@ -31,11 +31,11 @@ class Node:
 def accounts(identity: adapter.Adapter, cloud: config.Config,
              others: Sequence[tuple[str, str, str]] = (),
              roles: Sequence[str] = ('service',)) -> None:
-    """Make the accounts of the services, and fill the catalog.
+    """Create the accounts of the services, and fill the catalog.
 
-    :param others: services besides nova and placement: the name, the kind and
-        the URL of each
-    :param roles: what each account is allowed
+    :param others: services besides nova and placement: name, type and URL of
+        each
+    :param roles: the roles of each account
     """
     def create(kind: str, **values: Any) -> str:
         answer = identity.post(f'/{kind}s', json={kind: values}).json()
@@ -59,7 +59,7 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
 
 
 def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
-    """Name the compute nodes; a host with one has the host's own name."""
+    """Name the compute nodes; a host's only node has the host's name."""
     for host in hosts:
         names = [host] if nodes_per_host == 1 else [
             f'{host}-node-{number + 1}' for number in range(nodes_per_host)]
@@ -69,12 +69,13 @@ def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
 
 def compute_hosts(cloud: config.Config, version: int,
                   seeded: Sequence[Node]) -> None:
-    """Insert what nova has of compute hosts that once reported.
+    """Insert nova's rows of compute hosts that once reported.
 
-    Straight into nova's tables: thousands of hosts take seconds.
+    They are written directly into nova's tables: thousands of hosts take
+    seconds.
 
-    :param version: of nova's service objects; nova-api refuses to start
-        beside services that are too old.
+    :param version: of nova's service objects; nova-api refuses to start if a
+        service is too old
     """
     services(cloud, version, sorted({node.host for node in seeded}))
     _insert(cloud, 'nova', 'compute_nodes', [
@@ -112,10 +113,10 @@ def aggregates(cloud: config.Config,
                members: Mapping[str, Iterable[str]],
                metadata: Mapping[str, Mapping[str, str]] | None = None
                ) -> None:
-    """Insert aggregates and their member hosts; placement hears nothing.
+    """Insert aggregates and their member hosts, without placement.
 
-    :param members: UUID of each aggregate to its hosts; nova has no other
-    :param metadata: UUID of an aggregate to its metadata, where it has any
+    :param members: aggregate UUID to its hosts; nova has no other aggregate
+    :param metadata: aggregate UUID to its metadata, if it has any
     """
     numbers = {aggregate: number
                for number, aggregate in enumerate(members, start=1)}
@@ -135,7 +136,8 @@ def aggregates(cloud: config.Config,
 def _insert(cloud: config.Config, database: str, table: str,
             rows: Sequence[dict[str, Any]]) -> None:
     statement = sqlalchemy.table(table, *(
-        # MariaDB reserves words that SQLAlchemy does not quote: binary.
+        # MariaDB reserves words that SQLAlchemy does not quote, such as
+        # binary.
         sqlalchemy.column(sqlalchemy.sql.quoted_name(column, quote=True))
         for column in rows[0])).insert()
     engine = sqlalchemy.create_engine(cloud.database_url(database))

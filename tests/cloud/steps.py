@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of the demonstration: each does one thing and checks the result.
 
-A step's docstring is what its line says; it returns what did not hold.
+A step's docstring is the text of its line; a step returns the expectations
+that did not hold.
 """
 
 import contextlib
@@ -18,14 +19,14 @@ from tests.cloud import seed
 OURS = 'nova-aggregate-mirror-manage'
 FOREIGN = str(uuid.uuid4())
 
-# In seconds: about the middle of a call, and many times what is needed, also
-# by a machine that does other things.
+# Seconds: about the middle of a call; and many times what the recovery takes,
+# even on a busy machine.
 KILLED_AFTER = 0.03
 RECOVERED_AFTER = 60
 
 
 class Scene:
-    """The cloud of the story, its hosts, and how a step acts and looks."""
+    """The cloud and hosts of the story, with actions and checks for steps."""
 
     def __init__(self, running: cloud.Cloud, stock: bool,
                  verbose: bool) -> None:
@@ -40,7 +41,8 @@ class Scene:
     def _hosts(self) -> dict[str, seed.Node]:
         nodes = self.cloud.seed_hosts(['cmp-1', 'cmp-2', 'cmp-3', 'cmp-4'])
         nodes += self.cloud.seed_hosts(['ironic-1'], nodes_per_host=3)
-        # Storage that several hosts share: a provider that is no host.
+        # Shared storage of several hosts: a provider that is not a compute
+        # node.
         storage = seed.Node(observer.NO_HOST, 'storage-1', str(uuid.uuid4()))
         self.cloud.placement().post(
             '/resource_providers',
@@ -48,14 +50,14 @@ class Scene:
         return {node.name: node for node in [*nodes, storage]}
 
     def run(self, *argv: str) -> list[str]:
-        """Run a command and show it; complain if it fails."""
+        """Run a command and print it; return a complaint if it fails."""
         print('$', *argv, flush=True)
         status, out, err = self.cloud.run(*argv)
         if self._verbose:
             print(out + err, end='', flush=True)
         if status == 0:
             return []
-        # What nova-manage has to say it prints; its log is on stderr.
+        # nova-manage prints its messages; its log is on stderr.
         said = out if argv[0] == 'nova-manage' else err or out
         said = (said.strip() or 'nothing').splitlines()[-1]
         return [f'"{" ".join(argv[:3])} ..." exited with {status}: {said}']
@@ -66,7 +68,7 @@ class Scene:
                         'placement', 'sync_aggregates', '--verbose')
 
     def placement_has(self, *expected: str, node: str) -> list[str]:
-        """Complain unless the provider is in exactly these aggregates."""
+        """Check that the provider is in exactly these aggregates."""
         found = self.observer.associations(self.nodes[node])
         if found == frozenset(expected):
             return []
@@ -74,7 +76,7 @@ class Scene:
                 f'expected: {observer.names(expected)}']
 
     def nova_has(self, *expected: str, aggregate: str) -> list[str]:
-        """Complain unless exactly these hosts are in the aggregate."""
+        """Check that exactly these hosts are in the aggregate."""
         found = self.observer.hosts(aggregate)
         if found == frozenset(expected):
             return []
@@ -82,19 +84,19 @@ class Scene:
                 f'expected: {observer.names(expected)}']
 
     def placement_asked(self, before: int) -> list[str]:
-        """Complain if placement got a request since it had got ``before``."""
+        """Check that placement's request count is still ``before``."""
         count = self.cloud.placement_requests() - before
         return [f'placement got {count} requests'] if count else []
 
     def associate(self, node: str, aggregate: str) -> list[str]:
-        """Put a provider into an aggregate the way another tool would."""
+        """Put a provider into an aggregate as another tool would."""
         return self.run('openstack', 'resource', 'provider', 'aggregate',
                         'set', '--aggregate', aggregate, '--generation', '0',
                         self.nodes[node].uuid)
 
 
 def create(scene: Scene) -> list[str]:
-    """create two aggregates, one with a zone: nobody asks placement"""
+    """create two aggregates, one with a zone: placement gets no request"""
     before = scene.cloud.placement_requests()
     return [
         *scene.run('openstack', 'aggregate', 'create', '--zone', 'az-a',
@@ -105,7 +107,7 @@ def create(scene: Scene) -> list[str]:
 
 
 def rename(scene: Scene) -> list[str]:
-    """rename rack-1 to rack-7 and tag it: nobody asks placement"""
+    """rename rack-1 to rack-7 and tag it: placement gets no request"""
     scene.observer.members()
     before = scene.cloud.placement_requests()
     return [
@@ -140,7 +142,7 @@ def add_to_second(scene: Scene) -> list[str]:
 
 
 def add_many_nodes(scene: Scene) -> list[str]:
-    """add host ironic-1 of three compute nodes: placement has all"""
+    """add host ironic-1 with three compute nodes: placement has all"""
     return [
         *scene.run('openstack', 'aggregate', 'add', 'host', 'zone-a',
                    'ironic-1'),
@@ -158,7 +160,7 @@ def add_foreign(scene: Scene) -> list[str]:
 
 
 def add_while_down(scene: Scene) -> list[str]:
-    """stop placement, add host cmp-3: nova says yes and has it"""
+    """stop placement, add host cmp-3: nova accepts it and has it"""
     print('(placement stops)')
     scene.cloud.stop_placement()
     return [
@@ -196,7 +198,7 @@ def remove_foreign(scene: Scene) -> list[str]:
 
 
 def remove_while_down(scene: Scene) -> list[str]:
-    """stop placement, remove host cmp-3: nova says yes and does so"""
+    """stop placement, remove host cmp-3: nova accepts and removes it"""
     print('(placement stops)')
     scene.cloud.stop_placement()
     return [
@@ -213,7 +215,7 @@ def sync_removal(scene: Scene) -> list[str]:
 
 
 def delete(scene: Scene) -> list[str]:
-    """delete rack-7, which also had shared storage: placement forgets it"""
+    """delete rack-7, which also has shared storage: placement removes it"""
     rack = scene.observer.uuid('rack-7')
     return [
         *scene.associate('storage-1', rack),
@@ -224,7 +226,7 @@ def delete(scene: Scene) -> list[str]:
 
 
 def start_agent(scene: Scene) -> list[str]:
-    """start the agent; host cmp-4 in a new aggregate rack-9: both have it"""
+    """start the agent; add host cmp-4 to new aggregate rack-9: both have it"""
     if not scene.stock:
         print('(the agent starts)')
         scene.cloud.start_agent()
@@ -236,7 +238,7 @@ def start_agent(scene: Scene) -> list[str]:
 
 
 def change_while_down(scene: Scene) -> list[str]:
-    """stop placement; add cmp-2, remove cmp-1, delete rack-9: nova does"""
+    """stop placement; add cmp-2, remove cmp-1, delete rack-9: nova accepts"""
     print('(placement stops)')
     scene.cloud.stop_placement()
     return [
@@ -253,12 +255,12 @@ def change_while_down(scene: Scene) -> list[str]:
 def kill(scene: Scene) -> list[str]:
     """kill -9 nova-api while it adds cmp-3, and start it again"""
     nova = scene.cloud.nova()
-    # So that the token is there and the call begins at once.
+    # Get the token now, so that the next call begins at once.
     nova.get('/os-aggregates')
     zone = scene.observer.identifier('zone-a')
 
     def add() -> None:
-        # Nobody answers: the process is killed meanwhile.
+        # There is no answer: the process is killed meanwhile.
         with contextlib.suppress(exceptions.ClientException):
             nova.post(f'/os-aggregates/{zone}/action', json={
                 'add_host': {'host': 'cmp-3'}}, connect_retries=0)
@@ -276,7 +278,7 @@ def kill(scene: Scene) -> list[str]:
 
 
 def recover(scene: Scene) -> list[str]:
-    """start placement: it is as nova within seconds, nobody runs a command"""
+    """start placement: it is in sync within seconds, without any command"""
     print('(placement starts)')
     scene.cloud.start_placement()
     started = time.monotonic()
@@ -294,7 +296,7 @@ def recover(scene: Scene) -> list[str]:
 
 
 def equal(scene: Scene) -> list[str]:
-    """nova beside placement: they say the same of every host"""
+    """compare nova and placement: they are equal for every host"""
     rows = scene.observer.compare(scene.nodes.values())
     print()
     print(observer.table(rows))

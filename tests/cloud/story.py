@@ -21,7 +21,7 @@ PACKAGE = 'nova-aggregate-mirror'
 
 
 def play(scene: steps.Scene) -> list[str]:
-    """Play the story, whatever fails; return the lines of what failed."""
+    """Play all steps of the story; return the lines of the failures."""
     failed = []
     for number, step in enumerate(steps.STORY, start=1):
         problems = _problems(step, scene)
@@ -44,7 +44,7 @@ def _problems(step: Callable[[steps.Scene], list[str]],
 
 
 def _check_package(stock: bool) -> None:
-    """Refuse to show one thing while the other is installed."""
+    """Check that the package is installed, or for stock nova is not."""
     # Only what is installed: the checkout may hold the metadata of a build.
     found = any(importlib.metadata.distributions(
         name=PACKAGE, path=[sysconfig.get_path('purelib')]))
@@ -66,7 +66,7 @@ def _tell_verdict(failed: list[str], stock: bool) -> None:
 
 
 def _keep(running: cloud.Cloud, stock: bool) -> None:
-    """Leave the cloud up until the person has had enough."""
+    """Leave the cloud up until the user interrupts it."""
     openrc = terminal.write_openrc(running)
     services = terminal.Services(running)
     print('\nThe cloud stays up. To use it in another terminal:\n',
@@ -102,8 +102,8 @@ def _demonstrate(chosen: argparse.Namespace) -> int:
 def main() -> int:
     """Play the story as the command line says; return the exit status."""
     try:
-        # tools/demo blocks the signals until here, where they end without a
-        # trace.
+        # tools/demo blocks the signals until here, where they end the program
+        # without a traceback.
         processes.interruptible()
         return _demonstrate(options.parser().parse_args())
     except KeyboardInterrupt:

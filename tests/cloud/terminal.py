@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator types on a machine with systemd, typed at a cloud.
+"""The systemctl and sudo of an operator's terminal, for a cloud.
 
-The documentation says ``sudo -u nova`` and ``systemctl restart nova-api``. A
-shell that has read the file ``openrc`` finds programs of these names that mean
-this cloud; the one asks the process that runs it.
+The documentation uses ``sudo -u nova`` and ``systemctl restart nova-api``. A
+shell that has read the file ``openrc`` finds programs of these names that act
+on this cloud; systemctl asks the process that runs it.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ VERBS = ('start', 'stop', 'restart', 'reload', 'enable', 'disable')
 
 
 def write_openrc(running: cloud.Cloud) -> pathlib.Path:
-    """Write what a shell reads to use the cloud, as administrator of all."""
+    """Write the file to source for using the cloud as administrator."""
     directory = running.config.directory
     variables = {**running.environment(), 'MIRROR_CLOUD': str(directory),
                  'NOVA': sys.prefix}
@@ -38,7 +38,7 @@ def write_openrc(running: cloud.Cloud) -> pathlib.Path:
 
 
 class Services:
-    """The services of a cloud, as systemctl names them."""
+    """The services of a cloud, by the names that systemctl uses."""
 
     def __init__(self, running: cloud.Cloud) -> None:
         self._stop: dict[str, Callable[[], None]] = {
@@ -58,8 +58,8 @@ class Services:
         self._socket.listen()
 
     def serve(self) -> None:
-        """Do what systemctl is told, until this is closed or interrupted."""
-        # Closing the socket ends it.
+        """Serve systemctl's requests until closed or interrupted."""
+        # Closing the socket ends the loop.
         with contextlib.suppress(OSError):
             while True:
                 self._serve_one()
@@ -73,12 +73,12 @@ class Services:
         connection, _address = self._socket.accept()
         with connection, connection.makefile() as request:
             answer = self.run(request.read().split('\n'))
-            # A person may have had enough before it was done.
+            # The user may have interrupted systemctl.
             with contextlib.suppress(OSError):
                 connection.sendall(answer.encode())
 
     def run(self, argv: Sequence[str]) -> str:
-        """Do what a command line says; return why not, or nothing."""
+        """Run a command line of systemctl; return the error, or ''."""
         options = {one for one in argv if one.startswith('-')}
         verb, *names = [one for one in argv if one not in options] or ['']
         names = [name.removesuffix('.service') for name in names]

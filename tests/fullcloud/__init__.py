@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The full cloud of tools/cloud: every service that people run, for real."""
+"""The full cloud of tools/cloud: real processes of every common service."""

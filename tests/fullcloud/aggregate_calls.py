@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user can ask nova's API to do with host aggregates, right and wrong.
+"""The requests that users can send about host aggregates, valid and invalid.
 
-Every operation is here, each in the situations in which nova answers
-differently; and deleting a compute service, which takes its host out of them.
+Every operation is here, in each situation that nova answers differently; and
+so is deleting a compute service, which removes its host from aggregates.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ import uuid
 
 from keystoneauth1 import adapter
 
-# Hosts: one with a compute node, one with three, one without any; one with a
-# server in a zone, and one with a server in none.
+# Hosts: with one compute node, with three, without any; with a server in a
+# zone, and with a server in no zone.
 HOST, SEVERAL, BARE, ZONED, BUSY = (
     'compute-3', 'ironic-1', 'compute-bare', 'compute-1', 'compute-2')
-# Hosts of which the service may go: two with a compute node, one without.
+# Hosts whose service may be deleted: two with a compute node, one without.
 GOING, GOING_FREE, GOING_BARE = (
     'compute-going', 'compute-going-free', 'compute-going-bare')
 WITHOUT_NODE = (BARE, GOING_BARE)
 ZONE = 'zone-answers'
 NOBODY, MEMBER = 'nobody', 'member'
-# Follows an answer which says otherwise than what has become of nova.
+# Marks an answer that contradicts what nova has done.
 BUT_DONE = '*'
 MISSING = 999999
 MISSING_UUID = '00000000-0000-4000-8000-000000000000'
@@ -32,15 +32,15 @@ PREFIX = 'answers-'
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A request, and what has to be there for it.
+    """A request, and its preconditions.
 
-    :param body: ``{name}`` in it is a new name each time
-    :param hosts: the members that its aggregate has; None when it is about
-        the aggregate that is a zone with a server
+    :param body: ``{name}`` in it is replaced by a new name each time
+    :param hosts: the members of its aggregate; None selects the aggregate that
+        is a zone with a server
     :param zone: of its aggregate
-    :param adds: the host that it makes a member if it succeeds
-    :param removes: the host that is no member any more if it succeeds
-    :param service: the host of which it is about the compute service
+    :param adds: the host that becomes a member if the request succeeds
+    :param removes: the host that stops being a member if the request succeeds
+    :param service: the host whose compute service the request is about
     """
 
     operation: str
@@ -94,8 +94,8 @@ CALLS = (
     Call('create', 'not an administrator', 'POST', _ALL, _NEW, user=MEMBER),
     Call('list', '', 'GET', _ALL),
     Call('list', 'not an administrator', 'GET', _ALL, user=MEMBER),
-    # Of a request with a body nobody would read that, and uwsgi may end the
-    # connection before the answer is sent.
+    # A request without a body: nova would not read a body here, and uwsgi
+    # could close the connection before the answer is sent.
     Call('list', 'no token', 'GET', _ALL, user=NOBODY),
     Call('show', '', 'GET', _ONE),
     Call('show', 'no such aggregate', 'GET', _NONE),
@@ -164,14 +164,14 @@ CALLS = (
 
 
 class Caller:
-    """Sends the calls to a nova-api.
+    """A sender of calls to a nova-api.
 
-    :param users: access to it: the administrator's as '', and a member's
-    :param helper: access to a nova-api that makes what has to be there,
-        whatever placement does
+    :param users: access per user: '' for the administrator, and a member
+    :param helper: access to a nova-api that prepares aggregates even while
+        placement fails
     :param zone: the number of the aggregate that is a zone with a server
-    :param services: tells the UUID of a host's compute service, and makes one
-        if there is none any more
+    :param services: returns the UUID of a host's compute service, and creates
+        the service if it no longer exists
     """
 
     def __init__(self, users: Mapping[str, adapter.Adapter],
@@ -184,7 +184,7 @@ class Caller:
         self._services = services
 
     def answer(self, call: Call) -> str:
-        """Send it; the status, and whether nova has done it all the same."""
+        """Send a call; return its status, flagged if it contradicts nova."""
         number = self._zone
         service = self._services(call.service) if call.service else ''
         if call.hosts is not None:
@@ -206,7 +206,7 @@ class Caller:
             'name': self._name(), 'availability_zone': zone}}).json()[
                 'aggregate']['id']
         for host in hosts:
-            # Nova adds a host without a compute node, too, but answers 404.
+            # Nova also adds a host without a compute node, but answers 404.
             self._helper.post(f'/os-aggregates/{number}/action',
                               json={'add_host': {'host': host}},
                               raise_exc=host not in WITHOUT_NODE)

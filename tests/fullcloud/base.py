@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud of the tests, brought up once per run, and how they look at it."""
+"""The cloud of the tests, started once per run, and the base test case."""
 
 import atexit
 from collections.abc import Callable
@@ -24,16 +24,17 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = TOP / 'tools' / 'cloud'
 VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
 PATIENCE = 180
-# Of what nova shows of a server.
+# A key of nova's servers.
 HOST = 'OS-EXT-SRV-ATTR:host'
 POLL = 0.2
 AGENTS = ('agent-1', 'agent-2')
 
 
 class TestCase(testtools.TestCase):
-    """A test on the full cloud: at its end, placement equals nova.
+    """A test on the full cloud that ends with placement equal to nova.
 
-    That is after its clean-up; a test compares meanwhile what it has made.
+    That is checked after the clean-up; tests compare what they created
+    themselves.
     """
 
     def setUp(self) -> None:
@@ -51,37 +52,37 @@ class TestCase(testtools.TestCase):
         self.addCleanup(self.assert_equal)
 
     def run_client(self, *argv: str, controller: int = 1) -> Any:
-        """Run a client, which has to succeed; what it printed.
+        """Run a client that has to succeed.
 
-        :returns: what JSON it printed, or the text
+        :returns: the parsed JSON, or the text if it printed no JSON
         """
         status, out, err = self.cloud.through(controller).run(*argv)
         self.assertEqual(0, status, f'{" ".join(argv)}: {out}{err}')
         return json.loads(out) if 'json' in argv else out
 
     def openstack(self, *argv: str, controller: int = 1) -> Any:
-        """Run openstack for something that it shows or lists."""
+        """Run openstack and return what it shows or lists."""
         return self.run_client('openstack', *argv, '-f', 'json',
                                controller=controller)
 
     def stop_agents(self) -> None:
-        """Until the test ends, or starts them, nobody puts things right."""
+        """Stop the agents until the test ends or starts them again."""
         self.addCleanup(self.start_agents)
         for name in AGENTS:
             self.cloud.daemon(name).kill()
 
     def start_agents(self) -> None:
-        """Start those that were stopped."""
+        """Start the agents that were stopped."""
         stopped = [each for each in map(self.cloud.daemon, AGENTS)
                    if not each.alive()]
-        # Both import nova meanwhile.
+        # Both import nova at the same time.
         for each in stopped:
             self.cloud.state.start(each)
         for each in stopped:
             each.wait_ready()
 
     def aggregate(self, zone: str = '') -> str:
-        """Create an aggregate for this test alone; its name."""
+        """Create an aggregate for this test alone; return its name."""
         name = f'aggregate-{uuid.uuid4().hex[:8]}'
         self.cloud.nova().post('/os-aggregates', json={'aggregate': {
             'name': name, 'availability_zone': zone or None}})
@@ -89,12 +90,12 @@ class TestCase(testtools.TestCase):
         return name
 
     def add_host(self, aggregate: str, host: str, controller: int = 1) -> None:
-        """Add a host to an aggregate, with the real client."""
+        """Add a host to an aggregate with the real client."""
         self.openstack('aggregate', 'add', 'host', aggregate, host,
                        controller=controller)
 
     def delete_aggregate(self, name: str) -> None:
-        """Empty an aggregate and delete it, if it is there."""
+        """Empty an aggregate and delete it, if it exists."""
         nova = self.cloud.nova()
         for each in nova.get('/os-aggregates').json()['aggregates']:
             if each['name'] == name:
@@ -116,10 +117,10 @@ class TestCase(testtools.TestCase):
 
     def boot(self, network: dict[str, str], flavor: str = 'tiny',
              controller: int = 1, zone: str = '') -> dict[str, Any]:
-        """Create a server straight by REST; what became of it.
+        """Create a server directly by REST, and wait for the result.
 
-        :param network: what it is given of networks, as nova's API has it
-        :returns: the server, in whatever status nova has left it
+        :param network: an entry of ``networks`` in nova's API
+        :returns: the server, in the final status that nova gave it
         """
         nova = self.cloud.through(controller).nova()
         images = self.cloud.rest('image').get('/v2/images?name=empty').json()
@@ -137,7 +138,7 @@ class TestCase(testtools.TestCase):
         def done() -> bool:
             server.update(
                 nova.get(f'/servers/{made["id"]}').json()['server'])
-            # Nova writes the status first, and then why it is one.
+            # Nova sets the status ERROR first, and the fault later.
             return (server['status'] != 'BUILD'
                     and (server['status'] != 'ERROR' or 'fault' in server))
 
@@ -145,15 +146,15 @@ class TestCase(testtools.TestCase):
         return server
 
     def _delete_servers(self, name: str) -> None:
-        """Delete the servers of a name."""
+        """Delete all servers with a name."""
         for each in self.cloud.nova().get(
                 f'/servers?name=^{name}$&all_tenants=1').json()['servers']:
             self.delete_server(each)
 
     def delete_server(self, server: dict[str, Any]) -> None:
-        """Delete a server, if it is there, and wait until it is gone.
+        """Delete a server if it exists, and wait until it no longer exists.
 
-        Its host has it for a while after the status has become DELETED.
+        Its host still has it for a while after the status is DELETED.
         """
         nova, url = self.cloud.nova(), f'/servers/{server["id"]}'
         nova.delete(url, raise_exc=False)
@@ -163,9 +164,9 @@ class TestCase(testtools.TestCase):
 
     def wait_for(self, server: dict[str, Any], status: str,
                  *hosts: str | None) -> dict[str, Any]:
-        """Wait until nova is done with a server; how it is then.
+        """Wait for a server's status and host; return the server.
 
-        :param hosts: it has to be on one of these; None is nowhere
+        :param hosts: the server has to be on one of these; None means no host
         """
         url = f'/servers/{server["id"]}'
 
@@ -178,25 +179,26 @@ class TestCase(testtools.TestCase):
         return self.cloud.nova().get(url).json()['server']
 
     def hosts_tried(self, server: dict[str, Any]) -> list[str]:
-        """The hosts that have tried to build a server, in their order."""
+        """Return the hosts that tried to build a server, in order."""
         nova = self.cloud.nova()
         url = f'/servers/{server["id"]}/os-instance-actions'
         created, = (each['request_id'] for each
                     in nova.get(url).json()['instanceActions']
                     if each['action'] == 'create')
         events = nova.get(f'{url}/{created}').json()['instanceAction']
-        # Nova has the newest first, and times without fractions of a second.
+        # Nova lists the newest first, and its times have no fractions of a
+        # second.
         return [each['host'] for each in sorted(
             reversed(events['events']), key=lambda event: event['start_time'])
             if each['event'] == 'compute__do_build_and_run_instance']
 
     def placement_has(self, aggregate: str) -> frozenset[str]:
-        """The hosts and nodes that placement has in a nova aggregate."""
+        """Return the nodes that placement has in a nova aggregate, by name."""
         return frozenset(row.node.name for row in self._rows()
                          if aggregate in row.placement)
 
     def wait_until(self, done: Callable[[], bool], what: str) -> None:
-        """Wait for what other processes do."""
+        """Wait for a result of other processes, or fail."""
         deadline = time.monotonic() + PATIENCE
         while not done():
             if time.monotonic() > deadline:
@@ -204,9 +206,10 @@ class TestCase(testtools.TestCase):
             time.sleep(POLL)
 
     def assert_equal(self) -> None:
-        """Placement's aggregates are nova's, with agents at the latest soon.
+        """Check that placement's aggregates equal nova's.
 
-        They do what did not succeed inline; without them nobody does.
+        Running agents get time to repair what failed inline. Without agents
+        the check is made once.
         """
         agents = any(self.cloud.daemon(name).alive() for name in AGENTS)
         deadline = time.monotonic() + PATIENCE * agents
@@ -225,12 +228,13 @@ class TestCase(testtools.TestCase):
 
 @functools.cache
 def _up(directory: pathlib.Path) -> 'subprocess.CompletedProcess[str]':
-    """Bring the cloud up, until the run ends; what came of it.
+    """Start the cloud until the run ends; return the completed command.
 
-    Once, also when it fails: each test would spend minutes on another try.
+    A failure is cached too: each test would otherwise wait minutes for another
+    attempt.
     """
     tool = [sys.executable, str(TOOL), '--directory', str(directory)]
-    # What a run that was killed has left.
+    # A killed run may have left a cloud.
     subprocess.run([*tool, 'down'], capture_output=True)
     atexit.register(subprocess.run, [*tool, 'down'], capture_output=True)
     return subprocess.run([*tool, 'up'], capture_output=True, text=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs inside processes of the full cloud that no package has.
+"""Programs of the full cloud's processes that no package provides.
 
-Run by path, never imported, as ``tests/cloud/child.py`` is.
+Run by path, never imported, like ``tests/cloud/child.py``.
 """
 
 import contextlib
@@ -13,17 +13,17 @@ import time
 from typing import Any
 import uuid
 
-# Nobody hears the first report when neutron's workers start later.
+# The first report is lost if neutron's workers start later.
 REPORT_INTERVAL = 5
 
 
 def compute(conf: str, refusal: str, *nodes: str) -> None:
-    """Run a nova-compute that a file keeps from building one server.
+    """Run a nova-compute that can refuse to build a server.
 
-    :param refusal: the file; whichever host takes it away refuses
-    :param nodes: what nodes it has, if several, whose UUIDs stay
+    :param refusal: a file; the host that removes it refuses one build
+    :param nodes: the names of its nodes, if several; their UUIDs are stable
     """
-    # First of all: it decides about threads.
+    # Import this first: it decides about threads.
     program = importlib.import_module('nova.cmd.compute')
     fake = importlib.import_module('nova.virt.fake')
     node = importlib.import_module('nova.virt.node')
@@ -58,19 +58,19 @@ def compute(conf: str, refusal: str, *nodes: str) -> None:
 
 
 def network_agents(conf: str, networks: str) -> None:
-    """Tell neutron of the agents of all hosts: it binds ports to live ones.
+    """Report the agents of all hosts to neutron: it needs live agents.
 
-    The agents plug nothing, and nothing waits for that with nova's fake
-    driver.
+    Neutron binds ports only to hosts with a live agent. These agents plug
+    nothing, and with nova's fake driver nothing waits for that.
 
     :param networks: JSON, the physical networks of each host
     """
-    # First of all: it decides about threads.
+    # Import this first: it decides about threads.
     importlib.import_module('neutron.cmd.server')
     common = importlib.import_module('neutron.common.config')
     rpc = importlib.import_module('neutron.agent.rpc')
     context = importlib.import_module('neutron_lib.context')
-    # Registers the interval at which agents report.
+    # This registers the interval at which agents report.
     options = importlib.import_module('neutron.conf.agent.common')
     options.register_agent_state_opts_helper(common.cfg.CONF)
     common.register_common_config_options()

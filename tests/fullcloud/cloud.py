@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The full cloud: how it is started, used, and removed."""
+"""The full cloud: how it is started, used and removed."""
 
 from collections.abc import Callable
 import contextlib
@@ -24,9 +24,9 @@ PORTS = 8
 
 
 class Cloud(access.Access):
-    """A full cloud that is up, as its state says.
+    """A running full cloud, as its state file describes it.
 
-    :param controller: 1 or 2, whose nova-api is used
+    :param controller: 1 or 2; the controller whose nova-api is used
     """
 
     def __init__(self, kept: state.State, controller: int = 1) -> None:
@@ -37,26 +37,26 @@ class Cloud(access.Access):
                      else self.config.second_nova_url)
 
     def environment(self) -> dict[str, str]:
-        """The variables with which clients use one of the controllers."""
+        """Return the clients' variables for the chosen controller."""
         found = super().environment()
         if self._url != self.config.nova_url:
-            # The catalog has the first one. With an override nova's client
-            # looks for images there, too.
+            # The catalog has the first controller. With an override, nova's
+            # client sends image requests there too.
             found |= {'OS_COMPUTE_ENDPOINT_OVERRIDE': self._url,
                       'NOVACLIENT_ENDPOINT_OVERRIDE': self._url}
         return found
 
     def nova(self) -> adapter.Adapter:
-        """The administrator's access to its nova-api, at 2.96."""
+        """Return the administrator's adapter for its nova-api, at 2.96."""
         return self.rest('compute', default_microversion='2.96',
                          endpoint_override=self._url)
 
     def through(self, controller: int) -> Self:
-        """The same cloud, by way of the other controller."""
+        """Return the same cloud as seen through a controller."""
         return type(self)(self.state, controller)
 
     def nodes(self) -> list[seed.Node]:
-        """Ask nova for its compute nodes, in the order of their names."""
+        """Ask nova for its compute nodes, sorted by name."""
         # A later version asks every host for its uptime.
         found = self.nova().get('/os-hypervisors/detail',
                                 microversion='2.53').json()['hypervisors']
@@ -65,21 +65,21 @@ class Cloud(access.Access):
                        for each in found), key=lambda node: node.name)
 
     def daemon(self, name: str) -> daemons.Daemon:
-        """The process of that name."""
+        """Return the process with a name."""
         return self.state.daemon(name)
 
     def start(self, name: str) -> None:
-        """Start a process again, and wait until it answers."""
+        """Start a process again, and wait until it is ready."""
         self.state.start(self.daemon(name)).wait_ready()
 
 
 def up(directory: pathlib.Path, hosts: int, private: bool,
        tell: Callable[[str], None]) -> Cloud:
-    """Start a cloud; whatever keeps it from running removes it again.
+    """Start a cloud; remove it again if that fails.
 
-    :param private: whether to leave this machine's servers alone
-    :param tell: is told what is being done
-    :raises FileExistsError: when the directory is not for a new cloud
+    :param private: whether to start private servers instead of this machine's
+    :param tell: is called with each progress message
+    :raises FileExistsError: when the directory has other files in it
     :raises CloudError: when something does not start
     """
     kept = state.State.create(directory)
@@ -93,14 +93,15 @@ def up(directory: pathlib.Path, hosts: int, private: bool,
 
 def down(kept: state.State, keep_logs: bool = False) -> None:
     """Stop everything and remove it."""
-    # No chaos may begin once the file is gone that keeps it away.
+    # The chaos lock is a file that is removed too: an incomplete state keeps a
+    # new run from starting.
     kept.complete = False
     kept.write()
     own = {'mariadb', 'epmd', 'rabbitmq'}
     daemons.stop(each for each in kept.daemons if each.name not in own)
     private = [each for each in kept.daemons if each.name in own]
     for made in reversed(kept.made):
-        # What is in a server that goes away goes with it.
+        # What is inside of a private server is removed with that server.
         if made.kind != 'folder' and not _in(made, private):
             servers.remove(made)
     daemons.stop(reversed(private))
@@ -168,19 +169,20 @@ def _accounts(running: Cloud) -> None:
     seed.accounts(running.identity(), running.config, others=(
         ('glance', 'image', running.config.glance_url),
         ('neutron', 'network', running.config.neutron_url)),
-        # Neutron makes nova aggregates, nova binds ports.
+        # Neutron creates nova aggregates, and nova binds ports.
         roles=('service', 'admin'))
 
 
 def _wait_for_hosts(running: Cloud) -> None:
-    """Wait until nova has all compute nodes, and placement has them, too."""
+    """Wait until nova and placement have all compute nodes."""
     full = running.config
     wanted = {node for host in full.host_names()
               for node in full.nodes_of(host)}
     nova, placement = running.nova(), running.placement()
 
     def there() -> bool:
-        # A host waits for ever when one of the others has died.
+        # Check all processes: a host waits for ever if another process has
+        # died.
         for daemon in running.state.daemons:
             daemon.check()
         with contextlib.suppress(exceptions.HttpError):
@@ -196,7 +198,7 @@ def _wait_for_hosts(running: Cloud) -> None:
 
 
 def _wait_for_network_agents(running: Cloud) -> None:
-    """Wait until neutron binds ports on all hosts."""
+    """Wait until neutron has live agents on all hosts."""
     wanted = set(running.config.host_names())
     networks = running.rest('network')
 
@@ -212,7 +214,7 @@ def _wait_for_network_agents(running: Cloud) -> None:
 
 
 def _furnish(running: Cloud) -> None:
-    """Make what a server needs: a flavor, an image and a network."""
+    """Create what servers need: a flavor, an image and a network."""
     running.nova().post('/flavors', json={'flavor': {
         'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
     images = running.rest('image')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of tools/cloud: what they print, and how they end."""
+"""The commands of tools/cloud: their output and exit statuses."""
 
 import argparse
 import os
@@ -59,17 +59,17 @@ def up(chosen: argparse.Namespace) -> int:
 
 
 def down(chosen: argparse.Namespace) -> int:
-    """Stop the cloud and remove it; that there is none is no error."""
+    """Stop the cloud and remove it; no cloud is not an error."""
     state.State.read(chosen.directory)
     with lock.take(chosen.directory, print):
-        # A chaos has written down what it has started.
+        # Read the state again: a chaos run records the processes it starts.
         cloud.down(state.State.read(chosen.directory))
     print('The cloud is stopped and removed.')
     return 0
 
 
 def status(chosen: argparse.Namespace) -> int:
-    """Show the processes; 1 when one does not run."""
+    """Show the processes; return 1 if any does not run."""
     kept = state.State.read(chosen.directory)
     cells = [('name', 'pid', 'port', 'alive', 'log')]
     cells += [(each.name, str(each.pid), str(each.port or '-'),
@@ -85,7 +85,7 @@ def status(chosen: argparse.Namespace) -> int:
 
 
 def execute(chosen: argparse.Namespace) -> int:
-    """Become a command, as the cloud's administrator."""
+    """Replace this process by a command, as the cloud's administrator."""
     running = cloud.Cloud(_whole(chosen), chosen.controller)
     path = os.pathsep.join([str(running.programs),
                             os.environ.get('PATH', os.defpath)])
@@ -93,7 +93,7 @@ def execute(chosen: argparse.Namespace) -> int:
     if program is None:
         print(f'There is no program {chosen.argv[0]}', file=sys.stderr)
         return NOT_FOUND
-    # As any program has them.
+    # A program starts with these signals unblocked.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.INTERRUPTIONS)
     os.execve(program, chosen.argv, {
         **processes.clean_environment(),
@@ -102,15 +102,15 @@ def execute(chosen: argparse.Namespace) -> int:
 
 
 def chaos(chosen: argparse.Namespace) -> int:
-    """Make it fail at random, and see whether it heals."""
+    """Soak the cloud with random faults, and check whether it recovers."""
     _whole(chosen)
     with lock.hold(chosen.directory):
-        # It may have been stopped before this one had the lock.
+        # The cloud may have been stopped before the lock was acquired.
         return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
 
 
 def _whole(chosen: argparse.Namespace) -> state.State:
-    """What is known of a cloud whose start has ended well."""
+    """Return the state of a cloud that has started completely."""
     kept = state.State.read(chosen.directory)
     if not kept.complete:
         raise processes.CloudError(
@@ -128,12 +128,12 @@ def _tell_use(chosen: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Do what the command line says; return the exit status."""
+    """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
                 'chaos': chaos}
     chosen = options.parse(sys.argv[1:])
     try:
-        # Until here tools/cloud has blocked the signals.
+        # tools/cloud has blocked the signals until now.
         if chosen.command != 'exec':
             processes.interruptible()
         return commands[chosen.command](chosen)

@@ -8,7 +8,8 @@ import sys
 
 from tests.cloud import config
 
-# Every host reaches the first network; a rack's own, only its hosts do.
+# All hosts reach the first network; only the hosts of a rack reach its
+# network.
 PUBLIC = 'public'
 RACKS = ('rack-1', 'rack-2')
 NODES = 3
@@ -19,10 +20,10 @@ SEVERAL_NODES = 'SeveralNodes'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FullConfig(config.Config):
-    """What the small cloud has, and the rest of the full one.
+    """The small cloud's configuration, and the rest of the full cloud's.
 
     :param hosts: the number of compute hosts; the last has three nodes
-    :param transport_url: of a virtual host of RabbitMQ that is its own
+    :param transport_url: of the cloud's own RabbitMQ virtual host
     """
 
     second_nova_port: int
@@ -46,33 +47,33 @@ class FullConfig(config.Config):
 
     @property
     def refusal(self) -> pathlib.Path:
-        """While this file exists, the next build of a server fails."""
+        """Return a file that makes the next build of a server fail."""
         return self.directory / 'state' / 'refusal'
 
     def host_names(self) -> list[str]:
-        """The compute hosts; the last has several nodes."""
+        """Return the compute hosts; the last has several nodes."""
         return [*(f'compute-{number}' for number in range(1, self.hosts)),
                 'ironic-1']
 
     def nodes_of(self, host: str) -> list[str]:
-        """The names of a host's compute nodes."""
+        """Return the names of a host's compute nodes."""
         if not host.startswith('ironic'):
             return [host]
         return [f'{host}-node-{number + 1}' for number in range(NODES)]
 
     def rack_of(self, host: str) -> str:
-        """The physical network that a host has besides the public one."""
+        """Return a host's physical network other than the public network."""
         return RACKS[self.host_names().index(host) % len(RACKS)]
 
 
 def to_json(full: FullConfig) -> str:
-    """Write it down for the commands that come later."""
+    """Serialize the configuration for later commands."""
     return json.dumps(dataclasses.asdict(full) | {
         'directory': str(full.directory)}, indent=1)
 
 
 def from_json(text: str) -> FullConfig:
-    """Read what ``to_json`` has written."""
+    """Read the output of ``to_json``."""
     values = json.loads(text)
     return FullConfig(
         **values | {'directory': pathlib.Path(values['directory'])})
@@ -95,14 +96,14 @@ def write(full: FullConfig) -> None:
                   else SEVERAL_NODES)
         _write_nova(full, f'{host}.conf', host, {
             'DEFAULT': {'compute_driver': f'fake.{driver}'},
-            # A compute host has no access to databases.
+            # Compute hosts have no database access.
             'api_database': {'connection': None},
             'database': {'connection': None}})
 
 
 def _write_nova(full: FullConfig, name: str, host: str,
                 options: config.Options) -> None:
-    # Each host has what is a machine of its own elsewhere: its state.
+    # Each host has a state directory, as separate machines have.
     state = full.directory / 'state' / host
     state.mkdir(exist_ok=True)
     shared = {
@@ -110,10 +111,10 @@ def _write_nova(full: FullConfig, name: str, host: str,
             'host': host, 'state_path': str(state),
             'transport_url': full.transport_url,
             'report_interval': '5', 'service_down_time': '30',
-            # The fake driver plugs nothing, so that nobody says it is done.
+            # The fake driver plugs nothing, so no event would arrive.
             'vif_plugging_is_fatal': 'False', 'vif_plugging_timeout': '0'},
         'compute': {'live_migration_wait_for_vif_plug': 'False'},
-        # What other tools change is put right while a test waits for it.
+        # Tests wait for the repair of changes by other tools: sync often.
         'aggregate_mirror': {'sync_interval': '5'},
         'aggregate_mirror_database': {
             'connection': full.database_url('journal')},
@@ -121,7 +122,7 @@ def _write_nova(full: FullConfig, name: str, host: str,
         'conductor': {'workers': '1'},
         'scheduler': {'workers': '1', 'discover_hosts_in_cells_interval': '2',
                       'query_placement_for_routed_network_aggregates': 'True'},
-        # A host on which a test lets a build fail is as good as the others.
+        # A failed build in a test must not lower a host's weight.
         'filter_scheduler': {'build_failure_weight_multiplier': '0'},
         'neutron': config.account(full, 'nova'),
         'glance': {'region_name': config.REGION},
@@ -132,7 +133,7 @@ def _write_nova(full: FullConfig, name: str, host: str,
 
 
 def _few_connections() -> dict[str, str]:
-    # The server may be other people's, too.
+    # The server may have other users.
     return {'max_pool_size': '5'}
 
 
@@ -150,7 +151,7 @@ def _glance(full: FullConfig) -> config.Options:
         'keystone_authtoken': config.account(full, 'glance'),
         'paste_deploy': {
             'flavor': 'keystone',
-            # Where glance's wheel installs it.
+            # glance's wheel installs it there.
             'config_file': f'{sys.prefix}/etc/glance/glance-api-paste.ini'},
         **stores,
     }
@@ -167,8 +168,8 @@ def _neutron(full: FullConfig) -> config.Options:
             'rpc_workers': '1', 'rpc_state_report_workers': '0'},
         'database': config.database(full, 'neutron') | _few_connections(),
         'keystone_authtoken': config.account(full, 'neutron'),
-        # With these the segments service makes nova aggregates, and
-        # providers of its own.
+        # With these, the segments service creates nova aggregates and resource
+        # providers.
         'nova': config.account(full, 'neutron'),
         'placement': config.account(full, 'neutron'),
         'oslo_concurrency': {'lock_path': full.path('lock')},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that outlive the command which started them, kept by number."""
+"""Processes that outlive the command that started them, identified by pid."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -24,15 +24,15 @@ CLOCK_MOVES = 2
 
 @dataclasses.dataclass
 class Daemon:
-    """A process in a session of its own, and how to start it again.
+    """A process in its own session, and how to start it again.
 
-    :param environment: what it has besides a clean environment
-    :param port: where it listens, 0 if it does not
-    :param ready: the URL that answers when it is ready, or nothing
-    :param folder: where it runs, or beside its log
-    :param user: runs it, or nobody in particular
-    :param created: when it was started, as the kernel tells it: another
-        process may get its number
+    :param environment: its variables in addition to a clean environment
+    :param port: where it listens; 0 if it does not
+    :param ready: a URL that answers when it is ready, or ''
+    :param folder: its working directory; '' is the directory of its log
+    :param user: the account that runs it; '' is the current user
+    :param created: its start time as reported by the kernel, because another
+        process may get its pid
     """
 
     name: str
@@ -60,7 +60,7 @@ class Daemon:
         self.created = psutil.Process(process.pid).create_time()
 
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Check whether it runs."""
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
             return (self.pid > 0 and is_same(process, self.created)
@@ -68,7 +68,7 @@ class Daemon:
         return False
 
     def check(self) -> None:
-        """See that it runs.
+        """Check that it runs.
 
         :raises CloudError: when it does not, with the end of its log
         """
@@ -78,27 +78,27 @@ class Daemon:
                 f'The whole of it: {self.log}')
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and all that it started."""
-        # As long as something of its group is left, no other process gets the
-        # number; a leader that is not ours shows that nothing is.
+        """Send a signal to it and all processes that it started."""
+        # While its process group has a member, no other process gets its pid;
+        # a different process with that pid means that the group is empty.
         if self.pid and not self._replaced():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
     def kill(self) -> None:
-        """Kill it and all that it started, as ``kill -9`` does."""
+        """Kill it and all processes that it started, as ``kill -9`` does."""
         self.signal(signal.SIGKILL)
         wait_gone([self], STOP_TIMEOUT)
-        # Its children may end after it, and listen until then.
+        # Its children may end later, and listen until then.
         deadline = time.monotonic() + STOP_TIMEOUT
         while (self.port and self._listens()
                and time.monotonic() < deadline):
             time.sleep(POLL)
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
-        """Wait until something has happened that it has to do.
+        """Wait until it has reached a condition.
 
-        :param what: it did not do, if it does not
+        :param what: the error text if it does not, such as ``did not answer``
         :raises CloudError: when it dies or takes too long
         """
         deadline = time.monotonic() + processes.START_TIMEOUT
@@ -111,7 +111,7 @@ class Daemon:
             time.sleep(POLL)
 
     def wait_ready(self) -> None:
-        """Wait until it answers, or else listens, if it does either."""
+        """Wait until its URL answers or its port listens, if any."""
         if self.ready:
             self.wait(lambda: processes.answers(self.ready),
                       'did not answer')
@@ -131,24 +131,24 @@ class Daemon:
 
 
 def is_same(process: psutil.Process, created: float) -> bool:
-    """Whether a process is the one of its number that was started then."""
-    # The kernel counts from its start, which moves when clocks are set.
+    """Check whether a process is the process that was started at a time."""
+    # The kernel counts from boot; the result moves when the clock is set.
     return abs(process.create_time() - created) < CLOCK_MOVES
 
 
 def stop(daemons: Iterable[Daemon]) -> None:
-    """Ask all of them at once to end, and kill those that do not."""
+    """Terminate all of them at the same time; kill those that remain."""
     daemons = list(daemons)
     for each in daemons:
         each.signal(signal.SIGTERM)
     wait_gone(daemons, STOP_TIMEOUT)
     for each in daemons:
-        # Its children may have stayed when it is gone.
+        # Its children may remain after it has ended.
         each.kill()
 
 
 def wait_gone(daemons: Iterable[Daemon], timeout: float) -> None:
-    """Wait until none of them runs, but not for ever."""
+    """Wait until none of them runs, or until the timeout."""
     deadline = time.monotonic() + timeout
     while any(each.alive() for each in daemons):
         if time.monotonic() > deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud that was removed may have left on its machine."""
+"""What a removed cloud may have left on its machine."""
 
 import contextlib
 import pathlib
@@ -11,22 +11,22 @@ from tests import databases
 from tests.fullcloud import state
 
 PATIENCE = 10
-# Nobody from outside reaches these.
+# Not reachable from other machines.
 LOOPBACK = {'127.0.0.1', '::1', '::ffff:127.0.0.1'}
 
 
 class Footprint:
-    """What a cloud has of its machine now: processes, folders and servers."""
+    """What a cloud uses of its machine: processes, folders and servers."""
 
     def __init__(self, kept: state.State) -> None:
         self.processes = _processes(kept)
         self._kept = kept
 
     def reachable(self) -> list[str]:
-        """Where it listens, if that is more than loopback."""
+        """List listening sockets that are not on loopback."""
         found = []
         for process in self.processes:
-            # Its child may have ended meanwhile.
+            # A child may have ended meanwhile.
             with contextlib.suppress(psutil.NoSuchProcess):
                 found += [f'{process.name()} {socket.laddr}'
                           for socket in process.net_connections('inet')
@@ -35,12 +35,12 @@ class Footprint:
         return found
 
     def wait(self) -> None:
-        """Give children that were killed the time to end."""
+        """Give killed children time to end."""
         psutil.wait_procs([*self.processes, *_working(self._kept)],
                           timeout=PATIENCE)
 
     def left(self) -> list[str]:
-        """What of all that is still there, in words."""
+        """Describe everything that is still there."""
         return [*(f'process {each}' for each
                   in {*self.processes, *_working(self._kept)}
                   if _runs(each)),
@@ -56,7 +56,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _processes(kept: state.State) -> list[psutil.Process]:
-    """The daemons and all that they have started."""
+    """Return the daemons and all processes that they started."""
     found = []
     for daemon in kept.daemons:
         if daemon.alive():
@@ -66,7 +66,7 @@ def _processes(kept: state.State) -> list[psutil.Process]:
 
 
 def _working(kept: state.State) -> list[psutil.Process]:
-    """Whoever started it, what works below a folder of the cloud."""
+    """Return processes of any origin that work in the cloud's folders."""
     folders = [kept.directory, *(pathlib.Path(each.name) for each in kept.made
                                  if each.kind == 'folder')]
     found = []
@@ -79,7 +79,7 @@ def _working(kept: state.State) -> list[psutil.Process]:
 
 
 def _is_database(made: state.Made) -> bool:
-    # A server that is gone has taken it along.
+    # Without its server the database is removed too.
     return databases.answers(made.where) and (made.name,) in map(
         tuple, databases.execute(made.where, 'SHOW DATABASES'))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-scheduler with what this package has for it."""
+"""A nova-scheduler with this package's guard and request filters."""
 
 import fixtures
 
@@ -15,12 +15,12 @@ AggregateMembershipFilter
 [aggregate_mirror]
 request_filters = flavor_extra_specs
 '''
-# What it logs when the request filters are in place.
+# The log line that shows the request filters in place.
 NARROWS = 'Requests are narrowed to host aggregates'
 
 
 class Narrowed(fixtures.Fixture):
-    """The guard and a request filter are on, until this ends."""
+    """The guard and a request filter, enabled until the test ends."""
 
     def __init__(self, running: cloud.Cloud) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ LONGEST = 24 * 3600
 
 
 def parse(arguments: List[str]) -> argparse.Namespace:
-    """Read the command line; ends this program when it is wrong."""
+    """Parse the command line; exit if it is invalid."""
     parser = argparse.ArgumentParser(
         prog='cloud', description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -80,14 +80,14 @@ def parse(arguments: List[str]) -> argparse.Namespace:
 
 
 def tool(chosen: argparse.Namespace) -> str:
-    """What one types before a command for the same cloud."""
+    """Return the command prefix for the same cloud."""
     if chosen.directory == TOP / '.cloud':
         return './tools/cloud'
     return './tools/cloud --directory %s' % chosen.directory
 
 
 def without_cloud(chosen: argparse.Namespace) -> int:
-    """Say that there is no cloud; the exit status of the command."""
+    """Report that there is no cloud; return the exit status."""
     if chosen.command == 'down':
         print('There is no cloud in %s.' % chosen.directory)
         return 0
@@ -145,7 +145,7 @@ def _faults(text: str) -> List[str]:
 def _directory(text: str) -> pathlib.Path:
     path = pathlib.Path(text).absolute()
     try:
-        # As every command looks for its cloud.
+        # Every command looks for its cloud with this file.
         (path / 'state.json').stat()
     except FileNotFoundError:
         pass
@@ -156,7 +156,7 @@ def _directory(text: str) -> pathlib.Path:
 
 
 def _hosts(text: str) -> int:
-    # Two of one node, so that servers can move between them.
+    # At least two have a single node, so that servers can move between them.
     if not text.isascii() or not text.isdigit() or not (
             3 <= int(text) <= MOST_HOSTS):
         raise argparse.ArgumentTypeError(

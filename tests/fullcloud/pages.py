@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the documentation that are measured, and so cannot be outdated."""
+"""Measured tables of the documentation, compared so that they stay current."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ WIDTH = 80
 
 
 def difference(name: str, text: str) -> str:
-    """What is wrong with a table of the documentation; empty if nothing is.
+    """Return how a table of the documentation differs, or ''.
 
-    :param text: what it should be
+    :param text: the expected content
     """
     path = FOLDER / f'{name}.inc'
     if os.environ.get(VARIABLE):
@@ -29,7 +29,7 @@ def difference(name: str, text: str) -> str:
 
 def figures(title: str, header: Sequence[object], widths: Sequence[int],
             rows: Iterable[Sequence[object]]) -> str:
-    """Render a table of short cells, a line for each row."""
+    """Render a table of short cells, a line per row."""
     lines = [f'.. csv-table:: {title}', '   :header-rows: 1',
              f'   :widths: {" ".join(map(str, widths))}', '']
     lines += ['   ' + ','.join(f'"{cell}"' if ',' in str(cell) else str(cell)
@@ -39,7 +39,7 @@ def figures(title: str, header: Sequence[object], widths: Sequence[int],
 
 def texts(title: str, header: Sequence[str], widths: Sequence[int],
           rows: Iterable[Sequence[str]]) -> str:
-    """Render a table of sentences, a line or more for each cell."""
+    """Render a table of sentences, one or more lines per cell."""
     lines = [f'.. list-table:: {title}', '   :header-rows: 1',
              f'   :widths: {" ".join(map(str, widths))}', '']
     for row in (header, *rows):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hands the bytes of TCP connections on, for as long as it lives.
+"""A relay of TCP connections.
 
-It is the wire between two services: without it connections are refused and
-those that were open are reset; while it is stopped by SIGSTOP packets are
-swallowed. Run by path, never imported, as ``child.py`` is.
+It acts as the wire between two services: when it is killed, connections are
+refused and open connections are reset; while it is stopped by SIGSTOP, packets
+are swallowed. Run by path, never imported, like ``child.py``.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ CHUNK = 65536
 
 
 async def serve(port: int, target: int) -> None:
-    """Listen on one port of the loopback interface, connect to the other."""
+    """Listen on a loopback port, and connect clients to the target port."""
     async def connected(reader: asyncio.StreamReader,
                         writer: asyncio.StreamWriter) -> None:
         try:
             there = await asyncio.open_connection('127.0.0.1', target)
         except OSError:
-            # As near to a refused connection as who has accepted it gets.
+            # Closest to refusing a connection that has already been accepted.
             writer.close()
             return
         await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
@@ -31,7 +31,7 @@ async def serve(port: int, target: int) -> None:
 
 async def copy(reader: asyncio.StreamReader,
                writer: asyncio.StreamWriter) -> None:
-    """Hand everything on until either side ends."""
+    """Copy data until either side closes."""
     with contextlib.suppress(OSError):
         while data := await reader.read(CHUNK):
             writer.write(data)

@@ -12,8 +12,8 @@ from tests.fullcloud import cloud
 from tests.fullcloud import config
 
 NAME = 'Neutron segment id %s'
-# It stays: with the first network that is deleted, neutron 29 makes a second
-# segments plugin, and handles twice whatever happens to segments.
+# The network is kept: when the first network is deleted, neutron 29 creates a
+# second segments plugin, and then handles every segment event twice.
 NETWORK = 'routed'
 
 
@@ -23,7 +23,7 @@ class Segment:
 
     :param id: also the UUID of its resource provider
     :param subnet: the UUID of its only subnet
-    :param hosts: those that reach it
+    :param hosts: the hosts that reach it
     """
 
     id: str
@@ -32,7 +32,7 @@ class Segment:
     hosts: frozenset[str]
 
     def has(self, server: dict[str, Any]) -> bool:
-        """Whether a server is on a host of it, with an address of it."""
+        """Check whether a server has a host and an address of the segment."""
         found = [ipaddress.ip_address(each['addr'])
                  for port in server['addresses'].values() for each in port]
         return (server['OS-EXT-SRV-ATTR:host'] in self.hosts and bool(found)
@@ -40,12 +40,12 @@ class Segment:
 
 
 class RoutedNetwork(fixtures.Fixture):
-    """A network that has the racks' segments until the test ends.
+    """A network with a segment for each rack, until the test ends.
 
-    :param wait_until: waits until a condition holds, or fails and says what
-        did not happen
-    :param bits: how long the prefixes of the subnets are; 29 leaves six
-        addresses, 30 two
+    :param wait_until: waits until a condition holds, or fails with a
+        description of the condition
+    :param bits: the prefix length of the subnets; 29 leaves six addresses, 30
+        two
     """
 
     def __init__(self, running: cloud.Cloud,
@@ -62,7 +62,7 @@ class RoutedNetwork(fixtures.Fixture):
         found = self._neutron.get(f'/v2.0/networks?name={NETWORK}').json()
         self.id = (found['networks'][0]['id'] if found['networks'] else
                    self._create('network', {'name': NETWORK}))
-        # It is made with a segment of its own.
+        # A new network has a segment of its own.
         self.delete()
         self.addCleanup(self._delete)
         for number, rack in enumerate(config.RACKS, start=1):
@@ -85,7 +85,7 @@ class RoutedNetwork(fixtures.Fixture):
                       if full.rack_of(host) == rack)))
 
     def _is_ready(self, segment: Segment) -> bool:
-        # The inventory is the last that neutron makes.
+        # Neutron creates the inventory last.
         return (segment.hosts == frozenset(
             self.aggregate(segment).get('hosts', ()))
             and bool(self.read(segment, 'inventories').get('inventories')))
@@ -93,42 +93,42 @@ class RoutedNetwork(fixtures.Fixture):
     def _delete(self) -> None:
         for each in self.segments:
             if not self.aggregates(each):
-                # Neutron stumbles over it; a test shows that.
+                # Neutron fails on this provider; a test shows it.
                 self.delete_provider(each)
         self.delete()
         self._wait_until(self.is_gone, 'neutron has removed what it had made')
 
     def delete(self) -> None:
-        """Delete what the network has, in the order that neutron asks for."""
+        """Delete the network's resources in the order neutron requires."""
         for kind in ('port', 'subnet', 'segment'):
             for each in self._list(kind):
                 self._neutron.delete(f'/v2.0/{kind}s/{each["id"]}')
 
     def delete_subnet(self, segment: Segment) -> None:
-        """Delete what makes a segment known to nova and placement."""
+        """Delete the subnet that makes a segment known to nova."""
         self._neutron.delete(f'/v2.0/subnets/{segment.subnet}')
 
     def delete_port(self, port: str) -> None:
-        """Delete a port, and give its address back."""
+        """Delete a port, and release its address."""
         self._neutron.delete(f'/v2.0/ports/{port}')
 
     def is_gone(self) -> bool:
-        """Whether nothing of the segments is in nova or in placement."""
+        """Check that nova and placement have nothing of the segments."""
         return not any(self.read(each, 'aggregates') or self.aggregate(each)
                        for each in self.segments)
 
     def aggregate(self, segment: Segment) -> dict[str, Any]:
-        """The nova aggregate that neutron made; empty if there is none."""
+        """Return the nova aggregate that neutron created; empty if none."""
         found = self._cloud.nova().get('/os-aggregates').json()['aggregates']
         return next((each for each in found
                      if each['name'] == NAME % segment.id), {})
 
     def aggregates(self, segment: Segment) -> list[str]:
-        """The aggregates that placement has a segment's provider in."""
+        """Return the aggregates of a segment's provider in placement."""
         return sorted(self.read(segment, 'aggregates').get('aggregates', ()))
 
     def read(self, segment: Segment, what: str) -> dict[str, Any]:
-        """What placement has of a segment's provider; empty without one."""
+        """Read an attribute of a segment's provider; empty if none exists."""
         answer = self._placement.get(
             f'/resource_providers/{segment.id}/{what}', raise_exc=False)
         return answer.json() if answer.ok else {}
@@ -141,12 +141,12 @@ class RoutedNetwork(fixtures.Fixture):
             json={what: values, 'resource_provider_generation': generation})
 
     def delete_provider(self, segment: Segment) -> None:
-        """Remove a segment's resource provider from placement, if any."""
+        """Delete a segment's resource provider, if it exists."""
         self._placement.delete(f'/resource_providers/{segment.id}',
                                raise_exc=False)
 
     def members(self, aggregate: str) -> frozenset[str]:
-        """The UUIDs of all providers that placement has in an aggregate."""
+        """Return the UUIDs of all providers in a placement aggregate."""
         found = self._placement.get(
             f'/resource_providers?member_of={aggregate}').json()
         return frozenset(each['uuid'] for each in found['resource_providers'])
@@ -157,22 +157,23 @@ class RoutedNetwork(fixtures.Fixture):
             {'fixed_ips': [{'subnet_id': segment.subnet}]} if segment else {}))
 
     def fill(self, segment: Segment) -> None:
-        """Let ports take all addresses of a segment."""
+        """Use up all addresses of a segment with ports."""
         for _address in segment.cidr.hosts():
             self._create('port', {
                 'network_id': self.id,
                 'fixed_ips': [{'subnet_id': segment.subnet}],
-                # Neutron counts ports without a server, and placement refuses
-                # to reserve all that there is at neutron's microversion.
+                # Neutron reserves addresses for ports without a server, and
+                # placement refuses to reserve the whole inventory at neutron's
+                # microversion.
                 'device_owner': 'compute:test'})
 
     def addresses(self, port: str) -> list[str]:
-        """The addresses of a port."""
+        """Return the addresses of a port."""
         found = self._neutron.get(f'/v2.0/ports/{port}').json()['port']
         return [each['ip_address'] for each in found['fixed_ips']]
 
     def ports(self) -> list[str]:
-        """All ports of the network."""
+        """Return all ports of the network."""
         return [each['id'] for each in self._list('port')]
 
     def _create(self, kind: str, values: dict[str, Any]) -> str:

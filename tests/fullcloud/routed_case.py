@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of routed networks have in common."""
+"""The base test case of routed networks."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from tests.fullcloud import routed
 
 
 class TestCase(base.TestCase):
-    """A routed network with two segments, for one test."""
+    """A test with a routed network of two segments."""
 
     bits = 29
-    """How long the prefixes of the subnets are."""
+    """The prefix length of the subnets."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -24,28 +24,28 @@ class TestCase(base.TestCase):
         self.first, self.second = self.routed.segments
 
     def prepare(self) -> None:
-        """Do what comes before neutron makes anything."""
+        """Run before neutron creates anything."""
 
     def assert_in(self, segment: routed.Segment, server: dict[str, Any]
                   ) -> None:
-        """A server runs on a host of a segment, with an address of it."""
+        """Check that a server has a host and an address of a segment."""
         self.assertEqual('ACTIVE', server['status'], server.get('fault'))
         self.assertTrue(segment.has(server), server)
 
     def assert_refused(self, server: dict[str, Any]) -> None:
-        """Nova has found no host for a server."""
+        """Check that nova found no host for a server."""
         self.assertEqual('ERROR', server['status'])
         self.assertIn('No valid host', server['fault']['message'])
 
     def segment_of(self, server: dict[str, Any]) -> routed.Segment:
-        """The segment of the host on which a server runs."""
+        """Return the segment of the host on which a server runs."""
         self.assertEqual('ACTIVE', server['status'], server.get('fault'))
         segment, = (each for each in self.routed.segments
                     if server[base.HOST] in each.hosts)
         return segment
 
     def zone(self, *hosts: str) -> str:
-        """A zone for this test alone, with these hosts; its name."""
+        """Create a zone with hosts, for this test alone; return its name."""
         name = f'zone-{uuid.uuid4().hex[:8]}'
         aggregate = self.aggregate(name)
         for host in hosts:
@@ -53,7 +53,7 @@ class TestCase(base.TestCase):
         return name
 
     def flavor(self, extra_specs: Mapping[str, str]) -> str:
-        """A flavor for this test alone; its name."""
+        """Create a flavor for this test alone; return its name."""
         nova = self.cloud.nova()
         name = f'flavor-{uuid.uuid4().hex[:8]}'
         made = nova.post('/flavors', json={'flavor': {
@@ -71,7 +71,7 @@ class TestCase(base.TestCase):
             self._set(host, 'disabled')
 
     def keep_one_host_of_each(self) -> None:
-        """Let each segment have one host that takes servers, its first."""
+        """Disable all but the first host of each segment."""
         for segment in self.routed.segments:
             self.take_no_servers(*sorted(segment.hosts)[1:])
 
@@ -82,11 +82,11 @@ class TestCase(base.TestCase):
         nova.put(f'/os-services/{service}', json={'status': status})
 
     def uuid(self, segment: routed.Segment) -> str:
-        """The UUID of the aggregate that neutron made."""
+        """Return the UUID of the aggregate that neutron created."""
         return self.routed.aggregate(segment)['uuid']
 
     def nodes(self, *hosts: str) -> set[str]:
-        """The providers of the compute nodes of some hosts."""
+        """Return the providers of the compute nodes of some hosts."""
         return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
 
     def move(self, provider: str, add: Iterable[str] = (),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud's MariaDB and RabbitMQ: this machine's, or private ones.
+"""The cloud's MariaDB and RabbitMQ: this machine's, or private servers.
 
-A cloud has databases and a virtual host of its own on this machine's, and
-private ones keep their data in a folder of their own. Whatever is made is
-written into the state first, so that it can be removed.
+On this machine's servers a cloud has its own databases and virtual host.
+Private servers keep their data in their own folder. Everything is recorded in
+the state before it is created, so that it can be removed.
 """
 
 import functools
@@ -27,13 +27,13 @@ NAMES = ('keystone', 'placement', 'glance', 'neutron', 'nova', 'nova_api',
          'nova_cell0', 'journal')
 PREFIX = 'mirror_cloud_'
 RABBIT = 'rabbitmq-server'
-# Debian's own rabbitmq-server in the PATH would become another user.
+# Debian's rabbitmq-server in the PATH would change to another user.
 RABBIT_SCRIPTS = '/usr/lib/rabbitmq/bin'
 SECONDS = 60
 
 
 class Unavailable(Exception):
-    """A server cannot be had here; the text says what to do."""
+    """A server is unavailable here; the text says what to do."""
 
 
 def install(private: bool) -> None:
@@ -60,7 +60,7 @@ def install(private: bool) -> None:
 
 
 def database(kept: state.State, private: bool) -> str:
-    """Make the databases; what their URLs begin with."""
+    """Create the databases; return the beginning of their URLs."""
     address = MYSQL.url
     if private or not _machine_database():
         address = _start_database(kept)
@@ -72,7 +72,7 @@ def database(kept: state.State, private: bool) -> str:
 
 
 def broker(kept: state.State, private: bool) -> str:
-    """Make the virtual host; its URL for oslo.messaging."""
+    """Create the virtual host; return its URL for oslo.messaging."""
     if not private and _machine_broker():
         name = PREFIX + secrets.token_hex(4)
         kept.add(state.Made('virtual host', '', name))
@@ -83,9 +83,9 @@ def broker(kept: state.State, private: bool) -> str:
 
 
 def remove(made: state.Made) -> None:
-    """Remove one thing that was made, if it is still there.
+    """Remove a recorded object, if it still exists.
 
-    :raises CloudError: when RabbitMQ does not do it, or does not tell
+    :raises CloudError: when RabbitMQ fails to remove it or to list it
     """
     if made.kind == 'database':
         databases.execute(made.where, 'DROP DATABASE IF EXISTS ' + made.name)
@@ -93,7 +93,7 @@ def remove(made: state.Made) -> None:
         try:
             _control('delete_vhost', made.name)
         except processes.CloudError:
-            # It fails, too, for one that was never made, or is gone.
+            # This also fails for a virtual host that does not exist.
             if made.name in _control('list_vhosts').split():
                 raise
     elif made.kind == 'folder':
@@ -114,8 +114,8 @@ def _start_database(kept: state.State) -> str:
     url = sa.engine.make_url(MYSQL.url).set(port=port).render_as_string()
     daemon = kept.start(daemons.Daemon(
         'mariadb', [*serve, '--max-connections=500',
-                    # The cloud is thrown away: what was committed survives a
-                    # kill -9, but no power failure.
+                    # The cloud is temporary: commits have to survive a kill
+                    # -9, but not a power failure.
                     '--innodb-flush-log-at-trx-commit=2'],
         kept.log('mariadb'), {}, port, folder=str(folder), user=user))
     daemon.wait(lambda: databases.answers(url), 'did not answer')
@@ -138,10 +138,10 @@ def _start_broker(kept: state.State) -> str:
         'RABBITMQ_PID_FILE': str(folder / 'pid'),
         'RABBITMQ_GENERATED_CONFIG_DIR': str(folder / 'config'),
         'RABBITMQ_ENABLED_PLUGINS_FILE': str(folder / 'plugins'),
-        # Nothing of this machine's own configuration.
+        # Use none of this machine's own configuration.
         'RABBITMQ_CONFIG_FILE': str(folder / 'rabbitmq'),
         'RABBITMQ_CONF_ENV_FILE': str(folder / 'env'),
-        # Ours, or Erlang would leave one behind.
+        # Use the cloud's own epmd; Erlang would leave its own running.
         'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
             '-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}'}
     for name in ('rabbitmq.conf', 'env', 'plugins'):
@@ -161,7 +161,11 @@ def _start_broker(kept: state.State) -> str:
 
 
 def _folder(kept: state.State, user: str) -> tuple[pathlib.Path, str]:
-    """A folder for a server's data, and who runs it; '' is who runs this."""
+    """Create a folder for a server's data.
+
+    :returns: the folder, and the account that runs the server; '' is the
+        current user
+    """
     folder = pathlib.Path(tempfile.mkdtemp(prefix='mirror-cloud-'))
     kept.add(state.Made('folder', '', str(folder)))
     if os.geteuid():
@@ -190,7 +194,7 @@ def _machine_database() -> bool:
 
 @functools.cache
 def _machine_broker() -> bool:
-    """Whether this machine's RabbitMQ lets us in, and lets us manage it."""
+    """Check whether this machine's RabbitMQ can be used and managed."""
     if not _broker_answers(5672):
         return False
     try:
@@ -209,9 +213,9 @@ def _broker_answers(port: int) -> bool:
 
 
 def _control(*command: str) -> str:
-    """Run rabbitmqctl of this machine; what it printed.
+    """Run this machine's rabbitmqctl; return its output.
 
-    :raises CloudError: when it fails, takes too long, or is not there
+    :raises CloudError: when it fails, takes too long, or does not exist
     """
     program = databases.which('rabbitmqctl')
     if not program:

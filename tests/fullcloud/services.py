@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of the full cloud: what sets services up, what serves them."""
+"""The processes of the full cloud: for set-up, and the services."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ NATIVE = {'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
 
 
 def set_up(kept: state.State) -> dict[str, processes.Process]:
-    """Start what makes the services' tables and keys; all at the same time."""
+    """Start the set-up of all services in parallel: tables and keys."""
     full = kept.config
     path = full.path
     tasks = {
@@ -44,7 +44,7 @@ def set_up(kept: state.State) -> dict[str, processes.Process]:
 
 
 def keystone(kept: state.State) -> daemons.Daemon:
-    """The first of all services: the others need its tokens."""
+    """Return keystone, the first service: the others need its tokens."""
     full = kept.config
     return _serve(kept, 'keystone', 'keystone.wsgi.api', full.keystone_port,
                   full.auth_url, {
@@ -53,7 +53,7 @@ def keystone(kept: state.State) -> daemons.Daemon:
 
 
 def apis(kept: state.State) -> list[daemons.Daemon]:
-    """The other services with a REST API."""
+    """Return the other services with a REST API."""
     full = kept.config
     directory = str(full.directory)
     return [
@@ -65,15 +65,16 @@ def apis(kept: state.State) -> list[daemons.Daemon]:
                full.neutron_url, {
                    'OS_NEUTRON_CONFIG_DIR': directory,
                    'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'},
-               # Several would tell placement of segments' addresses in any
-               # order, which placement refuses and neutron does not repeat.
+               # Several workers would report addresses of segments to
+               # placement in any order, which placement refuses and neutron
+               # does not retry.
                workers=1),
         _nova_api(kept, 1, full.nova_port, full.nova_url),
         _nova_api(kept, 2, full.second_nova_port, full.second_nova_url)]
 
 
 def workers(kept: state.State) -> list[daemons.Daemon]:
-    """Nova's and neutron's processes without a REST API."""
+    """Return nova's and neutron's processes without a REST API."""
     full = kept.config
     conf = ('--config-file', full.path('nova.conf'))
     racks = {host: [config.PUBLIC, full.rack_of(host)]
@@ -89,7 +90,7 @@ def workers(kept: state.State) -> list[daemons.Daemon]:
 
 
 def computes(kept: state.State) -> list[daemons.Daemon]:
-    """A nova-compute for each host."""
+    """Return a nova-compute for each host."""
     found = []
     for host in kept.config.host_names():
         conf = kept.config.path(f'{host}.conf')
@@ -101,7 +102,7 @@ def computes(kept: state.State) -> list[daemons.Daemon]:
 
 
 def agents(kept: state.State) -> list[daemons.Daemon]:
-    """This package's agents, one beside each nova-api."""
+    """Return this package's agents, one for each nova-api."""
     full = kept.config
     return [
         _daemon(kept, f'agent-{number}',
@@ -113,7 +114,7 @@ def agents(kept: state.State) -> list[daemons.Daemon]:
 
 
 def program(name: str, *argv: str) -> list[str]:
-    """The command line of a program beside this Python."""
+    """Return the command line of a program of this Python environment."""
     return [str(pathlib.Path(sys.executable).with_name(name)), *argv]
 
 
@@ -131,8 +132,8 @@ def _nova_api(kept: state.State, number: int, port: int, url: str
                       'OS_NOVA_CONFIG_FILES':
                           f'{sys.prefix}/etc/nova/api-paste.ini;'
                           f'controller-{number}.conf'},
-                  # Longer than keystone's: when that one hangs, as it may
-                  # without its database, nova has an answer of its own.
+                  # Longer than keystone's timeout: when keystone hangs, as it
+                  # may without its database, nova still gives its own answer.
                   timeout=90)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud consists of, in a file: each command finds it there."""
+"""The state file of a cloud, in which later commands find its parts."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from tests.fullcloud import daemons
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """Something outside of the directory that has to be removed.
+    """An object outside of the directory that has to be removed.
 
     :param kind: ``database``, ``virtual host`` or ``folder``
     :param where: the URL of the server
@@ -28,11 +28,11 @@ class Made:
 
 
 class NoCloud(Exception):
-    """There is no cloud in the directory."""
+    """The directory has no cloud."""
 
 
 class State:
-    """The file of one cloud; written with every change.
+    """The state of one cloud; each change is written to its file.
 
     :param directory: everything that the cloud writes is below it
     """
@@ -41,16 +41,16 @@ class State:
         self.directory = directory
         self.complete = False
         self.programs = str(pathlib.Path(sys.executable).parent)
-        """Where the clients are."""
+        """The directory of the clients."""
         self.config: config.FullConfig | None = None
         self.daemons: list[daemons.Daemon] = []
         self.made: list[Made] = []
 
     @classmethod
     def create(cls, directory: pathlib.Path) -> Self:
-        """Begin a new one.
+        """Create the state of a new cloud.
 
-        :raises FileExistsError: when there is one, or other people's files
+        :raises FileExistsError: when there is a cloud, or other files
         """
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         others = {path.name for path in directory.iterdir()} - {'log'}
@@ -58,14 +58,14 @@ class State:
             raise FileExistsError(sorted(others)[0])
         shutil.rmtree(directory / 'log', ignore_errors=True)
         begun = cls(directory)
-        # Exclusive: two may begin at the same time.
+        # Exclusive: two commands may start at the same time.
         os.close(os.open(begun._path, os.O_CREAT | os.O_EXCL, 0o600))
         begun.write()
         return begun
 
     @classmethod
     def read(cls, directory: pathlib.Path) -> Self:
-        """Read the one that there is.
+        """Read the state of the existing cloud.
 
         :raises NoCloud: when there is none
         """
@@ -73,7 +73,7 @@ class State:
         try:
             values = json.loads(found._path.read_text())
         except (FileNotFoundError, ValueError) as exc:
-            # It is empty for as long as it takes to fill it.
+            # The file is empty for a moment after its creation.
             raise NoCloud from exc
         found.complete = values['complete']
         found.programs = values['programs']
@@ -88,12 +88,12 @@ class State:
         return self.directory / 'state.json'
 
     def log(self, name: str) -> str:
-        """The path of a process's log."""
+        """Return the path of a process's log."""
         (self.directory / 'log').mkdir(mode=0o700, exist_ok=True)
         return str(self.directory / 'log' / f'{name}.log')
 
     def daemon(self, name: str) -> daemons.Daemon:
-        """The process of that name.
+        """Return the process with a name.
 
         :raises LookupError: when there is none
         """
@@ -103,12 +103,12 @@ class State:
         raise LookupError(f'{self.directory} has no process {name}')
 
     def add(self, made: Made) -> None:
-        """Write down what is about to be made."""
+        """Record an object before it is created."""
         self.made.append(made)
         self.write()
 
     def start(self, daemon: daemons.Daemon) -> daemons.Daemon:
-        """Start a process and write its number down."""
+        """Start a process and record its pid."""
         if daemon not in self.daemons:
             self.daemons.append(daemon)
         daemon.start()
@@ -116,14 +116,14 @@ class State:
         return daemon
 
     def write(self) -> None:
-        """Write the file, so that a reader finds the old or the new."""
+        """Replace the file atomically."""
         values = {'complete': self.complete, 'programs': self.programs,
                   'config': self.config and config.to_json(self.config),
                   'daemons': [dataclasses.asdict(each)
                               for each in self.daemons],
                   'made': [dataclasses.asdict(each) for each in self.made]}
         draft = self.directory / 'state.json.new'
-        # It has passwords.
+        # The file contains passwords.
         descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC,
                              0o600)
         with open(descriptor, 'w') as output:
@@ -139,7 +139,7 @@ class State:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        # Last: until then the rest can be found and removed.
+        # Last: until then, the rest can still be found and removed.
         self._path.unlink()
         if not keep_logs:
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-api without this package, beside those of the cloud that have it.
+"""A nova-api without this package, next to the cloud's that have it.
 
-It is of the same files and serves the same databases. Its Python environment
-is the cloud's but for this package: a folder of links, so that nothing is
-taken out of the cloud's own, however a test ends.
+It has the same configuration files and databases. Its Python environment is a
+folder of links to the cloud's packages except this package, so that the
+cloud's environment is never changed, even if a test is killed.
 """
 
 import configparser
@@ -26,10 +26,10 @@ LOOK = ('import importlib.metadata as found; '
 
 
 class StockNova(fixtures.Fixture):
-    """A nova-api as without this package, with a region of its own.
+    """A nova-api without this package, with its own region.
 
-    The agents stop meanwhile: they would put right what it does. When it ends
-    they start again and do.
+    The agents are stopped meanwhile: they would repair what it does. They are
+    started at the end, and repair it.
 
     :param workers: its processes; each has its own memory of placement
     """
@@ -53,7 +53,7 @@ class StockNova(fixtures.Fixture):
         self._publish()
 
     def has_package(self) -> bool:
-        """Whether its Python finds this package."""
+        """Check whether its Python finds this package."""
         return has_package(self.python)
 
     def _serve(self, port: int) -> None:
@@ -79,7 +79,7 @@ class StockNova(fixtures.Fixture):
         kept.write()
 
     def _publish(self) -> None:
-        """Let clients find it, as the compute service of its region."""
+        """Register its endpoint, as the compute service of its region."""
         identity = self._cloud.identity()
         identity.put(f'/regions/{REGION}', json={'region': {}})
         self.addCleanup(identity.delete, f'/regions/{REGION}')
@@ -99,7 +99,10 @@ class _StockCloud(cloud.Cloud):
 
 
 def has_package(python: pathlib.Path) -> bool:
-    """Whether a Python finds this package; True also says that it runs."""
+    """Check whether a Python finds this package.
+
+    :raises CloudError: when that Python does not run
+    """
     found = subprocess.run([python, '-P', '-c', LOOK], capture_output=True,
                            text=True, stdin=subprocess.DEVNULL,
                            env=processes.clean_environment())
@@ -109,7 +112,7 @@ def has_package(python: pathlib.Path) -> bool:
 
 
 def _environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
-    """Make an environment without this package; its Python."""
+    """Create an environment without this package; return its Python."""
     python = pathlib.Path(programs) / 'python'
     made = folder / 'environment'
     subprocess.run([python, '-m', 'venv', '--without-pip', made], check=True,
@@ -119,7 +122,7 @@ def _environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
     for each in packages.iterdir():
         if not re.search(PACKAGE, each.name):
             (target / each.name).symlink_to(each)
-    # The cloud's own would run with the cloud's Python.
+    # The cloud's own script would run with the cloud's Python.
     uwsgi = (python.parent / 'uwsgi').read_text()
     (made / 'bin' / 'uwsgi').write_text(
         f'#!{made}/bin/python\n' + uwsgi.partition('\n')[2])

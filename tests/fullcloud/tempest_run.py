@@ -17,24 +17,25 @@ from tests.cloud import access
 from tests.cloud import config
 from tests.cloud import processes
 
-# What nova's API has of aggregates, and of what they are made of.
+# Nova's API of aggregates, and of what they consist of.
 TESTS = (r'tempest\.(serial_tests|api\.compute)\..*('
          r'aggregate|availability_zone|'
          r'admin\.test_(hosts|hypervisor|services))')
 # The fake driver has no uptime.
 EXCLUDED = 'test_get_hypervisor_uptime'
 PATIENCE = 900
-# It needs one of each; a user of its own for each class of tests, which it
-# can make, took it twice as long.
+# Tempest needs one account of each role; creating users for each test class
+# would take it twice as long.
 ACCOUNTS = ('member', 'reader')
 PROJECT = 'tempest'
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of each test.
+    """The outcome of each test.
 
-    :param outcomes: such as ``success``, ``fail`` or ``skip``, by test
+    :param outcomes: test to its outcome, such as ``success``, ``fail`` or
+        ``skip``
     """
 
     outcomes: Mapping[str, str]
@@ -50,7 +51,7 @@ class Result:
 
 
 def make_accounts(running: access.Access) -> None:
-    """Make the accounts that it uses, besides the administrator's."""
+    """Create the accounts that tempest uses, except the administrator's."""
     identity = running.identity()
     project = identity.post('/projects', json={'project': {
         'name': PROJECT, 'domain_id': 'default'}}).json()['project']['id']
@@ -65,13 +66,13 @@ def make_accounts(running: access.Access) -> None:
 
 def configure(running: access.Access, folder: pathlib.Path,
               compute_region: str = config.REGION) -> pathlib.Path:
-    """Write tempest.conf, with what the cloud has; its path.
+    """Write tempest.conf for the cloud; return its path.
 
-    :param compute_region: whose nova-api is tested
+    :param compute_region: the region whose nova-api is tested
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     accounts = folder / 'accounts.yaml'
-    # Every JSON is YAML.
+    # JSON is valid YAML.
     accounts.write_text(json.dumps([
         {'username': username, 'project_name': project, 'roles': [role],
          'password': running.config.password, 'domain_name': 'Default'}
@@ -99,15 +100,15 @@ def configure(running: access.Access, folder: pathlib.Path,
             'max_microversion': 'latest'},
         'service_available': {'cinder': 'False', 'swift': 'False',
                               'horizon': 'False'},
-        # Nothing runs in a server of the fake driver.
+        # No system runs in a server of the fake driver.
         'validation': {'run_validation': 'False'}})
     return path
 
 
 def run(running: access.Access, path: pathlib.Path) -> Result:
-    """Run the tests, one after the other, as the configuration file says.
+    """Run the tests serially with a configuration file.
 
-    :raises CloudError: when tempest has run none
+    :raises CloudError: when tempest has run no test
     """
     started = time.monotonic()
     process = subprocess.Popen(
@@ -120,7 +121,7 @@ def run(running: access.Access, path: pathlib.Path) -> Result:
     try:
         stream, errors = process.communicate(timeout=PATIENCE)
     except BaseException:
-        # Its tests run in processes of their own.
+        # Its tests run in child processes.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
@@ -134,7 +135,7 @@ def run(running: access.Access, path: pathlib.Path) -> Result:
 
 
 def _read(stream: pathlib.Path) -> tuple[dict[str, str], str]:
-    """Read what became of each test, and what failures said."""
+    """Read the outcome of each test, and the texts of failures."""
     outcomes, texts = {}, []
 
     def ended(test: dict) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private cloud whose parts fail at random, while users work."""
+"""A private cloud under random faults while users work."""
 
 import atexit
 import os
@@ -19,18 +19,17 @@ from tests.fullcloud import options
 from tests.fullcloud import state
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
-# A round and a half, of about twenty faults on two cores; longer where these
-# do not have one of each kind.
+# One and a half rounds, with about twenty faults on two cores; longer until
+# each kind of fault has occurred.
 SHORT = '90'
 FEW = '30'
-# A cloud starts within a minute or two; its packages may have to be installed
-# before, which takes as long.
+# A cloud starts in a minute or two; installing its packages may take as long.
 PATIENCE = 900
 
 
 class TestChaos(testtools.TestCase):
 
-    # Its servers are killed: they must not be the machine's.
+    # Its servers are killed: they must not be this machine's.
     directory = base.TOP / '.cloud-chaos'
     up: 'subprocess.CompletedProcess[str] | None' = None
 
@@ -38,7 +37,7 @@ class TestChaos(testtools.TestCase):
         super().setUp()
         if TestChaos.up is None:
             atexit.register(_down)
-            # What a run that was killed has left.
+            # A killed run may have left a cloud.
             _down()
             TestChaos.up = _tool('up', '--private', '--hosts', '3')
         if self.up.returncode == command.UNAVAILABLE:
@@ -49,13 +48,13 @@ class TestChaos(testtools.TestCase):
     @classmethod
     def tearDownClass(cls):
         super().tearDownClass()
-        # Other tests have a cloud, too, and two want much of a machine.
+        # Other tests use another cloud, and two clouds overload a machine.
         _down()
 
     def soak(self, *argv, seconds):
-        """Let it run for so long; what it printed, and what it counted.
+        """Run a soak; return its output and its counts.
 
-        The output says what was done, and with which seed.
+        The output has every operation and the seed.
         """
         done = _tool('chaos', '--seconds', seconds, *argv,
                      seconds=2 * soak.LONGEST * int(seconds))
@@ -68,7 +67,7 @@ class TestChaos(testtools.TestCase):
             line.rsplit(None, 1) for line in counted.splitlines())
 
     def test_placement_is_nova_after_random_faults(self):
-        """Every answer is nova's, and what went wrong is healed."""
+        """All answers are nova's, and every difference is repaired."""
         out, counts = self.soak(seconds=os.environ.get(SECONDS, SHORT))
         self.assertEqual('0', counts['differences'])
         self.assertLess(0, int(counts['operations']))
@@ -76,16 +75,16 @@ class TestChaos(testtools.TestCase):
             self.assertIn(f'\n{kind} ', out)
 
     def test_the_journal_heals_alone(self):
-        """While its database is there, nothing is left to the full sync.
+        """With its database available, the journal repairs everything.
 
-        Nor does nova lack anything of its own: no nova-api may die.
+        Nova's own dependencies stay available too: no nova-api may die.
         """
         _out, counts = self.soak('--faults', 'worker,kill,pause', seconds=FEW)
         self.assertEqual('0', counts['left to the full sync'])
         self.assertLess(0, int(counts['faults']))
 
     def start(self, errors):
-        """Start a chaos, and wait until it is the one on this cloud."""
+        """Start a chaos run, and wait until it holds the cloud's lock."""
         running = subprocess.Popen(
             _argv('chaos', '--faults', 'kill,swallow'),
             stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -95,7 +94,7 @@ class TestChaos(testtools.TestCase):
         return running
 
     def test_interrupted_chaos_leaves_a_whole_cloud(self):
-        """Ctrl-C undoes the faults, and deletes the aggregates."""
+        """Ctrl-C undoes the faults and deletes the aggregates."""
         with tempfile.TemporaryFile('w+') as errors:
             running = self.start(errors)
             second = _tool('chaos')
@@ -113,15 +112,15 @@ class TestChaos(testtools.TestCase):
         self.assertEqual(('', 0), (listed.stdout, listed.returncode))
 
     def test_stopped_cloud_leaves_nothing(self):
-        """Not even what a chaos has started meanwhile, nor the chaos.
+        """Down removes everything, including a chaos run and its processes.
 
-        And while it ran, nobody from outside could reach it.
+        While the cloud ran, it was not reachable from other machines.
         """
         there = leftovers.Footprint(state.State.read(self.directory))
         self.assertNotEqual([], there.processes)
         self.assertEqual([], there.reachable())
         self.assertNotEqual([], there.left())
-        # Whoever comes next starts another one.
+        # The next test starts a new cloud.
         TestChaos.up = None
         with tempfile.TemporaryFile('w+') as errors:
             running = self.start(errors)
@@ -136,7 +135,7 @@ class TestChaos(testtools.TestCase):
 
 
 def _wait_for_fault(chaos: 'subprocess.Popen[str]') -> None:
-    # One that has not ended is named.
+    # The progress line names a fault that has not ended.
     next(line for line in chaos.stdout if ' faults, ' in line)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the chaos that works on a cloud is ended."""
+"""The lock that ends a chaos run before its cloud is removed."""
 
 import pathlib
 import subprocess
@@ -13,7 +13,7 @@ from tests.cloud import processes
 from tests.fullcloud.chaos import lock
 from tests.fullcloud import options
 
-# With a daemon, as a chaos starts them.
+# A chaos run with a daemon in its own session.
 CHAOS = """
 import pathlib, signal, subprocess, sys, time
 from tests.fullcloud.chaos import lock
@@ -34,13 +34,13 @@ class TestTake(testtools.TestCase):
         self.told = []
 
     def wait_a_second(self, *limits):
-        """What these wait for does not come, however long that may be."""
+        """Shorten time limits for events that never happen in the test."""
         for name in limits:
             self.useFixture(fixtures.MonkeyPatch(
                 f'tests.fullcloud.chaos.lock.{name}', 1))
 
     def chaos(self, kind):
-        """One that holds the lock, and the daemon that it has started."""
+        """Start a process that holds the lock; return it and its daemon."""
         running = subprocess.Popen(
             [sys.executable, '-c', CHAOS, str(self.folder), kind],
             stdout=subprocess.PIPE, text=True, cwd=options.TOP)
@@ -55,7 +55,7 @@ class TestTake(testtools.TestCase):
         return lock.take(self.folder, self.told.append)
 
     def test_without_chaos(self):
-        """Nothing is said, and none can begin then."""
+        """Without a chaos run nothing is printed, and no run can begin."""
         with self.take():
             error = self.assertRaises(
                 processes.CloudError, lock.hold(self.folder).__enter__)
@@ -63,7 +63,7 @@ class TestTake(testtools.TestCase):
         self.assertEqual([], self.told)
 
     def test_it_is_asked_to_end(self):
-        """What it has started is the cloud's, which knows it."""
+        """Its daemons stay: they are recorded in the cloud's state."""
         chaos, daemon = self.chaos('well')
         with self.take():
             self.assertEqual(-15, chaos.wait(timeout=10))
@@ -72,7 +72,7 @@ class TestTake(testtools.TestCase):
         self.assertIn(f'process {chaos.pid}', said)
 
     def test_deaf_one_is_killed(self):
-        """With what it has started: it may not have written that down."""
+        """Its daemons are killed too: they may not be recorded yet."""
         chaos, daemon = self.chaos('deaf')
         self.wait_a_second('ENDS_WITHIN')
         with self.take():
@@ -81,7 +81,7 @@ class TestTake(testtools.TestCase):
         self.assertIn('Killing it', self.told[1])
 
     def test_another_process_with_its_number_lives(self):
-        """Another down has the lock, of a chaos that was killed."""
+        """A recorded pid that now belongs to another process is not killed."""
         chaos, _daemon = self.chaos('well')
         self.wait_a_second('ENDS_WITHIN', 'DIES_WITHIN')
         number, created = (self.folder / lock.NAME).read_text().split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the chaos calls wrong, and what it forgives."""
+"""The rules by which chaos judges answers, deaths and differences."""
 
 import dataclasses
 import os
@@ -21,17 +21,17 @@ from tests.fullcloud import options
 
 
 def answer(status, began=10, ended=11, allowed=frozenset({200})):
-    """One by the first controller."""
+    """Return an answer of the first controller."""
     return answers.Answer('add', 1, began, ended, status, '', allowed)
 
 
 def window(target, began=10, ended=11):
-    """A fault of that process."""
+    """Return a fault of a process."""
     return faults.Window('kill', target, began, ended)
 
 
 def row(nova, placement):
-    """A provider that is in these aggregates."""
+    """Return a provider with the given aggregates."""
     return observer.Row(seed.Node('one', 'one', 'uuid'), frozenset(nova),
                         frozenset(placement), frozenset())
 
@@ -42,7 +42,7 @@ class TestAnswers(testtools.TestCase):
         return report.Result('seed', given=list(given), windows=list(windows))
 
     def test_race_of_nova_is_no_fault_of_ours(self):
-        """Only where others use the aggregate, and with its very text."""
+        """It is excused only on shared aggregates, with its exact text."""
         text = "Unexpected API Error. <class 'ValueError'>"
         shared = frozenset(answers.STOCK['remove'])
         for operation, allowed, said, wrong in (
@@ -54,7 +54,7 @@ class TestAnswers(testtools.TestCase):
             self.assertEqual(wrong, len(found.wrong()), (operation, said))
 
     def test_error_while_placement_is_away_is_wrong(self):
-        """Placement, the journal and the agents are nobody's excuse."""
+        """Faults of placement, the journal or the agents excuse no error."""
         for target in ('placement', 'placement-of-1', 'journal-of-1',
                        'agent-1', 'nova-api-1', 'database-of-2'):
             found = self.result(answer(500), windows=[window(target)])
@@ -62,14 +62,14 @@ class TestAnswers(testtools.TestCase):
             self.assertFalse(found.good)
 
     def test_error_while_nova_lacks_its_own_is_right(self):
-        """Stock nova fails as well without them."""
+        """Stock nova also fails when its own dependencies are unavailable."""
         for target in ('keystone', 'mariadb', 'rabbitmq', 'database-of-1'):
             found = self.result(answer(503), windows=[window(target)])
             self.assertEqual([], found.wrong(), target)
             self.assertTrue(found.good)
 
     def test_no_answer_is_right_only_from_a_killed_nova_api(self):
-        """The other one has to answer."""
+        """The other nova-api has to answer."""
         for target, wrong in (('nova-api-1', 0), ('nova-api-2', 1),
                               ('mariadb', 1), ('placement', 1)):
             found = self.result(answer(answers.NONE),
@@ -77,7 +77,7 @@ class TestAnswers(testtools.TestCase):
             self.assertEqual(wrong, len(found.wrong()), target)
 
     def test_a_fault_excuses_only_while_it_lasts(self):
-        """What is over, or has not begun, is no excuse."""
+        """A fault before or after the request is no excuse."""
         for began, ended, wrong in ((8, 9.9, 1), (11.1, 12, 1), (8, 10.1, 0),
                                     (10.9, None, 0), (5, None, 0)):
             found = self.result(answer(500), windows=[
@@ -85,7 +85,7 @@ class TestAnswers(testtools.TestCase):
             self.assertEqual(wrong, len(found.wrong()), (began, ended))
 
     def test_refusal_that_nobody_expects_is_wrong(self):
-        """Whatever is away: nova either knows the state or fails."""
+        """A refusal is never excused: nova either knows the state or fails."""
         found = self.result(answer(404), windows=[window('mariadb')])
         self.assertEqual(1, len(found.wrong()))
         self.assertIn('WRONG: add by controller 1, 1.0 s: 404 instead of '
@@ -94,7 +94,7 @@ class TestAnswers(testtools.TestCase):
         self.assertTrue(expected.good)
 
     def test_waiting_for_the_mirror_is_told(self):
-        """How long, and for what; what nova waits for is not counted."""
+        """The report shows the longest wait that only the mirror causes."""
         slow = [answer(200, ended=10 + seconds) for seconds in (3, 7, 9)]
         for target, seconds in (('placement', 9), ('journal-of-1', 9),
                                 ('database-of-2', 9), ('nova-api-2', 9),
@@ -109,7 +109,7 @@ class TestAnswers(testtools.TestCase):
                 in shown))
 
     def test_nothing_done_is_not_good(self):
-        """A soak in which nobody asked anything has shown nothing."""
+        """A soak without operations is not a success."""
         self.assertFalse(self.result().good)
 
 
@@ -121,26 +121,26 @@ class TestRest(testtools.TestCase):
         return result
 
     def test_differences_are_counted_both_ways(self):
-        """What is missing in placement, and what is too much."""
+        """Missing and surplus associations both count."""
         result = self.rest([row('ab', 'bc'), row('', '')])
         self.assertEqual(2, result.different)
         self.assertFalse(result.good)
         self.assertIn('DIFFERENT', report.render(result))
 
     def test_open_row_is_not_good(self):
-        """Nobody would close it."""
+        """A row that is never closed is a failure."""
         result = self.rest([row('a', 'a')], ['row 7'])
         self.assertFalse(result.good)
         self.assertIn('OPEN: row 7', report.render(result))
 
     def test_equal_is_good(self):
-        """The table says so in figures."""
+        """Equal aggregates are a success, with 0 differences in the table."""
         result = self.rest([row('a', 'a')])
         self.assertTrue(result.good)
         self.assertRegex(report.render(result), 'differences +0')
 
     def test_journal_that_was_there_leaves_nothing(self):
-        """Only what changed while it was away is left to the full sync."""
+        """Only an outage of the journal in the round excuses a loss."""
         for target, began, lost in (('placement', 20, 3), ('mariadb', 9, 3),
                                     ('mariadb', 20, 0),
                                     ('journal-of-2', 20, 0)):
@@ -156,7 +156,7 @@ class TestRest(testtools.TestCase):
 class TestDeaths(testtools.TestCase):
 
     def test_what_dies_by_itself_is_a_crash(self):
-        """Only of the mirror's processes, and not for want of nova's own."""
+        """Only mirror processes count, unless nova's own needs were down."""
         for target, other, ended, crashes in (
                 ('nova-api-1', 'placement', 99, 1),
                 ('nova-api-2', 'journal-of-2', 99, 1),
@@ -173,7 +173,7 @@ class TestDeaths(testtools.TestCase):
                              in report.render(result))
 
     def test_fault_before_it_was_found_is_a_reason(self):
-        """Nobody saw when it died; only that it had."""
+        """A fault up to the moment when the death was found is a reason."""
         for began, crashes in ((104, 0), (106, 1)):
             result = report.Result('seed', given=[answer(200)], windows=[
                 window('mariadb', began, began + 1),
@@ -185,11 +185,11 @@ class TestDeaths(testtools.TestCase):
 class TestFaults(testtools.TestCase):
 
     def test_command_line_knows_all_faults(self):
-        """Those that it offers are those that there are."""
+        """The command line offers exactly the implemented faults."""
         self.assertEqual(list(faults.KINDS), list(options.FAULTS))
 
     def test_only_what_can_come_is_waited_for(self):
-        """A kind that was not chosen, or has no process here, is not."""
+        """Kinds not chosen, or without a live process, are not expected."""
         there = daemons.Daemon(
             'placement', [], '', {}, pid=os.getpid(),
             created=psutil.Process().create_time())
@@ -202,7 +202,7 @@ class TestFaults(testtools.TestCase):
                 kinds, faults.Faults(running, chosen, 'seed').kinds())
 
     def test_what_died_is_told_with_when_it_lived(self):
-        """When each process was looked at the last time, and it was found."""
+        """A death has the time last seen alive and the time found."""
         there = daemons.Daemon(
             'placement', [], '', {}, pid=os.getpid(),
             created=psutil.Process().create_time())
@@ -229,7 +229,7 @@ class TestFaults(testtools.TestCase):
                         made.windows)
 
     def test_a_soak_waits_for_each_kind(self):
-        """But not for ever, and it tells which never came."""
+        """It waits a limited time, and reports kinds that did not occur."""
         result = report.Result(
             'seed', kinds=frozenset({'kill', 'pause'}),
             windows=[window('placement')])
@@ -245,7 +245,7 @@ class TestFaults(testtools.TestCase):
         self.assertNotIn('NEVER CAME', report.render(result))
 
     def test_each_kind_comes_first_and_each_choice_once(self):
-        """However short a soak is, it is not one of half of the faults."""
+        """Every kind occurs first, and every choice occurs once per round."""
         choices = [(kind, target) for kind, (_act, targets)
                    in faults.KINDS.items() for target in targets]
         for number in range(20):

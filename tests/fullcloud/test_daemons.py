@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are known by a number in a file."""
+"""Processes identified by a pid in a file."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ child = subprocess.Popen([sys.executable, '-c', 'input()'],
 print(child.pid, flush=True)
 child.wait()
 """
-# What it has started keeps the port for a while when it has ended.
+# Its child keeps the port open for a while after its end.
 LISTENER = """
 import os, socket, time
 listener = socket.socket()
@@ -39,9 +39,9 @@ time.sleep(0.5)
 
 
 def reap(pid):
-    """Wait for a child, unless that has been done.
+    """Wait for a child, unless Popen has already done that.
 
-    Popen does it by itself when it is forgotten after the end of its process.
+    Popen does so when its object is collected after the end of the process.
     """
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
@@ -54,7 +54,7 @@ class TestDaemon(testtools.TestCase):
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
     def daemon(self, text, port=0):
-        """A process that runs a program in Python, until the test ends."""
+        """Start a Python program that runs until the test ends."""
         made = daemons.Daemon('it', [sys.executable, '-c', text],
                               str(self.folder / 'it.log'), {}, port)
         made.start()
@@ -63,7 +63,7 @@ class TestDaemon(testtools.TestCase):
         return made
 
     def test_killed_with_its_children(self):
-        """Nothing is left of what it has started."""
+        """Stopping a process also kills its children."""
         daemon = self.daemon(PARENT)
         log = pathlib.Path(daemon.log)
         daemon.wait(log.read_text, 'did not tell its child')
@@ -73,7 +73,7 @@ class TestDaemon(testtools.TestCase):
         child.wait(timeout=10)
 
     def test_killed_it_leaves_its_port(self):
-        """Others can have it at once."""
+        """The port of a killed process is free at once."""
         port, = processes.free_ports(1)
         daemon = self.daemon(LISTENER % port, port)
         daemon.wait_ready()
@@ -81,7 +81,7 @@ class TestDaemon(testtools.TestCase):
         socket.create_server(('127.0.0.1', port)).close()
 
     def test_another_process_with_its_number_lives(self):
-        """The number of a process that has ended may be another's."""
+        """Another process with that pid is not alive, and not stopped."""
         other = self.daemon('import time; time.sleep(600)')
         daemon = daemons.Daemon(**vars(other) | {
             'created': other.created - 100})
@@ -90,7 +90,7 @@ class TestDaemon(testtools.TestCase):
         self.assertTrue(other.alive())
 
     def test_death_is_told_with_the_log(self):
-        """A person sees why, and where to read on."""
+        """The error has the reason, and the path of the log."""
         daemon = self.daemon('import sys; sys.exit("no room left")')
         error = self.assertRaises(processes.CloudError, daemon.wait,
                                   lambda: False, 'did not answer')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud's environment needs, and what is done without one."""
+"""The cloud's virtual environment, and the commands without it."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ from tests.cloud import environment
 class TestEnvironment(testtools.TestCase):
 
     def test_in_use_it_is_not_made_anew(self):
-        """Whoever wants another one is told what to stop."""
+        """It is kept, and the error names the cloud that uses it."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         made = environment.Environment(str(folder), 'nothing', (), False)
         (folder / 'bin').mkdir()
@@ -31,7 +31,7 @@ class TestEnvironment(testtools.TestCase):
         self.assertTrue((folder / 'cloud' / 'state.json').exists())
 
     def test_what_can_be_had_has_to_be_installed(self):
-        """Tests are skipped only where pip gets nothing at all."""
+        """Tests are skipped only if pip cannot download any package."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         shelf = folder / 'shelf'
         shelf.mkdir()
@@ -62,7 +62,7 @@ class TestWithoutEnvironment(testtools.TestCase):
         self.cloud = folder / 'cloud'
         self.checkout = folder / 'checkout'
         for name in ('tests', 'tools'):
-            # What other tests compile meanwhile comes and goes.
+            # Other tests compile and remove these files meanwhile.
             shutil.copytree(environment.TOP / name, self.checkout / name,
                             ignore=shutil.ignore_patterns('__pycache__'))
         for name in ('constraints.txt', 'setup.cfg'):
@@ -78,7 +78,7 @@ class TestWithoutEnvironment(testtools.TestCase):
             env={**os.environ, 'PIP_NO_INDEX': '1'})
 
     def test_no_cloud_is_told(self):
-        """No environment is needed to see that there is none."""
+        """The absence of a cloud is reported without an environment."""
         done = self.tool('down')
         self.assertEqual(
             (0, f'There is no cloud in {self.cloud}.\n', ''),
@@ -91,7 +91,7 @@ class TestWithoutEnvironment(testtools.TestCase):
                 f'--directory {self.cloud} up\n', done.stderr)
 
     def test_environment_that_is_gone_is_told(self):
-        """It was removed under a cloud that runs."""
+        """Each command reports that the environment no longer exists."""
         self.cloud.mkdir()
         (self.cloud / 'state.json').touch()
         for command in (['up'], ['status'], ['exec', 'true'], ['chaos']):
@@ -101,7 +101,7 @@ class TestWithoutEnvironment(testtools.TestCase):
             self.assertIn(f'--directory {self.cloud} down', done.stderr)
 
     def test_down_makes_it_again(self):
-        """Even of one whose Python is gone, and which has a user."""
+        """Down reinstalls an environment without Python, even if in use."""
         self.cloud.mkdir()
         (self.cloud / 'state.json').touch()
         there = self.checkout / '.venv-cloud'

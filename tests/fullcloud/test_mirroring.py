@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates of the full cloud, by its real clients, in placement."""
+"""Aggregates changed by real clients on the full cloud, in placement."""
 
 import contextlib
 import urllib.request
@@ -18,11 +18,11 @@ class TestControllers(testscenarios.WithScenarios, base.TestCase):
 
     def setUp(self):
         super().setUp()
-        # They would put right what a call has missed.
+        # The agents would repair what a call missed.
         self.stop_agents()
 
     def test_add_host_is_mirrored(self):
-        """Whichever nova-api is asked, placement has all nodes of the host."""
+        """Placement has all nodes of the host, whichever nova-api is used."""
         aggregate = self.aggregate()
         self.add_host(aggregate, 'ironic-1', self.controller)
         self.add_host(aggregate, 'compute-1', self.controller)
@@ -31,7 +31,7 @@ class TestControllers(testscenarios.WithScenarios, base.TestCase):
              'ironic-1-node-3'}, self.placement_has(aggregate))
 
     def test_remove_host_is_mirrored(self):
-        """What one nova-api has added, either can take away."""
+        """A host added by one nova-api can be removed by either."""
         aggregate = self.aggregate()
         self.add_host(aggregate, 'ironic-1')
         self.openstack('aggregate', 'remove', 'host', aggregate, 'ironic-1',
@@ -42,7 +42,7 @@ class TestControllers(testscenarios.WithScenarios, base.TestCase):
 class TestZone(base.TestCase):
 
     def test_server_is_created_in_its_zone(self):
-        """Every server lands on the one host that its zone has."""
+        """Every server is on the only host of its zone."""
         self.add_host(self.aggregate('zone-1'), 'compute-2')
         for _time in range(3):
             server = self.server('--availability-zone', 'zone-1')
@@ -54,7 +54,7 @@ class TestZone(base.TestCase):
 class TestAgents(base.TestCase):
 
     def test_another_agent_leads(self):
-        """With the leader killed, the other puts right what others change."""
+        """After the leader is killed, the other agent repairs drift."""
         self.wait_until(lambda: bool(self._leader()), 'an agent leads')
         leader = self._leader()
         self.add_host(self.aggregate(), 'compute-3')
@@ -78,7 +78,7 @@ class TestAgents(base.TestCase):
         return ''
 
     def _empty(self, provider: str) -> None:
-        """Take a provider out of all aggregates, as another tool would."""
+        """Remove a provider from all aggregates, as another tool would."""
         placement = self.cloud.placement()
         url = f'/resource_providers/{provider}/aggregates'
         generation = placement.get(url).json()['resource_provider_generation']

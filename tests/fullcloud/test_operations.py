@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation on host aggregates, by each client, and placement after it.
+"""Every operation on host aggregates by each client, and placement after it.
 
-They are those of the aggregates page of nova's documentation. Agents, which
-would put right what a call has missed, do not run meanwhile.
+The operations are those of the aggregates page of nova's documentation. The
+agents are stopped: they would repair what a call missed.
 """
 
 import re
@@ -70,7 +70,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
             self.addCleanup(self.delete_aggregate, self.names[name])
 
     def do(self, operation, status=0, **names):
-        """Run a command, then compare; what it printed."""
+        """Run a command, compare, and return its output."""
         argv = self.commands[operation].format(
             **self.names | names).split()
         found, out, err = self.cloud.run(*argv)
@@ -79,7 +79,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         return out + err
 
     def members(self):
-        """The hosts that nova has in the aggregate; placement has them."""
+        """Return the aggregate's hosts in nova; check placement's."""
         found = {each['name']: each for each in self.cloud.nova().get(
             '/os-aggregates').json()['aggregates']}[self.names['name']]
         nodes = set().union(*(NODES[host] for host in found['hosts']))
@@ -87,7 +87,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         return set(found['hosts'])
 
     def test_life_of_an_aggregate(self):
-        """From creation to deletion, placement is right after each step."""
+        """Placement is in sync after each step from creation to deletion."""
         self.do('create')
         self.assertIn(self.names['name'], self.do('list'))
         self.do('add', host='ironic-1')
@@ -113,7 +113,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         self.assertNotIn(self.names['name'], self.do('list'))
 
     def test_what_nova_refuses_changes_nothing(self):
-        """The user gets nova's own answer, and placement stays."""
+        """The user gets nova's own answer, and placement is unchanged."""
         self.do('create')
         self.do('add', host='compute-1')
         self.assertIn('409', self.do('add', 1, host='compute-1'))
@@ -123,7 +123,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual({'compute-1'}, self.members())
 
     def test_services_and_hypervisors(self):
-        """A disabled host stays where it is."""
+        """A disabled host stays in its aggregate."""
         self.do('create')
         self.do('add', host='ironic-1')
         service, = (each['id'] for each in self.cloud.nova().get(
@@ -137,7 +137,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual({'ironic-1'}, self.members())
 
     def test_hypervisors(self):
-        """By name and by page, each with its own nodes."""
+        """Listings by name and by page show each hypervisor's own nodes."""
         self.do('create')
         self.do('add', host='ironic-1')
         matching = self.do('hypervisors', host='ironic-1')
@@ -152,24 +152,24 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
 
 
 class TestHosts(base.TestCase):
-    """The API of hosts, which ended with microversion 2.42.
+    """The hosts API, which ended with microversion 2.42.
 
-    Only the one client has it still.
+    Only the openstack client still has it.
     """
 
     def host(self, *argv):
-        """Run a command on hosts; what it printed."""
+        """Run a command on hosts; return its output."""
         return self.run_client('openstack', '--os-compute-api-version',
                                '2.42', 'host', *argv)
 
     def test_hosts_are_listed_and_updated(self):
-        """A host stays in its aggregate, whatever state it is set to."""
+        """A host stays in its aggregate, whichever state is set."""
         name = self.aggregate('zone-hosts')
         self.add_host(name, 'compute-1')
         self.stop_agents()
         self.assertRegex(self.host('list'),
                          r'compute-1 +\| compute +\| zone-hosts')
-        # Nova's fake driver changes nothing of its service.
+        # Nova's fake driver does not change its service.
         for option in ('--disable', '--enable', '--enable-maintenance',
                        '--disable-maintenance'):
             self.host('set', option, 'compute-1')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories in which no cloud can be."""
+"""Directories in which a cloud cannot be created."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ class TestDirectory(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', self.err))
 
     def assert_refused(self, directory, why):
-        """It is a wrong command line, and the text says why."""
+        """Check for a usage error with the reason."""
         error = self.assertRaises(
             SystemExit, options.parse, ['--directory', str(directory), 'down'])
         self.assertEqual(2, error.code)
@@ -31,28 +31,28 @@ class TestDirectory(testtools.TestCase):
         self.assertIn(f'{directory} cannot have a cloud: {why}', said)
 
     def test_file(self):
-        """A typing error is not a reason for a traceback."""
+        """A file is a usage error, not a traceback."""
         (self.folder / 'file').touch()
         self.assert_refused(self.folder / 'file', 'Not a directory')
 
     def test_below_a_folder_of_somebody_else(self):
-        """Whoever may not enter it cannot have a cloud there."""
+        """A directory below an inaccessible folder is refused."""
         self.lock_out()
         self.assert_refused(self.folder / 'cloud', 'Permission denied')
 
     def test_folder_of_somebody_else(self):
-        """One sees that it is there, but not what it has."""
+        """An inaccessible folder is refused: its content is unknown."""
         self.lock_out()
         self.assert_refused(self.folder, 'Permission denied')
 
     def test_new_one(self):
-        """It is made when a cloud is."""
+        """A directory that does not exist is accepted."""
         directory = self.folder / 'new' / 'cloud'
         chosen = options.parse(['--directory', str(directory), 'down'])
         self.assertEqual(directory, chosen.directory)
 
     def lock_out(self):
-        """Become one who may not enter the folder, until the test ends."""
+        """Make the folder inaccessible until the test ends."""
         self.addCleanup(self.folder.chmod, 0o700)
         self.folder.chmod(0)
         # Root may enter every folder.

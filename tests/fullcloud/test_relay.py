@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wire that the chaos cuts."""
+"""The relay that chaos cuts."""
 
 import pathlib
 import socket
@@ -18,7 +18,7 @@ TIMEOUT = 30
 
 
 class Echo(socketserver.StreamRequestHandler):
-    """Says again what it hears, line by line."""
+    """A server that returns each line that it receives."""
 
     def handle(self):
         for line in self.rfile:
@@ -59,14 +59,14 @@ class TestRelay(testtools.TestCase):
             self.assertEqual(line, both.readline())
 
     def test_hands_everything_on_both_ways(self):
-        """Several lines of several connections, long ones too."""
+        """Both directions work, for several connections and long lines."""
         first, second = self.connect(), self.connect()
         for line in (b'one\n', b'x' * 200000 + b'\n'):
             self.echo(first, line)
             self.echo(second, line)
 
     def test_killed_it_ends_and_refuses_connections(self):
-        """As when a host has closed the port."""
+        """Open connections end, and new connections are refused."""
         there = self.connect()
         self.echo(there, b'one\n')
         self.relay.kill()
@@ -78,7 +78,7 @@ class TestRelay(testtools.TestCase):
         self.echo(self.connect(), b'two\n')
 
     def test_without_a_server_connections_end(self):
-        """It does not hide that nobody is there."""
+        """A connection ends if the target does not listen."""
         self.server.shutdown()
         self.server.server_close()
         with self.connect().makefile('rb') as answer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova answers about host aggregates, with this package and without."""
+"""Nova's answers about host aggregates, with and without this package."""
 
 import contextlib
 import pathlib
@@ -18,7 +18,7 @@ from tests.fullcloud import tempest_run
 from tests.fullcloud import unwell
 
 WELL = 'answers'
-# How placement is, and the status of whatever answers in its place.
+# States of placement, and the status that a stand-in answers; 0 for none.
 UNWELL = {'refuses': 0, '401': 401, '503': 503}
 PLACEMENT = (WELL, *UNWELL)
 STATUSES = [how for how, status in UNWELL.items() if status]
@@ -52,7 +52,7 @@ EXPLAINED = {
     ('remove host', 'a host that is not there'): LOOKS_LATE,
     ('delete a service', 'a host in an aggregate'): DELETES_TOO,
 }
-# Where nova by itself has more to do in placement, and fails with it.
+# Operations in which nova itself needs placement, and fails without it.
 OF_NOVA = {('delete a service', situation) for situation in (
     'a host in an aggregate', 'a host in no aggregate')}
 
@@ -60,7 +60,7 @@ OF_NOVA = {('delete a service', situation) for situation in (
 class TestResponseCodes(base.TestCase):
 
     def test_answers_are_those_of_a_healthy_placement(self):
-        """Placement's health changes none, and the page has all of them."""
+        """Placement's state changes no answer; the page has all answers."""
         self._furnish()
         nova, package = self._measure()
         for call in aggregate_calls.CALLS:
@@ -90,7 +90,7 @@ class TestResponseCodes(base.TestCase):
                                               everything))
 
     def _furnish(self):
-        """Make what the calls are about, for this test alone."""
+        """Create what the calls need, for this test alone."""
         nova = self.cloud.nova()
         zone = nova.post('/os-aggregates', json={'aggregate': {
             'name': aggregate_calls.ZONE,
@@ -109,10 +109,10 @@ class TestResponseCodes(base.TestCase):
                         'each process of nova-api has asked placement')
 
     def _has_asked(self, daemon):
-        """What lets nova ask placement, and tells whether all processes have.
+        """Return a check that makes all nova-api processes use placement.
 
-        Nova makes its own client of placement when a process needs it first,
-        and that fails while placement refuses.
+        A process of nova creates its placement client on first use, which
+        fails while placement refuses connections.
         """
         log = pathlib.Path(daemon.log)
         read = log.stat().st_size
@@ -130,7 +130,7 @@ class TestResponseCodes(base.TestCase):
         return ask
 
     def _service(self, host):
-        """The UUID of a host's nova-compute, made if it is not there."""
+        """Return the UUID of a host's nova-compute; create it if necessary."""
         nova, full = self.cloud.nova(), self.cloud.config
         url = f'/os-services?binary=nova-compute&host={host}'
         if not nova.get(url).json()['services']:
@@ -139,7 +139,8 @@ class TestResponseCodes(base.TestCase):
             if host in WITH_NODE:
                 node, = seed.nodes([host], 1)
                 seed.compute_hosts(full, version, [node])
-                # Not while placement is unwell: then nobody looks for it.
+                # Placement may be unavailable; the provider is not needed
+                # then.
                 with contextlib.suppress(exceptions.ClientException):
                     self.cloud.placement().post('/resource_providers', json={
                         'name': node.name, 'uuid': node.uuid})
@@ -170,14 +171,14 @@ class TestResponseCodes(base.TestCase):
                 placement.delete(f'/resource_providers/{each["uuid"]}')
 
     def _measure(self):
-        """The answers without and with this package.
+        """Measure the answers without and with this package.
 
-        :returns: two mappings of operation and situation to how placement is
-            to the answer
+        :returns: two mappings of operation and situation to a mapping of
+            placement's state to the answer
         """
         answers = tuple({(call.operation, call.situation): {}
                          for call in aggregate_calls.CALLS} for _ in range(2))
-        # One process: what it has learned of placement, it knows.
+        # A single process: the state of its placement client is known.
         with stock.StockNova(self.cloud, workers=1) as nova:
             self.assertFalse(nova.has_package())
             callers = [self._caller(nova.cloud), self._caller(self.cloud)]
@@ -193,7 +194,7 @@ class TestResponseCodes(base.TestCase):
         return answers
 
     def _caller(self, running):
-        """Who asks the nova-api of a cloud."""
+        """Return a sender of calls to the nova-api of a cloud."""
         admin = running.nova()
         member = adapter.Adapter(
             running.new_session(f'{tempest_run.PROJECT}-member',
@@ -208,7 +209,7 @@ class TestResponseCodes(base.TestCase):
 
 
 def _told(answers):
-    """Answers in words, as in ``500* when it refuses``."""
+    """Describe answers, as in ``500* when it refuses``."""
     if len(set(answers.values())) == 1:
         return answers[WELL] + ALWAYS
     return ', '.join(f'{answer} when it {how}' if how in (WELL, 'refuses')

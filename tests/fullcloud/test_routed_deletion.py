@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to nova, placement and neutron when a segment's aggregate goes.
-"""
+"""Deletion of a segment's aggregate, in nova, placement and neutron."""
 
 import pathlib
 
@@ -10,8 +9,8 @@ from tests.fullcloud import routed_case
 from tests.fullcloud import stock
 
 LOGS = ('neutron', 'neutron-rpc')
-# Neutron looks for a cache that nobody asked for, and RabbitMQ may miss a
-# heartbeat.
+# Neutron logs an error for a cache that is not configured, and RabbitMQ may
+# miss a heartbeat.
 OTHERS = ('stevedore.extension', 'oslo.messaging', 'oslo_messaging', 'amqp')
 
 
@@ -24,7 +23,7 @@ class DeletionTest(routed_case.TestCase):
         return [pathlib.Path(self.cloud.daemon(name).log) for name in LOGS]
 
     def troubles(self):
-        """What went wrong in neutron since the test began."""
+        """Return neutron's errors since the test began."""
         lines = []
         for path in self._paths():
             with open(path) as log:
@@ -35,9 +34,9 @@ class DeletionTest(routed_case.TestCase):
                 and (' ERROR ' in line or 'Error: ' in line)]
 
     def delete_by_hand(self, segment, running=None):
-        """Delete a segment's aggregate, as an operator does; its UUID.
+        """Delete a segment's aggregate, as an operator does; return its UUID.
 
-        :param running: the nova-api of which cloud to ask
+        :param running: the cloud whose nova-api to ask
         """
         found = self.routed.aggregate(segment)
         nova = (running or self.cloud).nova()
@@ -54,7 +53,7 @@ class TestByHand(testscenarios.WithScenarios, DeletionTest):
                  for number in (1, 2)]
 
     def test_nothing_is_left_of_it(self):
-        """Neither nodes nor the segment are in it; the other one stays."""
+        """It has no provider any more; the other aggregate is unchanged."""
         others = self.routed.members(
             self.routed.aggregate(self.second)['uuid'])
         uuid = self.delete_by_hand(
@@ -68,7 +67,7 @@ class TestByHand(testscenarios.WithScenarios, DeletionTest):
 class TestByHandOfNovaAlone(DeletionTest):
 
     def test_neutron_finds_the_segment_in_it(self):
-        """The UUID stays on the segment's provider, and helps neutron."""
+        """The UUID stays on the segment's provider, where neutron needs it."""
         with stock.StockNova(self.cloud) as nova:
             uuid = self.delete_by_hand(self.first, nova.cloud)
             self.assertEqual([uuid], self.routed.aggregates(self.first))
@@ -88,7 +87,7 @@ class TestByHandOfNovaAlone(DeletionTest):
 class TestNeutron(DeletionTest):
 
     def test_cleans_up_after_itself(self):
-        """Its own order leaves nothing behind, and it has no trouble."""
+        """Neutron's own deletion leaves nothing, and logs no error."""
         uuids = [self.routed.aggregate(each)['uuid']
                  for each in self.routed.segments]
         self.routed.delete()
@@ -98,9 +97,10 @@ class TestNeutron(DeletionTest):
         self.assertEqual([], self.troubles())
 
     def test_stumbles_over_a_segment_without_aggregate(self):
-        """It expects one, and leaves the provider to the operator."""
+        """Neutron expects it, and leaves the provider to the operator."""
         self.delete_by_hand(self.first)
-        # Nothing else: it would forget the other segment along with this one.
+        # Only the subnet: with more, neutron would forget the other segment
+        # too.
         self.routed.delete_subnet(self.first)
         self.wait_until(self.troubles, 'neutron has stumbled')
         self.assertEqual(['IndexError: list index out of range'],
@@ -110,7 +110,7 @@ class TestNeutron(DeletionTest):
                         self.first.id)
 
     def test_works_with_an_aggregate_in_its_place(self):
-        """One that an operator makes serves neutron and nova alike."""
+        """An aggregate created by an operator works for neutron and nova."""
         self.delete_by_hand(self.first)
         refused = self.boot({'port': self.routed.port(self.first)})
         self.assertIn('Aggregates not found for the subnet',

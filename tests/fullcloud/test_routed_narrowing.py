@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request filters and the guard, where networks are routed."""
+"""Request filters and the guard on routed networks."""
 
 from tests.fullcloud import narrowed
 from tests.fullcloud import routed_case
@@ -8,7 +8,7 @@ from tests.fullcloud import routed_case
 class TestNarrowing(routed_case.TestCase):
 
     def test_flavor_and_segment(self):
-        """A server lands where its flavor's aggregate and its segment meet."""
+        """A server's host is in its flavor's aggregate and its segment."""
         self.useFixture(narrowed.Narrowed(self.cloud))
         name = self.aggregate()
         self.run_client('openstack', 'aggregate', 'set',
@@ -22,13 +22,13 @@ class TestNarrowing(routed_case.TestCase):
             self.assertEqual([min(segment.hosts)], self.hosts_tried(server))
 
     def test_host_of_another_segment(self):
-        """What somebody wrote into placement moves no server there."""
+        """A foreign write to placement does not move a server to that host."""
         self.stop_agents()
         wrong = min(self.second.hosts)
         for node in self.nodes(wrong):
             self.move(node, add=[self.uuid(self.first)])
         self.take_no_servers(*self.first.hosts)
-        # Nova by itself believes it.
+        # Stock nova's scheduler uses the wrong host.
         believed = self.boot({'port': self.routed.port(self.first)})
         self.assertEqual([wrong], self.hosts_tried(believed))
         self.useFixture(narrowed.Narrowed(self.cloud))

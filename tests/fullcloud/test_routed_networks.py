@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aggregates that neutron makes of segments, and who may touch them."""
+"""The aggregates that neutron creates for segments, and their providers."""
 
 import testscenarios
 
@@ -9,7 +9,7 @@ from tests.fullcloud import routed_case
 class TestAggregates(routed_case.TestCase):
 
     def test_made_by_neutron_and_mirrored(self):
-        """The segment and all nodes of its hosts are in its aggregate."""
+        """The aggregate has the segment and all nodes of its hosts."""
         for segment in self.routed.segments:
             self.assertEqual(
                 self.nodes(*segment.hosts) | {segment.id},
@@ -28,13 +28,14 @@ class TestSync(testscenarios.WithScenarios, routed_case.TestCase):
         ('agent', {'options': None, 'added': True, 'removed': True})]
 
     def test_segments_are_left_alone(self):
-        """Nodes are put right; a segment keeps what anybody gave it."""
+        """A sync repairs nodes, and keeps what a segment's provider has."""
         self.stop_agents()
         other = self.aggregate()
         uuid = self.cloud.nova().get('/os-aggregates').json()['aggregates']
         uuid, = (each['uuid'] for each in uuid if each['name'] == other)
         node, = self.nodes('compute-1')
-        # What is missing, what is too much, and what is another tool's.
+        # A missing association, a surplus association, and a foreign
+        # association.
         self.move(node, remove=[self.uuid(self.first)], add=[uuid])
         self.move(self.first.id, add=[uuid])
         before = self._segments()
@@ -47,7 +48,7 @@ class TestSync(testscenarios.WithScenarios, routed_case.TestCase):
                          node not in self.routed.members(uuid))
 
     def _segments(self):
-        """The generation and the aggregates of the segments' providers."""
+        """Return the generations and aggregates of the segments' providers."""
         return [self.routed.read(each, 'aggregates')
                 for each in self.routed.segments]
 
@@ -67,7 +68,7 @@ class TestSync(testscenarios.WithScenarios, routed_case.TestCase):
 class TestDrift(routed_case.TestCase):
 
     def test_hosts_come_back(self):
-        """Without its hosts a segment gets no server; the agent helps."""
+        """A segment without hosts gets no server until they are repaired."""
         self.stop_agents()
         uuid = self.uuid(self.first)
         for node in self.nodes(*self.first.hosts):

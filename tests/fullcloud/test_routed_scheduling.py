@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where servers with ports of a routed network land."""
+"""The hosts of servers with ports on a routed network."""
 
 import testscenarios
 
@@ -16,7 +16,7 @@ class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
                  for number in (1, 2)]
 
     def test_with_an_address(self):
-        """Servers go to the segment that the address is of."""
+        """A server goes to the segment of its port's address."""
         for segment in (self.first, self.second) * 2:
             port = self.routed.port(segment)
             addresses = self.routed.addresses(port)
@@ -26,7 +26,7 @@ class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
             self.assertEqual(addresses, self.routed.addresses(port))
 
     def test_without_an_address(self):
-        """It gets one of the segment of the host that nova has chosen."""
+        """The port gets an address in the segment of the chosen host."""
         port = self.routed.port()
         self.assertEqual([], self.routed.addresses(port))
         server = self.boot({'port': port}, controller=self.controller)
@@ -34,7 +34,7 @@ class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
         self.assertEqual(1, len(self.routed.addresses(port)))
 
     def test_of_nova(self):
-        """Who names the network alone gets a port on either segment."""
+        """A server with only a network gets a port on either segment."""
         server = self.boot({'uuid': self.routed.id},
                            controller=self.controller)
         self.assert_in(self.segment_of(server), server)
@@ -43,11 +43,11 @@ class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
 class TestFullSegment(routed_case.TestCase):
 
     def test_left_after_a_retry(self):
-        """Nova does not count addresses: it tries, and tries elsewhere."""
+        """Nova does not count addresses: it retries on another host."""
         self.keep_one_host_of_each()
         full, other = (min(each.hosts) for each in self.routed.segments)
-        # With a server on the other one, the full segment's has more room, and
-        # nova takes it first.
+        # With a server on the other host, the full segment's host has more
+        # room, and nova tries it first.
         self.boot({'port': self.routed.port(self.second)})
         self.routed.fill(self.first)
         server = self.boot({'port': self.routed.port()})
@@ -55,7 +55,7 @@ class TestFullSegment(routed_case.TestCase):
         self.assertEqual([full, other], self.hosts_tried(server))
 
     def test_with_no_other_host(self):
-        """When all that nova tries is full, the server ends in ERROR."""
+        """A server is in ERROR if all hosts that nova tries are full."""
         self.take_no_servers(*self.second.hosts)
         self.routed.fill(self.first)
         server = self.boot({'port': self.routed.port()})
@@ -68,11 +68,11 @@ class TestFullSegment(routed_case.TestCase):
 
 class TestCountedAddresses(routed_case.TestCase):
 
-    # Two addresses for each segment.
+    # Two addresses per segment.
     bits = 30
 
     def test_shared_by_the_segments(self):
-        """As a resource of the flavor, addresses decide at once."""
+        """Addresses as a resource of the flavor are decided in scheduling."""
         for each in self.routed.segments:
             self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
         flavor = self.flavor({'resources:IPV4_ADDRESS': '1'})
@@ -86,7 +86,7 @@ class TestCountedAddresses(routed_case.TestCase):
         self.assert_refused(refused)
 
     def test_not_in_a_zone(self):
-        """Placement would want the segment in the zone's aggregate, too."""
+        """Placement would require the segment in the zone's aggregate, too."""
         for each in self.routed.segments:
             self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
         flavor = self.flavor({'resources:IPV4_ADDRESS': '1'})
@@ -109,7 +109,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
         self.refusal.touch()
 
     def test_same_port_and_address(self):
-        """A failed build goes to another host and takes both along."""
+        """After a failed build the server keeps port and address elsewhere."""
         port = self.routed.port(self.first)
         addresses = self.routed.addresses(port)
         server = self.boot({'port': port}, controller=self.controller)
@@ -122,7 +122,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
         self.assertEqual(addresses, self.routed.addresses(port))
 
     def test_port_of_nova(self):
-        """Nova makes one anew, so that it may go to the other segment."""
+        """Nova creates a new port, so the server may change its segment."""
         self.keep_one_host_of_each()
         server = self.boot({'uuid': self.routed.id},
                            controller=self.controller)
@@ -133,7 +133,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
         self.assertEqual(2, len(set(self.hosts_tried(server))))
 
     def test_address_of_the_other_segment(self):
-        """A port that got one there keeps it, and nova gives up."""
+        """A port that got an address keeps it, and nova gives up."""
         self.keep_one_host_of_each()
         port = self.routed.port()
         server = self.boot({'port': port}, controller=self.controller)
@@ -151,7 +151,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
 class TestZones(routed_case.TestCase):
 
     def test_of_both_segments(self):
-        """A server lands where its zone and its segment meet."""
+        """A server's host is in both its zone and its segment."""
         zone = self.zone(*(min(each.hosts) for each in self.routed.segments))
         for segment in self.routed.segments:
             server = self.boot({'port': self.routed.port(segment)}, zone=zone)
@@ -160,7 +160,7 @@ class TestZones(routed_case.TestCase):
             self.assertEqual([server[base.HOST]], self.hosts_tried(server))
 
     def test_of_the_other_segment(self):
-        """Nothing is in both, and no host is tried."""
+        """No host is in both zone and segment, and none is tried."""
         zone = self.zone(*self.second.hosts)
         refused = self.boot({'port': self.routed.port(self.first)}, zone=zone)
         self.assert_refused(refused)
@@ -170,7 +170,7 @@ class TestZones(routed_case.TestCase):
 class TestMoves(routed_case.TestCase):
 
     def test_stay_in_the_segment(self):
-        """Cold and live migration keep port and address."""
+        """Cold and live migration keep the port and its address."""
         port = self.routed.port(self.first)
         addresses = self.routed.addresses(port)
         server = self.boot({'port': port})

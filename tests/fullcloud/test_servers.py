@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a cloud whose servers do not let it be removed."""
+"""Removal of a cloud while RabbitMQ fails."""
 
 import os
 import pathlib
@@ -27,14 +27,14 @@ class TestVirtualHost(testtools.TestCase):
         self.kept.add(state.Made('virtual host', '', NAME))
 
     def rabbitmqctl(self, delete, listed):
-        """Have it do this when it shall delete, and when it shall list."""
+        """Set what rabbitmqctl does on delete_vhost and on list_vhosts."""
         self.program.write_text(
             f'#!/bin/sh\ncase $2 in\ndelete_vhost) {delete};;\n'
             f'list_vhosts) {listed};;\nesac\n')
         self.program.chmod(0o755)
 
     def assert_not_removed(self, why):
-        """It is told, and the cloud is still known; so is a second time."""
+        """Check that each attempt reports the error and keeps the state."""
         for _time in range(2):
             error = self.assertRaises(
                 processes.CloudError, cloud.down,
@@ -43,31 +43,31 @@ class TestVirtualHost(testtools.TestCase):
             self.assertFalse(state.State.read(self.kept.directory).complete)
 
     def assert_removed(self):
-        """Once the server answers."""
+        """Check that it is removed once RabbitMQ answers."""
         self.rabbitmqctl('exit 0', 'exit 1')
         cloud.down(state.State.read(self.kept.directory))
         self.assertFalse(self.kept.directory.exists())
 
     def test_kept_one_is_not_forgotten(self):
-        """RabbitMQ may have been away just then: down can be repeated."""
+        """RabbitMQ may have been unavailable: down can be repeated."""
         self.rabbitmqctl('echo away >&2; exit 69', f'echo name; echo {NAME}')
         self.assert_not_removed('delete_vhost failed: away')
         self.assert_removed()
 
     def test_what_cannot_be_told_is_not_forgotten(self):
-        """It may still be there."""
+        """If RabbitMQ cannot list it, the virtual host may still exist."""
         self.rabbitmqctl('exit 69', 'echo away >&2; exit 69')
         self.assert_not_removed('list_vhosts failed: away')
         self.assert_removed()
 
     def test_absent_one_is_removed(self):
-        """It may never have been made, or somebody has deleted it."""
+        """A virtual host that does not exist counts as removed."""
         self.rabbitmqctl('exit 67', f'echo name; echo /; echo {NAME}ef')
         cloud.down(self.kept)
         self.assertFalse(self.kept.directory.exists())
 
     def test_hanging_server_is_told(self):
-        """Who waits for it for ever learns nothing."""
+        """A RabbitMQ that hangs is reported after a timeout."""
         with fixtures.MonkeyPatch('tests.fullcloud.servers.SECONDS', 0.5):
             self.rabbitmqctl('exec sleep 60', 'exec sleep 60')
             self.assert_not_removed('list_vhosts took over 0.5 s')

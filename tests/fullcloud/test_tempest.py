@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tempest's tests of aggregates, with this package and without."""
+"""Tempest's tests of aggregates, with and without this package."""
 
 import collections
 import json
@@ -19,7 +19,7 @@ ALL_NODES = {'ironic-1-node-1', 'ironic-1-node-2', 'ironic-1-node-3'}
 class TestTempest(base.TestCase):
 
     def test_every_test_ends_as_without_the_package(self):
-        """They are the same, none fails, and placement equals nova."""
+        """Outcomes are the same, none fails, and placement equals nova."""
         without = self._without()
         self.assert_equal()
         with_it = self._run('with this package', self.cloud)
@@ -32,12 +32,13 @@ class TestTempest(base.TestCase):
             without.outcomes, with_it.outcomes)))
 
     def _without(self):
-        """Run it with a nova-api that is as if there were no package."""
+        """Run it with a nova-api that does not have the package."""
         with stock.StockNova(self.cloud) as nova:
             self.assertFalse(nova.has_package())
-            # Nova mirrors one node of a host.
+            # Nova mirrors only one node of a host.
             self.assertEqual(1, len(self._mirrored(nova.cloud) & ALL_NODES))
-            # Without agents, it is the other nova-api that does this.
+            # The agents are stopped: it is the other nova-api that mirrors
+            # here.
             self.assertTrue(stock.has_package(self.cloud.programs / 'python'))
             self.assertEqual(ALL_NODES, self._mirrored(self.cloud))
             return self._run('without', nova.cloud, stock.REGION)
@@ -50,7 +51,7 @@ class TestTempest(base.TestCase):
         return result
 
     def _mirrored(self, running):
-        """What placement has after a host with three nodes was added."""
+        """Return placement's members after adding a host with three nodes."""
         name = self.aggregate()
         status, out, err = running.run(
             'openstack', 'aggregate', 'add', 'host', '-f', 'json', name,
@@ -63,7 +64,7 @@ class TestTempest(base.TestCase):
 
 
 def _table(*runs):
-    """How many tests of each module passed in each run."""
+    """Render the number of passed tests per module in each run."""
     passed = [collections.Counter(_module(test) for test in outcomes
                                   if outcomes[test] == 'success')
               for outcomes in runs]
@@ -77,5 +78,5 @@ def _table(*runs):
 
 
 def _module(test):
-    # Its last parts are the class and the method.
+    # The last two parts of its name are the class and the method.
     return test.partition('[')[0].rpartition('.')[0].rpartition('.')[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/cloud says, and how it ends."""
+"""The output and the exit statuses of tools/cloud."""
 
 import pathlib
 import signal
@@ -23,13 +23,13 @@ class TestTool(base.TestCase):
             capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
     def test_second_up_says_that_it_is_up(self):
-        """Whoever wants a cloud has one."""
+        """A second up succeeds and reports that the cloud is up."""
         done = self.tool('up')
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn('The cloud is up already', done.stdout)
 
     def test_status_shows_what_does_not_run(self):
-        """Its exit status tells a script, its table a person."""
+        """The exit status and the table both show a dead process."""
         self.assertEqual(0, self.tool('status').returncode)
         self.addCleanup(self.cloud.start, 'agent-2')
         self.cloud.daemon('agent-2').kill()
@@ -41,7 +41,7 @@ class TestTool(base.TestCase):
         self.assertEqual(1, done.stdout.count(' NO '))
 
     def test_exec_ends_as_its_command(self):
-        """It is the administrator's, and its status is the command's."""
+        """The command runs as administrator, and exec returns its status."""
         done = self.tool('exec', 'openstack', 'token', 'issue', '-f', 'json')
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual(3, self.tool(
@@ -49,7 +49,7 @@ class TestTool(base.TestCase):
         self.assertEqual(127, self.tool('exec', 'no-such').returncode)
 
     def test_interrupted_up_leaves_nothing(self):
-        """Ctrl-C stops what runs and removes what was made, but the logs."""
+        """Ctrl-C stops all processes and removes everything but the logs."""
         for during in ('tables', 'Waiting for the compute hosts'):
             folder = pathlib.Path(
                 self.useFixture(fixtures.TempDir()).path, 'new')
@@ -72,7 +72,7 @@ class TestTool(base.TestCase):
             self.assertEqual([], there.left())
 
     def test_wrong_command_lines(self):
-        """They are refused before anything is done."""
+        """Invalid command lines are refused before any action."""
         for argv in ([], ['sideways'], ['up', '--hosts', '2'], ['exec'],
                      ['up', '--hosts', 'many'],
                      ['exec', '--controller', '3', 'true'],
@@ -83,7 +83,7 @@ class TestTool(base.TestCase):
             self.assertIn('usage:', done.stderr)
 
     def test_foreign_directory_is_left_alone(self):
-        """Where other files are, no cloud is made."""
+        """A directory with other files is refused and unchanged."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         (folder / 'mine').touch()
         done = self.tool('up', directory=folder)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of availability zones, on mirrored aggregates.
 
-Agents, which would put right what a call has missed, do not run meanwhile.
+The agents are stopped: they would repair what a call missed.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from keystoneauth1 import exceptions
 
 from tests.fullcloud import base
 
-# Of what nova shows of a server.
+# A key of nova's servers.
 ZONE = 'OS-EXT-AZ:availability_zone'
 OTHER = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
 
@@ -26,18 +26,18 @@ class TestZones(base.TestCase):
 
     def tearDown(self):
         super().tearDown()
-        # While there are aggregates: servers that move change nothing.
+        # While the aggregates exist: moving servers changes no association.
         self.assert_equal()
 
     def zone(self, name, *hosts):
-        """An aggregate that is a zone with these hosts; its name."""
+        """Create an aggregate that is a zone with hosts; return its name."""
         aggregate = self.aggregate(name)
         for host in hosts:
             self.action(aggregate, 'add_host', host=host)
         return aggregate
 
     def action(self, aggregate, name, **values):
-        """Do something with an aggregate, straight by REST."""
+        """Run an action of an aggregate directly by REST."""
         nova = self.cloud.nova()
         number, = (each['id'] for each in nova.get(
             '/os-aggregates').json()['aggregates']
@@ -46,21 +46,21 @@ class TestZones(base.TestCase):
         self.assert_equal()
 
     def refused(self, error, *arguments, **values):
-        """Nova says no, as it does without us, and nothing changes."""
+        """Check that nova refuses an action and that nothing changes."""
         self.assertRaises(error, self.action, *arguments, **values)
         self.assert_equal()
 
     def stays(self, server, zone, host, status='ACTIVE'):
-        """Wait until a server is on a host; nova shows it in the zone."""
+        """Wait until a server is on a host, and check its zone."""
         self.assertEqual(zone, self.wait_for(server, status, host)[ZONE])
 
     def shelve(self, server):
-        """Nova offloads at once, unless it is told to wait."""
+        """Shelve a server; nova offloads it at once by default."""
         self.run_client('openstack', 'server', 'shelve', server['id'])
         self.wait_for(server, 'SHELVED_OFFLOADED', None)
 
     def flavor(self):
-        """One that is a little larger, for this test alone; its number."""
+        """Create a larger flavor for this test alone; return its ID."""
         made = self.cloud.nova().post('/flavors', json={'flavor': {
             'name': f'larger-{self.first}', 'vcpus': 1, 'ram': 96,
             'disk': 1}}).json()['flavor']['id']
@@ -68,7 +68,7 @@ class TestZones(base.TestCase):
         return made
 
     def test_a_host_has_one_zone(self):
-        """It may be in many aggregates, but a second zone is refused."""
+        """A host may be in several aggregates, but in only one zone."""
         self.zone(self.first, 'compute-1')
         other = self.zone(self.second)
         self.refused(exceptions.Conflict, other, 'add_host', host='compute-1')
@@ -84,7 +84,7 @@ class TestZones(base.TestCase):
                      metadata={'availability_zone': self.second})
 
     def test_a_renamed_zone_takes_servers(self):
-        """Its aggregate stays the same in placement; its old name is gone."""
+        """A renamed zone takes servers; its old name no longer exists."""
         aggregate = self.zone(self.first, 'compute-3')
         self.action(aggregate, 'set_metadata',
                     metadata={'availability_zone': self.second})
@@ -99,7 +99,7 @@ class TestZones(base.TestCase):
         self.assertIn('availability zone is not available', err)
 
     def test_a_zone_with_servers_stays(self):
-        """Neither is it renamed nor are its hosts taken away."""
+        """A zone with servers cannot be renamed, and keeps its hosts."""
         aggregate = self.zone(self.first, 'compute-3')
         self.server('--availability-zone', self.first)
         self.refused(exceptions.BadRequest, aggregate, 'set_metadata',
@@ -109,7 +109,7 @@ class TestZones(base.TestCase):
         self.assertEqual({'compute-3'}, self.placement_has(aggregate))
 
     def test_moves_stay_in_the_zone(self):
-        """Cold and live migration, and a new size, find its other host."""
+        """Cold and live migration and resize use the zone's other host."""
         self.zone(self.first, 'compute-1', 'compute-2')
         self.zone(self.second, 'compute-3', 'ironic-1')
         server = self.server('--availability-zone', self.first)
@@ -117,7 +117,7 @@ class TestZones(base.TestCase):
         for move, moved in (
                 (['migrate'], 'migration'),
                 (['resize', '--flavor', self.flavor()], 'resize')):
-            # The client's own --wait may look before nova has begun.
+            # The client's --wait may check before nova has begun.
             self.run_client('openstack', 'server', *move, server['id'])
             self.wait_for(server, 'VERIFY_RESIZE', host)
             self.run_client('openstack', 'server', moved, 'confirm',
@@ -129,18 +129,18 @@ class TestZones(base.TestCase):
         self.stays(server, self.first, host)
 
     def test_evacuated_within_the_zone(self):
-        """With its host down, a server finds the other one of its zone."""
+        """A server is evacuated to the other host of its zone."""
         self.zone(self.first, 'compute-1', 'compute-2')
         server = self.server('--availability-zone', self.first)
         self.addCleanup(self._bring_back, server[base.HOST])
         self.cloud.daemon(server[base.HOST]).kill()
         self._force_down(server[base.HOST], True)
         self.run_client('openstack', 'server', 'evacuate', server['id'])
-        # Nova leaves it to its user to switch it on.
+        # Nova leaves the evacuated server to its user to start.
         self.stays(server, self.first, OTHER[server[base.HOST]], 'SHUTOFF')
 
     def test_unshelved_in_its_zone(self):
-        """Of all hosts that are free, it gets one of its own zone."""
+        """An unshelved server gets a host of its zone, of all free hosts."""
         self.zone(self.first, 'compute-2')
         self.zone(self.second, 'compute-1', 'compute-3', 'ironic-1')
         server = self.server('--availability-zone', self.first)
@@ -149,7 +149,7 @@ class TestZones(base.TestCase):
         self.stays(server, self.first, 'compute-2')
 
     def test_unshelved_in_another_zone(self):
-        """A server that is shelved can be given a new zone."""
+        """A shelved server can be unshelved into another zone."""
         self.zone(self.first, 'compute-1')
         self.zone(self.second, 'compute-2')
         server = self.server('--availability-zone', self.first)
@@ -168,11 +168,11 @@ class TestZones(base.TestCase):
                               json={'forced_down': down})
 
     def _bring_back(self, host):
-        """Start nova-compute, which forgets what was evacuated."""
+        """Start nova-compute, which removes its evacuated servers."""
         self.cloud.start(host)
 
         def accepted():
-            # Nova wants it to have forgotten first.
+            # Nova refuses until the evacuated servers are removed.
             with contextlib.suppress(exceptions.BadRequest):
                 self._force_down(host, False)
                 return True
@@ -183,6 +183,6 @@ class TestZones(base.TestCase):
                     and service['updated_at'] != before['updated_at'])
 
         self.wait_until(accepted, f'{host} is back')
-        # It was last heard of before it was killed.
+        # Its last report is from before it was killed.
         before = self._service(host)
         self.wait_until(reported, f'{host} is up')

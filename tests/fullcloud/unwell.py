@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement away, or something on its port that is not well."""
+"""An unavailable placement, or a stand-in on its port that returns errors."""
 
 import http.server
 import threading
@@ -10,9 +10,9 @@ from tests.fullcloud import cloud
 
 
 class NoPlacement(fixtures.Fixture):
-    """Placement's process does not run, until this ends.
+    """Placement's process is stopped until the test ends.
 
-    :param status: what every request to its port is answered with; 0 refuses
+    :param status: the answer to every request to its port; 0 refuses
         connections
     """
 
@@ -39,7 +39,7 @@ def _handler(status: int) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
 
         def _answer(self) -> None:
-            # What is not read would reset the connection.
+            # Unread data would reset the connection.
             self.rfile.read(int(self.headers.get('Content-Length', 0)))
             self.send_response(status)
             self.send_header('Content-Length', '0')

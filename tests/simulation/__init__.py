@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real hook, journal and agent under a scheduler that is in no hurry."""
+"""The real hook, journal and agent under a simulated scheduler and clock."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who makes the choices of a schedule: chance, or one after the other."""
+"""The choices of a schedule: at random, or exhaustively."""
 
 import random
 from typing import Protocol
@@ -12,34 +12,35 @@ Next = tuple[str, simulated.Actor | None]
 
 
 class Choices(Protocol):
-    """Who runs next, and what goes wrong."""
+    """The choices: which actor runs next, and what fails."""
 
     def next(self, world: simulated.World, ready: Actors,
              last: Actor | None) -> Next:
-        """``go`` on with an actor, ``kill`` it, ``deliver`` or ``tick``."""
+        """Choose an action: ``go``, ``kill``, ``deliver`` or ``tick``."""
 
     def fault(self, chance: float) -> bool:
-        """Whether something fails now."""
+        """Choose whether a request fails now."""
 
     def among(self, count: int) -> int:
-        """One of so many."""
+        """Choose a number below ``count``."""
 
     def likely(self) -> bool:
-        """Yes, more often than not."""
+        """Choose yes or no; yes is the more likely answer."""
 
     def failure(self) -> int:
-        """How a request fails, of ``FAILURES``."""
+        """Choose how a request fails: an index into ``FAILURES``."""
 
     def fate(self) -> tuple[int, int]:
-        """How a write fails, and when it lands, of ``LANDINGS``."""
+        """Choose how a write fails and when it lands: ``LANDINGS``."""
 
 
 class Random:
-    """By chance, and always the same for one seed."""
+    """Random choices, the same for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        # Some die early and some in the midst of things, and some often wait.
+        # Vary the schedules: processes die early or late, and pauses are rare
+        # or common.
         self._deadly = self._random.choice((0.93, 0.98))
         self._sleepy = self._random.choice((0.01, 0.05))
         self._paused: Actor | None = None
@@ -55,14 +56,14 @@ class Random:
         if 0.12 <= chance < 0.12 + 0.02 * world.ticks:
             return 'tick', last
         if 0.3 <= chance < 0.3 + self._sleepy:
-            # A long pause in the midst of something.
+            # A long pause of an actor in the middle of its work.
             self._paused = self._random.choice(ready)
             self._until = self._step + self._random.choice((10, 40, 1000))
         if self._step < self._until:
             ready = [actor for actor in ready
                      if actor is not self._paused] or ready
-        # Half of the time whoever ran goes on: long runs of one actor are as
-        # telling as short ones.
+        # Continue the same actor half of the time: long runs of an actor find
+        # as many errors as short runs.
         if last not in ready or self._random.random() < 0.5:
             last = self._random.choice(ready)
         if world.kills and last.mortal and chance > self._deadly:
@@ -86,10 +87,9 @@ class Random:
 
 
 class Exhaustive:
-    """All of them: each schedule makes the first choice not made before.
+    """All choices, depth first: each schedule takes the next untaken path.
 
-    :param preemptions: how often an actor may be left for another one although
-        it could go on
+    :param preemptions: how often an actor that could continue may be preempted
     """
 
     def __init__(self, preemptions: int) -> None:
@@ -97,11 +97,12 @@ class Exhaustive:
         self._preemptions = preemptions
         self._left = 0
         self._path: list[list[int]] = []
-        """What was chosen of how many, from the beginning."""
+        """Per choice on the current path: the option taken, and the number of
+        options."""
         self._depth = 0
 
     def again(self) -> bool:
-        """Whether there is one more schedule; it begins then."""
+        """Start the next schedule; return False when all are done."""
         if self.count:
             while self._path and self._path[-1][0] + 1 == self._path[-1][1]:
                 self._path.pop()
@@ -145,9 +146,9 @@ class Exhaustive:
         return not self.among(2)
 
     def failure(self) -> int:
-        # Placement is away; only this request failed.
+        # Placement is unavailable; or only this request failed.
         return (0, 2)[self.among(2)]
 
     def fate(self) -> tuple[int, int]:
-        # Refused; timed out and landing late or at once; 500 and landed.
+        # Refused; timed out, landing late or at once; 500, but applied.
         return ((0, 0), (1, 1), (1, 2), (2, 2))[self.among(4)]

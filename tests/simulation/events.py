@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else happens in a cloud: outages, ironic nodes, and other tools."""
+"""Other events in a cloud: outages, ironic nodes, changes by other tools."""
 
 from collections.abc import Callable
 import contextlib
@@ -11,13 +11,13 @@ from tests.simulation import world as simulated
 
 OUTAGES = ('placement', 'nova', 'cell', 'journal')
 SHARED = 'shared'
-"""A provider that is no compute node."""
+"""A provider that is not a compute node."""
 
 Event = Callable[[processes.Cloud], None]
 
 
 def outage(what: str, steps: int) -> Event:
-    """Something does not answer for a while."""
+    """Make a service unavailable for a number of steps."""
     def run(cloud: processes.Cloud) -> None:
         cloud.world.give_way('%s does not answer', what)
         cloud.world.down = what
@@ -29,14 +29,14 @@ def outage(what: str, steps: int) -> Event:
 
 
 def node_moves(cloud: processes.Cloud) -> None:
-    """An ironic node comes up on another host."""
+    """Move an ironic node to another host."""
     cloud.world.give_way('n1 moves to h2')
     cloud.world.disturbed.add('n1')
     cloud.nova.boot('n1', 'h2')
 
 
 def node_comes(cloud: processes.Cloud) -> None:
-    """A host has one more ironic node, and then that a provider."""
+    """Add an ironic node to a host, then create its provider."""
     cloud.world.give_way('n4 comes up on h1')
     cloud.world.disturbed.add('n4')
     cloud.nova.boot('n4', 'h1')
@@ -45,7 +45,7 @@ def node_comes(cloud: processes.Cloud) -> None:
 
 
 def node_goes(cloud: processes.Cloud) -> None:
-    """A compute node is deleted, and then its provider."""
+    """Delete a compute node, and then its provider."""
     cloud.world.give_way('n2 is deleted')
     del cloud.nova.nodes['n2']
     cloud.world.give_way('provider n2 is deleted')
@@ -53,7 +53,7 @@ def node_goes(cloud: processes.Cloud) -> None:
 
 
 def provider_recreated(cloud: processes.Cloud) -> None:
-    """A provider is deleted; nova-compute makes it anew, unless it is down."""
+    """Delete a provider; nova-compute recreates it, unless it is down."""
     cloud.world.give_way('provider n1 is deleted')
     cloud.world.disturbed.add('n1')
     cloud.placement.delete('n1')
@@ -65,7 +65,7 @@ def provider_recreated(cloud: processes.Cloud) -> None:
 
 def _write(cloud: processes.Cloud, provider: str,
            change: Callable[[frozenset[str]], frozenset[str]]) -> None:
-    """Another tool changes a provider as placement wants it."""
+    """Change a provider's aggregates as another tool, with a generation."""
     while True:
         cloud.world.give_way('tool: GET %s', provider)
         state = cloud.placement.state(provider)
@@ -77,20 +77,20 @@ def _write(cloud: processes.Cloud, provider: str,
 
 
 def tool_writes(cloud: processes.Cloud) -> None:
-    """A tool has aggregates of its own, on compute nodes and elsewhere."""
+    """Write another tool's aggregates, to compute nodes and elsewhere."""
     _write(cloud, 'n1', lambda has: has - {'x'} | {'y'})
     _write(cloud, SHARED, lambda has: has | {'y'})
 
 
 def tool_meddles(cloud: processes.Cloud) -> None:
-    """A tool writes aggregates of ours."""
+    """Change associations of nova aggregates, as another tool."""
     _write(cloud, 'n2', lambda has: has | {'a'})
     _write(cloud, SHARED, lambda has: has | {'b'})
     _write(cloud, 'n1', lambda has: has - {'a'})
 
 
 def neutron_writes(cloud: processes.Cloud) -> None:
-    """As neutron-lib does: without a generation, whatever came between."""
+    """Write as neutron-lib does: without a generation, losing other writes."""
     for provider, change in (('n1', {'segment'}), ('n1', {'other'})):
         cloud.world.give_way('neutron: GET %s', provider)
         has = cloud.placement.state(provider).aggregates
@@ -99,9 +99,9 @@ def neutron_writes(cloud: processes.Cloud) -> None:
 
 
 def without_hook(cloud: processes.Cloud) -> None:
-    """A nova-api in which we are not installed.
+    """Run operations in a nova-api without this package.
 
-    What it adds may be mirrored by a full sync before it goes on.
+    A full sync may mirror the added host before the next operation.
     """
     def mirrored() -> bool:
         return 'b' in cloud.placement.state('n1').aggregates
@@ -118,14 +118,14 @@ def without_hook(cloud: processes.Cloud) -> None:
 
 
 def restored(cloud: processes.Cloud) -> None:
-    """Nova's database is restored to an older state, and then forward."""
+    """Restore nova's database to an older state, and back again later."""
     nova = cloud.nova
     old = {'b': set(), 'c': {'h9'}}
     cloud.world.give_way('nova is restored')
     newest, synced = nova.hosts_of, cloud.syncs
     nova.restored = True
     nova.hosts_of = {uuid: set(hosts) for uuid, hosts in old.items()}
-    # Operations meanwhile are lost with it.
+    # Operations made in between are lost with the restored state.
     cloud.world.disturbed |= nova.nodes_ever
     cloud.world.wait(lambda: cloud.syncs > synced)
     cloud.world.give_way('nova is as it was before')
@@ -139,7 +139,7 @@ DISTURBANCES: tuple[Event, ...] = (
 
 
 def some(chance: random.Random) -> list[tuple[str, Event]]:
-    """What happens in one schedule, and what to call it; often nothing."""
+    """Choose the named events of a schedule; often none."""
     found: list[tuple[str, Event]] = []
     if chance.random() < 0.3:
         what = chance.choice(OUTAGES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For each rule of the protocol, our code without it."""
+"""The mutants: the code, each time without one rule of the protocol."""
 
 import contextlib
 import dataclasses
@@ -14,7 +14,7 @@ Parts = processes.Parts
 
 
 class RecordsAfter(processes.Mirror):
-    """Without rule 1: the row is written when nova has committed."""
+    """Without rule 1: the row is written after nova has committed."""
 
     def before(self, operation):
         before = super().before
@@ -25,7 +25,7 @@ class RecordsAfter(processes.Mirror):
 
 
 def has_one_row_per_host(parts: Parts) -> None:
-    """Without rule 1: a host that is in the journal is not written again."""
+    """Without rule 1: a host that already has a row gets no new row."""
     kept = parts.journal.rows
     record = kept.record
 
@@ -51,7 +51,7 @@ def hands_over_only_what_is_there(parts: Parts) -> None:
 
 
 def closes_overdue_rows(parts: Parts) -> None:
-    """Without rule 2: a row is closed when it is overdue."""
+    """Without rule 2: a row is closed as soon as it is overdue."""
     def prepare(drain):
         drain._schedule.may_close = lambda row: True
 
@@ -59,7 +59,7 @@ def closes_overdue_rows(parts: Parts) -> None:
 
 
 def command_closes_running_rows(parts: Parts) -> None:
-    """Without rule 2: a sync by an operator closes rows of running calls."""
+    """Without rule 2: an operator's sync closes the rows of running calls."""
     kept = parts.journal.rows
     every = kept.all
     kept.all = lambda: [dataclasses.replace(row, running=False)
@@ -67,7 +67,7 @@ def command_closes_running_rows(parts: Parts) -> None:
 
 
 def converges_overdue_rows_once(parts: Parts) -> None:
-    """Without rule 2: an overdue row waits for its age after one success."""
+    """Without rule 2: an overdue row is converged only once."""
     def prepare(drain):
         made = drain._schedule
         again = made.again
@@ -78,7 +78,7 @@ def converges_overdue_rows_once(parts: Parts) -> None:
 
 
 def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
-    """Without rule 2: the age of a row is by the clock of its writer."""
+    """Without rule 2: the age of a row is measured by its writer's clock."""
     def prepare(drain):
         made, kept = drain._schedule, parts.journal
         some = kept.rows.some
@@ -97,7 +97,7 @@ def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
 
 
 class StopsAtAnError(processes.Mirror):
-    """Without rule 3: when nova's method fails, nothing follows."""
+    """Without rule 3: nothing is converged after nova's method fails."""
 
     def after(self, operation, kept):
         if not self.failed:
@@ -105,7 +105,7 @@ class StopsAtAnError(processes.Mirror):
 
 
 def reads_nova_first(parts: Parts) -> None:
-    """Without rule 4: the truth is older than the generation."""
+    """Without rule 4: nova is read before the generation."""
     truth = {}
     get, read, nova = parts.report.get, parts.source.read, parts.source.nova
 
@@ -123,7 +123,7 @@ def reads_nova_first(parts: Parts) -> None:
 
 
 def writes_only_differences(parts: Parts) -> None:
-    """Without rule 5: a write that is still on its way stays good."""
+    """Without rule 5: an older write still in flight remains valid."""
     made = parts.reconciler
     real = made.converge
     made.converge = lambda dirty, mode=converge.Mode(): real(
@@ -131,7 +131,7 @@ def writes_only_differences(parts: Parts) -> None:
 
 
 def takes_silence_for_success(parts: Parts) -> None:
-    """Without rule 6: a PUT that got no answer closes the row."""
+    """Without rule 6: a PUT without an answer closes the row."""
     put = parts.report.put
 
     def hopeful(provider, aggregates):
@@ -144,7 +144,7 @@ def takes_silence_for_success(parts: Parts) -> None:
 
 
 def closes_what_became_closable_meanwhile(parts: Parts) -> None:
-    """Without rule 6: rows that ended after the first GET are closed too."""
+    """Without rule 6: rows handed over after the first GET are closed too."""
     made, kept = parts.reconciler, parts.journal.rows
     close = made.close
 
@@ -161,7 +161,7 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
 
 
 def applies_the_planned_lists(parts: Parts) -> None:
-    """Without rule 7: a full sync writes what its comparison said."""
+    """Without rule 7: a full sync writes the planned lists."""
     made, ids = parts.reconciler, parts.source.nova.ids
     planned: list = []
     real, read_all = made.converge, parts.source.read_all
@@ -194,41 +194,41 @@ def forgets_what_was_ours(parts: Parts) -> None:
 
 
 def adds_what_is_in_no_ledger(parts: Parts) -> None:
-    """Without rule 8: a UUID enters the ledger at record only."""
+    """Without rule 8: a UUID enters the ledger only at record."""
     parts.journal.ledger.remember = lambda aggregates: None
 
 
 def feeds_no_ledger(parts: Parts) -> None:
-    """Without rule 8: a full sync does not enter what it sees in nova."""
+    """Without rule 8: a full sync does not enter nova's UUIDs."""
     remember = parts.journal.ledger.remember
-    # The full sync gives nova's aggregates with their names.
+    # Only the full sync passes a mapping: nova's aggregates with names.
     parts.journal.ledger.remember = lambda aggregates: (
         None if isinstance(aggregates, dict) else remember(aggregates))
 
 
 def touches_what_is_not_ours(parts: Parts) -> None:
-    """Without rule 8: whatever nova does not have is removed."""
+    """Without rule 8: every aggregate that nova does not have is removed."""
     parts.journal.ledger.known = frozenset
 
 
 def marks_no_deletion(parts: Parts) -> None:
-    """Without rule 9: the ledger does not know what a user deleted."""
+    """Without rule 9: the ledger has no markers of deletions by users."""
     kept = parts.journal.ledger
     kept.mark = lambda aggregate: kept.remember({aggregate})
 
 
 def clears_marks_of_running_deletions(parts: Parts) -> None:
-    """Without rule 9: a mark is cleared while nova may yet delete."""
+    """Without rule 9: a marker is cleared while nova may still delete."""
     parts.journal.ledger._outdated = dict
 
 
 def has_no_cure_for_deletions(parts: Parts) -> None:
-    """Without rules 9 and 12: a sync does not make up for a deletion."""
+    """Without rules 9 and 12: a full sync repairs no missed deletion."""
     parts.reconciler.remove = lambda aggregates, mode=None: converge.Outcome()
 
 
 def strips_foreign_providers_at_once(parts: Parts) -> None:
-    """Without rule 9: what vanished is not kept for a day."""
+    """Without rule 9: absent unmarked UUIDs are not kept for 24 hours."""
     entries = parts.journal.ledger.entries
     parts.journal.ledger.entries = lambda: {
         uuid: dataclasses.replace(entry, absent=float('inf'))
@@ -236,7 +236,7 @@ def strips_foreign_providers_at_once(parts: Parts) -> None:
 
 
 def believes_the_deletion(parts: Parts) -> None:
-    """Without rule 9: nova is not asked whether the aggregate is gone."""
+    """Without rule 9: nova is not asked whether the aggregate still exists."""
     read = parts.source.read
 
     def gone(hosts, nodes=(), aggregates=()):
@@ -249,14 +249,14 @@ def believes_the_deletion(parts: Parts) -> None:
 
 
 def deletes_from_compute_nodes_only(parts: Parts) -> None:
-    """Without rule 9: a deletion leaves out whatever is no compute node."""
+    """Without rule 9: a deletion removes from compute nodes only."""
     members = parts.report.members
     parts.report.members = lambda *aggregates: (
         members(*aggregates) - {events.SHARED})
 
 
 def writes_without_generation(parts: Parts) -> None:
-    """Without rule 10: a PUT overwrites whatever came between."""
+    """Without rule 10: a PUT without a generation overwrites other writes."""
     put = parts.report.put
     parts.report.put = lambda provider, aggregates: put(
         dataclasses.replace(provider, generation=None), aggregates)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova in memory: aggregates, hosts and compute nodes, and how it is read."""
+"""An in-memory nova: aggregates, hosts, compute nodes, and their readers."""
 
 import collections
 from collections.abc import Callable
@@ -11,43 +11,46 @@ from nova_aggregate_mirror import source
 from tests.simulation import world as simulated
 
 CELL = 'cell of h2'
-# The hosts in it.
+# The hosts of that cell.
 IN_CELL = frozenset({'h2'})
 
 
 class Nova:
-    """Its databases, and what its methods do with them."""
+    """Nova's databases, and what its methods do to them."""
 
     def __init__(self, world: simulated.World) -> None:
         self._world = world
         self.ids: dict[int, str] = {}
-        """Every aggregate that ever was."""
+        """All aggregates that ever existed, by number."""
         self.hosts_of: dict[str, set[str]] = {}
         self.nodes: dict[str, str] = {}
         self.nodes_ever: set[str] = set()
         self.deletions: collections.Counter[str] = collections.Counter()
-        """How often users deleted aggregates through us, or tried to."""
+        """How often users deleted, or tried to delete, each aggregate through
+        this package."""
         self.restored = False
-        """Whether a deletion may have been undone, whatever was read."""
+        """Whether a restored database may have undone a deletion, whichever
+        state was read."""
         self.marked: set[str] = set()
-        """Aggregates that the ledger knows as deleted by a user."""
+        """Aggregates with a deletion marker in the ledger."""
 
     @property
     def deleted(self) -> set[str]:
-        """Aggregates that a user deleted through us, or tried to."""
+        """Return the aggregates that users deleted, or tried to delete."""
         return {uuid for uuid, count in self.deletions.items() if count}
 
     def boot(self, node: str, host: str) -> None:
-        """A compute node comes up, on a new host maybe."""
+        """Start a compute node, possibly on a new host."""
         self.nodes[node] = host
         self.nodes_ever.add(node)
 
     def call(self, method: str, number: int, host: str,
              judged: Callable[[], bool]) -> None:
-        """What nova's method does; it may fail before or after that.
+        """Run nova's method; it may fail before or after its commit.
 
-        :param judged: whether somebody may have read the truth already of
-            whom nobody can say that another one follows
+        :param judged: whether another process may already have read the truth
+            that lets it close this call's row, with no guarantee that a later
+            read follows
         """
         def commit_late() -> None:
             before = judged()
@@ -78,7 +81,7 @@ class Nova:
             del self.hosts_of[uuid]
 
     def unexpected(self, number: int, host: str) -> None:
-        """Only a full sync finds what this operation changed."""
+        """Note a change that only a full sync is required to find."""
         self._world.disturbed |= self.nodes_on({host})
         self._world.say('only a full sync finds aggregate %s, host %s',
                         number, host or '-')
@@ -92,17 +95,17 @@ class Nova:
         return {host: uuids for host, uuids in found.items() if uuids}
 
     def wanted(self, node: str) -> frozenset[str]:
-        """The promise, for one node."""
+        """Return the aggregates that the invariant requires for a node."""
         host = self.nodes.get(node)
         return frozenset(uuid for uuid, hosts in self.hosts_of.items()
                          if host in hosts)
 
 
 class Source:
-    """Nova's databases, as one process of ours reads them.
+    """A reader of nova's databases, as a process of this package has it.
 
-    As in the real one, the API's database is read in one transaction and the
-    nodes of the cells in another one after that.
+    Like the real source, it reads the API database in one transaction, and the
+    nodes of the cells in a later one.
     """
 
     def __init__(self, world: simulated.World, nova: Nova) -> None:
@@ -133,7 +136,7 @@ class Source:
             self._world.give_way('nodes')
             found, down = self._nodes(wanted, asked)
             if not (wanted & IN_CELL or asked - found.keys()):
-                # That cell had not to be asked.
+                # That cell did not have to be read.
                 down = {}
         moved = frozenset(found.values()) - wanted
         if moved:

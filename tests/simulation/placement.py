@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement in memory: generations, conflicts, and answers that get lost."""
+"""An in-memory placement: generations, conflicts and lost answers."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -15,12 +15,13 @@ from tests.simulation import world as simulated
 
 @dataclasses.dataclass(frozen=True)
 class Write:
-    """A PUT."""
+    """A PUT of a provider's aggregates."""
 
     provider: str
     aggregates: frozenset[str]
     generation: int | None
-    """None is a client below 1.19, which placement does not check."""
+    """None is a client below microversion 1.19, which placement does not
+    check."""
     ours: bool = False
 
     def __str__(self) -> str:
@@ -29,7 +30,7 @@ class Write:
 
 
 class Placement:
-    """Providers; whatever we may not do to them is noted when we do it."""
+    """Resource providers; forbidden writes of this package are recorded."""
 
     def __init__(self, world: simulated.World,
                  nova: simulated_nova.Nova) -> None:
@@ -37,19 +38,20 @@ class Placement:
         self._nova = nova
         self.providers: dict[str, client.Provider] = {}
         self.foreign: dict[str, frozenset[str]] = {}
-        """What other tools wrote with a generation: it has to stay."""
+        """Aggregates that other tools wrote with a generation; these must be
+        kept."""
         self.added: set[str] = set()
-        """Aggregates that we have put a provider into."""
+        """Aggregates that this package has added a provider to."""
         self._unchecked: set[str] = set()
-        """Providers that were written without a generation since the last
-        write that had one."""
+        """Providers written without a generation since the last write that had
+        one."""
         self._recreated: set[str] = set()
-        """Providers whose generation was counted anew from 0: a write that
-        was for the one before may be taken."""
+        """Providers recreated with generation 0: a write meant for the
+        previous provider may be accepted."""
 
     def create(self, provider: str, *aggregates: str,
                foreign: Iterable[str] = ()) -> None:
-        """A provider is made, or made anew."""
+        """Create or recreate a provider."""
         if provider in self.foreign:
             self._recreated.add(provider)
         self.foreign[provider] = frozenset(foreign)
@@ -66,7 +68,7 @@ class Placement:
         return self.providers[provider]
 
     def apply(self, write: Write) -> client.Provider:
-        """What placement does when a PUT arrives."""
+        """Apply a PUT as placement does when it arrives."""
         now = self.state(write.provider)
         generation = now.generation
         if write.generation not in (None, generation):
@@ -83,7 +85,7 @@ class Placement:
         return written
 
     def overwrite(self, provider: str, aggregates: frozenset[str]) -> None:
-        """Another tool writes without a generation, whatever is there now."""
+        """Write without a generation, as another tool: the last write wins."""
         before = self.state(provider).aggregates
         self.apply(Write(provider, aggregates, None))
         self.foreign[provider] &= aggregates
@@ -91,16 +93,16 @@ class Placement:
 
     def replace(self, state: client.Provider,
                 aggregates: frozenset[str]) -> None:
-        """Another tool writes with the generation that it has read.
+        """Write with the generation that was read, as another tool.
 
-        :raises GenerationConflict: it is another one now
+        :raises GenerationConflict: the generation has changed
         """
         self.apply(Write(state.uuid, aggregates, state.generation))
         self.foreign[state.uuid] = aggregates - set(self._nova.ids.values())
         self._meddle(state.uuid, state.aggregates ^ aggregates)
 
     def _meddle(self, provider: str, changed: frozenset[str]) -> None:
-        """What another tool does to aggregates of ours, only a sync finds."""
+        """Note a change of nova aggregates that only a full sync finds."""
         if changed & set(self._nova.ids.values()):
             self._world.disturbed.add(provider)
 
@@ -110,12 +112,12 @@ class Placement:
         added = write.aggregates - now.aggregates
         self.added |= added
         if write.provider in self._unchecked | self._recreated:
-            # Losses that nobody can prevent.
+            # Losses that cannot be prevented.
             self.foreign[write.provider] &= write.aggregates
         elif removed - ever or added - ever:
             self._world.wrong.append('a foreign aggregate was touched by %s'
                                      % write)
-        # What merely vanished from nova is kept there for a day.
+        # An unmarked UUID that is absent from nova is kept there for 24 hours.
         if write.provider not in self._nova.nodes_ever and (
                 added or removed - self._nova.deleted
                 or not self._nova.restored
@@ -125,7 +127,7 @@ class Placement:
 
 
 class Report:
-    """Placement, as one process of ours reaches it."""
+    """Placement, as a process of this package reaches it."""
 
     def __init__(self, world: simulated.World, placement: Placement) -> None:
         self._world = world
@@ -136,7 +138,7 @@ class Report:
     def request_id(self, _request: str) -> Iterator[None]:
         yield
 
-    # The real one: the order of its requests matters.
+    # The real method: the order of its requests matters.
     memberships = client.Client.memberships
 
     def endpoint(self) -> str:
@@ -182,7 +184,7 @@ class Report:
         return self._world.down == 'placement' or self._world.fault(chance)
 
     def _fail(self, sent: simulated.Sent) -> None:
-        """The write is lost or late, or only its answer is lost."""
+        """Lose or delay the write, or lose only its answer; then raise."""
         failure, landing = self._world.choices.fate()
         landing = simulated.LANDINGS[landing]
         self._world.say('lands %s, and fails', landing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to happen in a schedule, before anybody says in which order."""
+"""Plans: what happens in a schedule, before its order is chosen."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -8,50 +8,50 @@ import random
 
 from tests.simulation import events
 
-# Clocks of hosts that are an hour apart.
+# The hosts' clocks differ by up to two hours.
 SKEWS = (-3600.0, 0.0, 0.0, 3600.0)
 
 Operation = tuple[str, int, str]
-"""Nova's method, the number of an aggregate, and a host if it is about one."""
+"""Nova's method, an aggregate's number, and a host or an empty string."""
 
-# Of an aggregate, with one host that was in no other.
+# The operations of an aggregate whose host is in no other aggregate.
 WHOLE_LIFE: list[Operation] = [
     ('add', 1, 'h1'), ('remove', 1, 'h1'), ('delete', 1, '')]
 
 
 @dataclasses.dataclass
 class Plan:
-    """One schedule's cloud as it begins, and who does what in it."""
+    """A schedule's initial cloud, and the actors in it with their work."""
 
     hosts_of: dict[str, set[str]]
     nodes: dict[str, str]
     workers: dict[str, list[Operation]]
-    """Process of nova-api to the requests that it gets."""
+    """nova-api process to the requests that it receives."""
     agents: dict[str, tuple[int, bool]]
-    """Process to the steps of its drain, and whether it syncs."""
+    """Agent process to the number of its drain steps, and whether it syncs."""
     skews: dict[str, float] = dataclasses.field(default_factory=dict)
-    """Process to the seconds by which the clock of its host is wrong."""
+    """Process to the clock error of its host, in seconds."""
     fed: bool = True
-    """Whether the ledger has the aggregates with hosts at the beginning."""
+    """Whether the ledger initially has the aggregates that have hosts."""
     others: list[tuple[str, events.Event]] = dataclasses.field(
         default_factory=list, repr=False)
     command: bool = False
     """Whether an operator runs sync_aggregates."""
     shared: frozenset[str] = frozenset({'x'})
-    """Aggregates of the provider that is no compute node."""
+    """Aggregates of the provider that is not a compute node."""
     faults: int = 0
     kills: int = 0
     ticks: int = 0
     eager: bool = False
-    """Whether a process tries again at once what has just failed."""
+    """Whether a process retries immediately after a failure."""
     unrest: float = 1.0
-    """How much more often than else a request fails."""
+    """Factor on the probability that a request fails."""
 
 
 def small(operations: Iterable[Operation], members: Iterable[str],
           agents: int = 0, faults: int = 0, kills: int = 0,
           ticks: int = 0) -> Plan:
-    """One host with one node, and one operation for each API worker."""
+    """Plan one host with one node, and one operation per API worker."""
     return Plan(
         hosts_of={'a': set(members)}, nodes={'n1': 'h1'},
         workers={'api-%d' % number: [operation]
@@ -61,7 +61,7 @@ def small(operations: Iterable[Operation], members: Iterable[str],
 
 
 def by_chance(chance: random.Random) -> Plan:
-    """A plan of any kind."""
+    """Choose a random plan of a random kind."""
     nodes = {'n1': 'h1', 'n2': 'h2'}
     if chance.random() < 0.3:
         nodes['n3'] = 'h1'
@@ -86,32 +86,32 @@ def by_chance(chance: random.Random) -> Plan:
 
 
 def _of_any_kind(plan: Plan, chance: random.Random) -> None:
-    """As it comes."""
+    """Keep the random plan as it is."""
 
 
 def _whole_life(plan: Plan, chance: random.Random) -> None:
-    """An aggregate gets its first host, loses it and is deleted."""
+    """Give an aggregate its first host, remove it, delete the aggregate."""
     plan.hosts_of = {'a': set(), 'b': set()}
     plan.workers['api-1'] = WHOLE_LIFE
     plan.unrest = 3.0
 
 
 def _few(plan: Plan, chance: random.Random) -> None:
-    """One of each kind, and trouble: each meets the other one often."""
+    """Use one worker and one agent, and raise the number of failures."""
     plan.workers = {'api-1': plan.workers['api-1']}
     plan.agents = {'agent-1': (3, chance.random() < 0.3)}
     plan.kills, plan.faults, plan.unrest = 1, 4, 2.0
 
 
 def _slow(plan: Plan, chance: random.Random) -> None:
-    """An API worker takes long, and the agent sees its row overdue."""
+    """Make an API worker slow, so that the agent sees its row overdue."""
     _few(plan, chance)
     plan.agents = {'agent-1': (8, False)}
     plan.ticks = 4
 
 
 def _beside_a_command(plan: Plan, chance: random.Random) -> None:
-    """An operator syncs while an API worker is at work, and killed."""
+    """Let an operator sync while an API worker runs and may be killed."""
     plan.hosts_of['a'] = set()
     plan.workers = {'api-1': [('add', 1, 'h1')]}
     plan.agents, plan.others = {}, []
@@ -119,7 +119,7 @@ def _beside_a_command(plan: Plan, chance: random.Random) -> None:
 
 
 def _beside_a_sync(plan: Plan, chance: random.Random) -> None:
-    """One host comes and goes while everything is compared."""
+    """Add and remove one host during a full sync."""
     plan.workers = {
         worker: [(method, 1, 'h1') for method in methods]
         for worker, methods in (('api-1', ('add', 'remove')),
@@ -128,7 +128,7 @@ def _beside_a_sync(plan: Plan, chance: random.Random) -> None:
 
 
 def _without_hooks(plan: Plan, chance: random.Random) -> None:
-    """Another nova-api has not installed us."""
+    """Run operations in another nova-api, without this package."""
     plan.hosts_of['b'] = {'h1'} if chance.random() < 0.5 else set()
     plan.fed = False
     plan.agents = {'agent-1': (1, True)}
@@ -136,7 +136,7 @@ def _without_hooks(plan: Plan, chance: random.Random) -> None:
 
 
 def _deletion(plan: Plan, chance: random.Random) -> None:
-    """An aggregate that shared storage is in, too, is deleted."""
+    """Delete an aggregate that also has a shared storage provider."""
     plan.hosts_of['a'] = {'h1'} if chance.random() < 0.5 else set()
     plan.shared = frozenset({'x', 'a'})
     plan.workers = {'api-1': [*WHOLE_LIFE[bool(plan.hosts_of['a']):]]}

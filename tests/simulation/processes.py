@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our processes: the real hook, journal and agent, in a simulated cloud."""
+"""The real hook, journal and agent as processes of a simulated cloud."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -37,9 +37,9 @@ METHODS = {'add': 'add_host_to_aggregate',
 
 
 class Memory:
-    """A database for the journal, on one connection that stays open.
+    """An in-memory journal database on a single open connection.
 
-    Most of the time of a schedule is SQLAlchemy's; this halves it.
+    SQLAlchemy takes most of a schedule's time; this halves it.
     """
 
     def __init__(self) -> None:
@@ -54,34 +54,34 @@ class Memory:
             yield self._connection
 
     def clear(self) -> None:
-        """Delete everything."""
+        """Delete all rows of all tables."""
         for table in models.metadata.tables:
             self._driver.execute('DELETE FROM ' + table)
         self._driver.commit()
 
     def has_rows(self) -> bool:
-        """Whether anything is in the journal."""
+        """Check whether the journal has any row."""
         return bool(self._driver.execute('SELECT id FROM dirty').fetchone())
 
     def ledger(self) -> set[str]:
-        """Every UUID in the ledger."""
+        """Return every UUID in the ledger."""
         return {uuid for uuid, in self._driver.execute(
             'SELECT aggregate_uuid FROM ledger')}
 
     def is_running(self, row: str) -> bool:
-        """Whether a row is in the journal, and was not handed over."""
+        """Check whether a row exists and was not handed over."""
         return bool(self._driver.execute(
             'SELECT id FROM dirty WHERE id = ? AND running', (row,)
         ).fetchone())
 
     def has_row(self, row: str) -> bool:
-        """Whether a row is in the journal."""
+        """Check whether a row is in the journal."""
         return bool(self._driver.execute(
             'SELECT id FROM dirty WHERE id = ?', (row,)).fetchone())
 
 
 class Cloud:
-    """Nova, placement and the journal's database, and who is in them.
+    """Nova, placement and the journal database of one schedule.
 
     :param conf: with the options of this package
     :param database: the journal's, empty
@@ -95,11 +95,11 @@ class Cloud:
         self.nova = simulated_nova.Nova(world)
         self.placement = simulated_placement.Placement(world, self.nova)
         self.judged: set[str] = set()
-        """Rows that another process than their own may have closed."""
+        """Rows that a process other than their own may have closed."""
         self.began: dict[str, float] = {}
-        """When the operations of rows began, by the one true clock."""
+        """When the operation of each row began, by the simulation's clock."""
         self.unrecorded: dict[str, tuple[int, str]] = {}
-        """Rows that may not be in the journal, to their operation."""
+        """Rows that may be missing from the journal, to their operation."""
         self.journal_failures = 0
         self.fed: set[str] = set()
         """Aggregates that a full sync has seen in nova."""
@@ -107,14 +107,14 @@ class Cloud:
 
 
 class Database(transactions.Transactions):
-    """The journal's; each transaction is a step of the schedule."""
+    """The journal database; each transaction is a step of the schedule."""
 
     def __init__(self, cloud: Cloud) -> None:
         super().__init__(cloud.conf, cloud.database)
         self.cloud = cloud
 
     def run(self, work: Callable[[Any], T]) -> T:
-        # Of a function in queries, or of one within a method.
+        # The name of a function in queries, or of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
         commit = functools.partial(super().run, work)
@@ -129,7 +129,7 @@ class Database(transactions.Transactions):
 
 
 class Journal:
-    """The real parts, with clocks of the process's own host."""
+    """The real journal, with the clocks of the process's host."""
 
     def __init__(self, cloud: Cloud, skew: float) -> None:
         world = cloud.world
@@ -141,16 +141,16 @@ class Journal:
 
 
 class Ours:
-    """The journal belongs to the one nova that there is."""
+    """A binding check that always passes: there is only one nova."""
 
     def check(self) -> None:
         pass
 
 
 class Parts:
-    """What a process is made of, in the way of ``mirror._Process``.
+    """The parts of a process, as ``mirror._Process`` has them.
 
-    :param skew: seconds by which the clock of its host is wrong
+    :param skew: the clock error of its host, in seconds
     """
 
     def __init__(self, cloud: Cloud, name: str, skew: float = 0.0) -> None:
@@ -166,18 +166,18 @@ class Parts:
             ledger.NoLedger(), self.source, self.report, self.journal.rows)
         self.breaker = breaker.Breaker(lambda: cloud.world.now)
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
-        """What a mutant changes of an agent's drain."""
+        """The mutant's change to an agent's drain."""
 
 
 class Mirror(mirror.Mirror):
-    """The real hook, in a process of the simulation."""
+    """The real hook in a simulated process."""
 
     def __init__(self, parts: Parts) -> None:
         self._conf = parts.cloud.conf
         self._parts = parts
         self.row: journal.Row | None = None
         self.failed = False
-        """Whether nova's method did."""
+        """Whether nova's method failed."""
 
     def before(self, operation: contract.Operation) -> Any:
         cloud = self._parts.cloud
@@ -187,7 +187,8 @@ class Mirror(mirror.Mirror):
         self.row = kept.row
         cloud.began[kept.row.id] = cloud.world.now
         if not kept.recorded:
-            # As an ERROR says, unless it is handed over or mirrored.
+            # An unrecorded call logs an ERROR, unless it is mirrored or handed
+            # over.
             cloud.unrecorded[kept.row.id] = (
                 int(operation.aggregate_id), operation.host)
         return kept
@@ -200,7 +201,7 @@ class Mirror(mirror.Mirror):
         if kept and kept.marked:
             nova.marked.add(kept.uuid)
         if not kept:
-            # It was not found in nova, and so not marked.
+            # Not found in nova, therefore not marked.
             nova.deletions[uuid] -= 1
         return kept
 
@@ -209,7 +210,7 @@ class Mirror(mirror.Mirror):
         self._parts.cloud.unrecorded.pop(kept.row.id, None)
 
     def is_judged(self) -> bool:
-        """Whether anyone but this process may close what it recorded."""
+        """Check whether another process may close the row of this call."""
         return self.row is not None and (
             self.row.id in self._parts.cloud.judged)
 
@@ -224,7 +225,7 @@ class Figures:
 
 def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
            request_id: str) -> None:
-    """One request in nova-api, as ``hooks`` wraps nova's method."""
+    """Handle one request in nova-api, as ``hooks`` wraps nova's method."""
     method, number, host = operation
     about = contract.Operation(METHODS[method], number, host, request_id)
     hook.row, hook.failed = None, False
@@ -238,26 +239,26 @@ def handle(hook: Mirror, cloud: Cloud, operation: tuple[str, int, str],
     finally:
         hook.after(about, kept)
     if hook.row and cloud.journal_failures == failures:
-        # It was handed over, if it could not be mirrored.
+        # Either mirrored, or handed over to the journal.
         cloud.unrecorded.pop(hook.row.id, None)
 
 
 def serve(hook: Mirror, cloud: Cloud, process: str,
           operations: Iterable[tuple[str, int, str]]) -> None:
-    """What one worker of nova-api does."""
+    """Handle the requests of one nova-api worker."""
     for number, operation in enumerate(operations):
         handle(hook, cloud, operation, 'req-%s-%d' % (process, number))
 
 
 def drain_journal(parts: Parts, steps: int) -> None:
-    """What the draining thread of an agent does.
+    """Run an agent's drain thread.
 
-    Without the lease: two agents may both believe that they lead.
+    There is no lease: two agents may both believe that they lead.
     """
     world = parts.cloud.world
     step = drainer(parts)
     for _ in range(steps):
-        # It asks every second; here only when there is an answer.
+        # The real drain polls every second; here it waits for rows.
         world.wait(parts.cloud.database.has_rows)
         try:
             step()
@@ -266,7 +267,7 @@ def drain_journal(parts: Parts, steps: int) -> None:
 
 
 def drainer(parts: Parts) -> Callable[[], bool]:
-    """The real step of an agent, with its memory of rows and outages."""
+    """Return the real drain step of an agent, with its state across steps."""
     cloud, made = parts.cloud, parts.reconciler
     close = made.close
 
@@ -286,7 +287,7 @@ def drainer(parts: Parts) -> Callable[[], bool]:
 
 
 def sync(parts: Parts) -> None:
-    """What the syncing thread of an agent does."""
+    """Run an agent's sync thread."""
     world = parts.cloud.world
     if world.current() and world.choices.likely():
         world.wait(parts.cloud.database.has_rows)
@@ -294,7 +295,7 @@ def sync(parts: Parts) -> None:
 
 
 def compare(parts: Parts) -> bool:
-    """The real full sync of an agent; returns whether it did everything."""
+    """Run an agent's real full sync; return whether it was complete."""
     cloud = parts.cloud
     done = periodic_sync.PeriodicSync(
         cloud.conf, parts.reconciler, Figures(),
@@ -312,7 +313,7 @@ def outcome_is_good(done: full_sync.Sync) -> bool:
 
 
 def command(parts: Parts) -> None:
-    """What an operator's sync_aggregates does."""
+    """Run an operator's sync_aggregates."""
     world = parts.cloud.world
     if world.choices.likely():
         world.wait(parts.cloud.database.has_rows)

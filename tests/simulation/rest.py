@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At rest one agent goes on alone, and then the promise has to hold."""
+"""The final check: one agent, no more faults, and the promise must hold."""
 
 from collections.abc import Callable
 
@@ -7,19 +7,19 @@ from tests.simulation import processes
 
 # Seconds between two steps of an agent: a little more than 2 x inline_timeout.
 STEP = 11.0
-# Steps after which whatever was left by a crash is mirrored: the agent sees a
+# Steps within which everything that a crash left is mirrored: the agent sees a
 # row, finds it overdue, and converges it.
 SOON = 3
-# Seconds between later steps, and so many until no row is left.
+# Seconds between later steps, and the number of steps until no row is left.
 LONG = 61.0
 MANY = 16
 
 
 def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
-    """Let an agent drain, then sync; see what is wrong after each.
+    """Let an agent drain, then sync; check placement after each.
 
-    :param parts: of an agent that was not there before
-    :returns: what broke the promise; empty when nothing did
+    :param parts: of an agent that did not run before
+    :returns: what broke the promise; empty when it was kept
     """
     world = cloud.world
     world.faults = world.kills = 0
@@ -39,7 +39,7 @@ def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
 
 
 def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
-    """Within seconds of the last thing that happens, placement is right."""
+    """Check that placement is in sync a few steps after the last event."""
     while True:
         for _ in range(SOON):
             _step(cloud, step)
@@ -52,7 +52,7 @@ def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
 
 
 def _age(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
-    """Until nothing is left; what is late arrives at the very end."""
+    """Step until no row is left; late writes arrive at the end."""
     while True:
         for _ in range(MANY):
             if not cloud.database.has_rows():
@@ -72,10 +72,10 @@ def _step(cloud: processes.Cloud, step: Callable[[], bool],
 
 
 def _wrong(cloud: processes.Cloud, synced: bool = False) -> list[str]:
-    """What is not as it should be.
+    """List violations of the promise.
 
-    :param synced: whether a full sync has followed, without which deletions
-        and what others changed need not be right
+    :param synced: whether a full sync has followed; without it, deletions and
+        changes by other tools need not be mirrored
     """
     nova, found = cloud.nova, []
     ever = set(nova.ids.values())
@@ -97,9 +97,9 @@ def _wrong(cloud: processes.Cloud, synced: bool = False) -> list[str]:
 
 
 def _unknown(cloud: processes.Cloud) -> set[str]:
-    """Aggregates that are gone, and that the ledger could not know of.
+    """Return the deleted aggregates that the ledger could not know.
 
-    Not ours to remove, says the promise.
+    By the promise, these are not owned and must not be removed.
     """
     known = cloud.fed | cloud.database.ledger()
     if not cloud.journal_failures:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One schedule: a small cloud, what happens in it, and if the promise held."""
+"""One schedule: a small cloud, what happens in it, and its verdict."""
 
 from collections.abc import Callable
 import functools
@@ -20,13 +20,14 @@ Mutate = Callable[[processes.Parts], object]
 
 
 class Surprise(Exception):
-    """Something raised what nobody expects, after these steps."""
+    """An unexpected exception; the message has the steps that led to it."""
 
 
 class Simulation:
-    """Plays schedules, one database and configuration for all of them.
+    """A player of schedules that share one database and configuration.
 
-    :param mutate: changes the parts of a process, to show that it is seen
+    :param mutate: changes the parts of a process, to show that the simulation
+        detects it
     :param hook: the class of the hook
     """
 
@@ -41,17 +42,17 @@ class Simulation:
         self._hook = hook
 
     def play(self, seed: int) -> str:
-        """Play one schedule; what broke the promise, with its trace."""
+        """Play a schedule; return what broke the promise, with its trace."""
         wrong = self._play(plans.by_chance(random.Random(seed)),
                            choices.Random(seed))
         return wrong and 'seed %d: %s' % (seed, wrong)
 
     def explore(self, plan: plans.Plan, preemptions: int) -> tuple[int, str]:
-        """Play every schedule of a small world.
+        """Play every schedule of a small plan.
 
-        :param preemptions: how often an actor may be left for another one
-            although it could go on
-        :returns: how many schedules, and what broke the promise
+        :param preemptions: how often an actor that could continue may be
+            preempted
+        :returns: the number of schedules, and what broke the promise
         """
         every = choices.Exhaustive(preemptions)
         while every.again():
@@ -93,7 +94,7 @@ class Simulation:
             start(name, functools.partial(
                 processes.serve, hook, cloud, name, operations))
         for name, (steps, syncs) in plan.agents.items():
-            # Threads of one process, which die together.
+            # Threads of one process, which are killed together.
             skew = plan.skews.get(name, 0.0)
             start(name, functools.partial(
                 processes.drain_journal, self._parts(cloud, name, skew),
@@ -109,10 +110,10 @@ class Simulation:
 
 
 def _found(cloud: processes.Cloud, plan: plans.Plan) -> None:
-    """Make the cloud as it begins: mirrored, and in the ledger."""
+    """Create the initial cloud: mirrored, and entered in the ledger."""
     nova, placement = cloud.nova, cloud.placement
     nova.ids = {1: 'a', 2: 'b', 3: 'c'}
-    # One more with a host of its own: a nova without any is suspicious.
+    # Add an aggregate with its own host: an empty nova would trip the brake.
     nova.hosts_of = {uuid: set(hosts) for uuid, hosts in (
         *plan.hosts_of.items(), ('c', {'h9'}))}
     for node, host in (*plan.nodes.items(), ('n9', 'h9')):

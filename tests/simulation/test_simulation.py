@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise, in a hundred thousand schedules; and each rule is needed.
+"""The promise in 100,000 random schedules, and the need for each rule.
 
-A violation prints its schedule step by step, and its seed. To play that one
-alone, set AGGREGATE_MIRROR_SEED to it.
+A violation prints its seed and its schedule step by step. Set
+AGGREGATE_MIRROR_SEED to that seed to play it alone.
 """
 
 import logging
@@ -18,7 +18,8 @@ from tests.simulation import schedule
 SCHEDULES = int(os.environ.get('AGGREGATE_MIRROR_SCHEDULES', 100000))
 SEED = os.environ.get('AGGREGATE_MIRROR_SEED')
 SHARES = 16
-# In a quarter of these each mutant is caught; with other code in others.
+# Each mutant is caught within a quarter of these schedules; other code needs
+# others.
 ENOUGH = 12000
 
 
@@ -26,7 +27,7 @@ class TestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        # Nobody reads what is logged there, and it takes its time.
+        # The logs are not checked, and writing them takes time.
         logging.disable(logging.CRITICAL)
         self.addCleanup(logging.disable, logging.NOTSET)
 
@@ -40,13 +41,13 @@ class TestPromise(TestCase):
             self.assertEqual('', wrong, wrong)
 
     def test_replay(self):
-        """The schedule of one seed, if a person asks for it."""
+        """The schedule of AGGREGATE_MIRROR_SEED keeps the promise."""
         if SEED is None:
             self.skipTest('AGGREGATE_MIRROR_SEED names no seed to replay')
         self.play([int(SEED)])
 
     def test_same_again(self):
-        """A seed is the same schedule whatever was played before."""
+        """A seed gives the same schedule after any other seeds."""
         def report(*before):
             simulation = schedule.Simulation(mutants.writes_only_differences)
             for seed in before:
@@ -58,7 +59,7 @@ class TestPromise(TestCase):
 
 def _add_share(number):
     def test(self):
-        """Crashes, pauses, outages and races: placement equals nova."""
+        """Placement equals nova after crashes, pauses, outages and races."""
         share = SCHEDULES // SHARES
         self.play(range(number * share, (number + 1) * share))
 
@@ -70,7 +71,7 @@ for _number in range(SHARES):
 
 
 class TestEverySchedule(TestCase):
-    """Small worlds, of which no schedule within the bounds is left out."""
+    """Small plans, with every schedule within the given bounds."""
 
     def explore(self, *operations, members=(), preemptions=2, **bounds):
         count, wrong = schedule.Simulation().explore(
@@ -80,48 +81,48 @@ class TestEverySchedule(TestCase):
         self.assertGreater(count, 1000)
 
     def test_add_and_a_kill(self):
-        """A host is added beside an agent: one kill, two preemptions."""
+        """An add next to an agent survives one kill, two preemptions."""
         self.explore(('add', 1, 'h1'), agents=1, kills=1)
 
     def test_add_that_takes_long_and_a_kill(self):
-        """The row may be overdue: time passes anywhere, one preemption."""
+        """An add whose row may become overdue survives one kill."""
         self.explore(('add', 1, 'h1'), agents=1, kills=1, ticks=1,
                      preemptions=1)
 
     def test_add_and_a_failure(self):
-        """The same with one request that fails, in each way."""
+        """An add next to an agent survives each failure of one request."""
         self.explore(('add', 1, 'h1'), agents=1, faults=1)
 
     def test_remove_and_a_kill(self):
-        """A host is removed beside an agent: one kill, two preemptions."""
+        """A removal next to an agent survives one kill, two preemptions."""
         self.explore(('remove', 1, 'h1'), members=['h1'], agents=1, kills=1)
 
     def test_remove_and_a_failure(self):
-        """The same with one request that fails, in each way."""
+        """A removal next to an agent survives each failure of one request."""
         self.explore(('remove', 1, 'h1'), members=['h1'], agents=1, faults=1)
 
     def test_remove_and_both(self):
-        """One kill and one failure, each anywhere, and no preemption."""
+        """A removal survives one kill and one failure, no preemption."""
         self.explore(('remove', 1, 'h1'), members=['h1'], agents=1, kills=1,
                      faults=1, preemptions=0)
 
     def test_delete_and_both(self):
-        """An aggregate is deleted beside an agent, with one preemption."""
+        """A deletion survives one kill and one failure, one preemption."""
         self.explore(('delete', 1, ''), agents=1, kills=1, faults=1,
                      preemptions=1)
 
     def test_add_beside_remove(self):
-        """Two workers on one host, one of them killed at any step."""
+        """An add and a removal of one host survive a kill at any step."""
         self.explore(('add', 1, 'h1'), ('remove', 1, 'h1'), kills=1)
 
     def test_remove_beside_add(self):
-        """The same with the host in the aggregate before."""
+        """The same holds when the host was a member before."""
         self.explore(('add', 1, 'h1'), ('remove', 1, 'h1'), members=['h1'],
                      kills=1)
 
 
 class TestRules(TestCase):
-    """Without any of the rules the promise is broken, and it is seen."""
+    """Removing any rule breaks the promise, and the simulation detects it."""
 
 
 def _add_mutant(mutant):

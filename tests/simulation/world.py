@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler and the clock: who runs next, dies, or arrives too late.
+"""The simulated scheduler and clock.
 
-An actor is a greenlet. It gives way before and after whatever reaches out of
-its process, and the scheduler goes on with any of them. An actor that is
-killed is never gone on with, as after SIGKILL: not even its ``finally`` runs.
+An actor is a greenlet. It yields before and after every access outside of its
+process, and the scheduler then resumes any of them. A killed actor is never
+resumed, as after SIGKILL: not even its ``finally`` runs.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ TICKS = (3.0, 20.0, 65.0)
 
 
 class NovaError(Exception):
-    """Nova's method failed, before or after it did something."""
+    """Failure of nova's method, before or after its commit."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sent:
-    """Something on its way from a process to where it happens."""
+    """A request in flight from a process to its target."""
 
     arrive: Callable[[], object]
     what: str
@@ -48,17 +48,17 @@ class Actor:
         self.process = process
         self.mortal = mortal
         self.on_its_way: Sent | None = None
-        """What may still arrive when the process is killed now."""
+        """The request that may still arrive if the process is killed now."""
         self.deadline = math.inf
         self.may_go_on: Callable[[], bool] | None = None
-        """What it waits for."""
+        """The condition that it waits for."""
         self.greenlet = greenlet.greenlet(run, parent=world.hub)
 
 
 class World:
-    """What runs in one schedule.
+    """The actors and the state of one schedule.
 
-    :param choices: who makes every choice
+    :param choices: makes every choice
     """
 
     def __init__(self, choices: 'simulated_choices.Choices') -> None:
@@ -68,20 +68,20 @@ class World:
         self.kills = 0
         """How many processes may still be killed."""
         self.ticks = 0
-        """How often the clock may still go on while something runs."""
+        """How often the clock may still advance while actors run."""
         self.unrest = 1.0
-        """How much more often than else a request fails."""
+        """Factor on the probability that a request fails."""
         self.down = ''
-        """What is away now: placement, nova, a cell or the journal."""
+        """What is unavailable now: placement, nova, a cell or the journal."""
         self.now = 1000.0
         self.hub = greenlet.getcurrent()
         self.dead: set[str] = set()
         self.late: list[Sent] = []
-        """What arrives although nobody waits for it any more."""
+        """Requests that arrive after their sender stopped waiting."""
         self.disturbed: set[str] = set()
-        """Compute nodes that only a full sync puts right."""
+        """Compute nodes that only a full sync repairs."""
         self.wrong: list[str] = []
-        """What was seen to break the promise before the end."""
+        """Violations of the promise seen before the end."""
         self._actors: dict[greenlet.greenlet, Actor] = {}
         self._trace: list[tuple] = []
 
@@ -91,7 +91,7 @@ class World:
         self._actors[actor.greenlet] = actor
 
     def run(self) -> None:
-        """Go on until every actor is done or dead."""
+        """Run until every actor is done or dead."""
         last = None
         while True:
             alive = [actor for actor in self._actors.values()
@@ -99,7 +99,8 @@ class World:
                      and actor.process not in self.dead]
             if not alive:
                 return
-            # Who waits for something that nobody does any more goes on too.
+            # If no waiting actor's condition can come true any more, all
+            # continue.
             ready = [actor for actor in alive
                      if not actor.may_go_on or actor.may_go_on()] or alive
             what, last = self.choices.next(self, ready, last)
@@ -125,7 +126,7 @@ class World:
                 other.on_its_way = None
 
     def deliver(self) -> None:
-        """Let something arrive that its sender no longer waits for."""
+        """Deliver a request whose sender no longer waits for it."""
         sent = self.late.pop(self.choices.among(len(self.late)))
         self.say('late: ' + sent.what, *sent.about)
         try:
@@ -134,14 +135,14 @@ class World:
             self.say('%s', exc)
 
     def close(self) -> None:
-        """Unwind what is left; whatever it tries is refused."""
+        """Unwind the remaining actors; their further requests are refused."""
         for actor in self._actors.values():
             if not actor.greenlet.dead:
                 self.dead.add(actor.process)
                 actor.greenlet.throw()
 
     def give_way(self, what: str, *about: object) -> None:
-        """Let the scheduler choose who runs next."""
+        """Yield to the scheduler."""
         actor = self.current()
         if actor is not None:
             if actor.process not in self.dead:
@@ -151,7 +152,7 @@ class World:
         self.say(what, *about)
 
     def wait(self, until: Callable[[], bool]) -> None:
-        """Let others run until something is so, or nothing else happens."""
+        """Wait for a condition, or until nothing else can run."""
         actor = self.current()
         actor.may_go_on = until
         self.give_way('wakes up')
@@ -159,7 +160,7 @@ class World:
 
     def send(self, arrive: Callable[[], object], what: str,
              *about: object) -> None:
-        """Give way while something is on its way to where it happens."""
+        """Yield while a request is in flight."""
         actor = self.current()
         if actor is not None:
             actor.on_its_way = Sent(arrive, what, about)
@@ -168,30 +169,30 @@ class World:
             actor.on_its_way = None
 
     def current(self) -> Actor | None:
-        """Who runs; None at rest."""
+        """Return the running actor; None at rest."""
         return self._actors.get(greenlet.getcurrent())
 
     def say(self, what: str, *about: object) -> None:
-        """Add to the trace what happened, in words or frozen values."""
+        """Add a step to the trace, as text or immutable values."""
         actor = self.current()
         self._trace.append((actor.process if actor else '-', what, about))
 
     def trace(self) -> str:
-        """What happened, a line for each step."""
+        """Render the trace, a line per step."""
         return '\n'.join('%s: %s' % (process, what % tuple(map(_told, about)))
                          for process, what, about in self._trace)
 
     def fault(self, chance: float = 0.12) -> bool:
-        """Whether this request fails."""
+        """Choose whether this request fails."""
         if not self.faults or not self.choices.fault(chance * self.unrest):
             return False
         self.faults -= 1
         return True
 
     def patience(self) -> None:
-        """Give up if the caller's deadline is over.
+        """Check the caller's deadline.
 
-        :raises DeadlineExceeded: it is
+        :raises DeadlineExceeded: it has passed
         """
         actor = self.current()
         if actor is not None and self.now > actor.deadline:
@@ -199,7 +200,7 @@ class World:
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Let everything inside share so many seconds."""
+        """Limit everything inside to a shared number of seconds."""
         actor = self.current()
         if actor is not None:
             actor.deadline = self.now + seconds
@@ -211,7 +212,7 @@ class World:
 
 
 def _told(value: object) -> object:
-    """The same text for the same value, whatever the order of its parts."""
+    """Render equal values as equal text, regardless of element order."""
     if isinstance(value, frozenset):
         return '{%s}' % ', '.join(sorted(value))
     return value

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operations and random faults on a full cloud, and what they left."""
+"""Random operations and faults on a full cloud, and a check of the results."""

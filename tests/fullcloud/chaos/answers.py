@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which answers a user may get: pure, no I/O."""
+"""The answers that a user may get: pure, no I/O."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -7,30 +7,30 @@ import dataclasses
 from tests.fullcloud.chaos import faults
 
 NONE = 0
-"""The status of a request that was not answered."""
+"""The status of a request without an answer."""
 
 STOCK = {
     'create': {200}, 'show': {200, 404}, 'rename': {200, 404},
     'zone': {200, 400, 404}, 'metadata': {200, 404},
     'add': {200, 404, 409}, 'remove': {200, 404}, 'delete': {200, 400, 404}}
-"""What nova with a healthy placement answers to each operation, if nobody
-knows in which state the aggregate is."""
+"""What nova with a healthy placement answers to each operation, if the state
+of the aggregate is unknown."""
 
-# In nova's own answer when it removes a host that another request has added
-# after the aggregate was read: it is gone from the database, but not from what
-# was read, and list.remove fails.
+# In nova's own answer when it removes a host that another request added after
+# the aggregate was read: the host is deleted from the database, but
+# list.remove on the older object fails.
 _RACE = "<class 'ValueError'>"
 
-# Nova cannot do without them, whoever mirrors its aggregates. Placement, the
-# journal and the agents are not among them.
+# Nova depends on these, with or without this package. Placement, the journal
+# and the agents are not among them.
 _NEEDED = ('keystone', 'mariadb', 'rabbitmq')
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What became of one request; times are monotonic.
+    """The answer to one request; times are monotonic.
 
-    :param allowed: the statuses that nova gives then
+    :param allowed: the statuses that nova gives in this situation
     """
 
     operation: str
@@ -43,25 +43,25 @@ class Answer:
 
     @property
     def expected(self) -> bool:
-        """Whether nova gives it while nothing is wrong."""
+        """Check whether nova gives this answer without faults."""
         return self.status in self.allowed
 
     @property
     def seconds(self) -> float:
-        """How long the user has waited for it."""
+        """Return how long the user waited for the answer."""
         return self.ended - self.began
 
 
 def met(answer: Answer, windows: Iterable[faults.Window]
         ) -> list[faults.Window]:
-    """The faults that were there while the request was answered."""
+    """Return the faults that overlap the request."""
     return [window for window in windows
             if window.overlaps(answer.began, answer.ended)]
 
 
 def delayed_by_mirror(answer: Answer, windows: Iterable[faults.Window]
                       ) -> bool:
-    """Whether there were faults, and none that stock nova waits for, too."""
+    """Check whether there were faults, but none that stock nova waits for."""
     targets = {window.target for window in met(answer, windows)}
     return bool(targets) and targets.isdisjoint(
         {*_NEEDED, f'nova-api-{answer.controller}',
@@ -69,12 +69,12 @@ def delayed_by_mirror(answer: Answer, windows: Iterable[faults.Window]
 
 
 def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
-    """Whether a stock nova would have given an unexpected answer, too.
+    """Check whether stock nova would also have given an unexpected answer.
 
-    That is: an error of nova's own race, when one host is added to and removed
-    from one aggregate at once; no answer while this nova-api was killed, or
-    one of its processes; and a server error while something was away that
-    nova itself needs.
+    That is: the error of nova's own race, when a host is added to and removed
+    from an aggregate at the same time; no answer while this nova-api or one of
+    its processes was killed; and a server error while a service that nova
+    itself needs was unavailable.
     """
     if (answer.operation == 'remove' and answer.status == 500
             and answer.allowed == STOCK['remove'] and _RACE in answer.text):

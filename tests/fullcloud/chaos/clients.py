@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users who do random things to host aggregates, and know what to expect."""
+"""Users who change host aggregates at random and check nova's answers."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from tests.fullcloud.chaos import wiring
 from tests.fullcloud import cloud
 
 PREFIX = 'chaos-'
-# The longest that nova-api may take; faults are shorter.
+# The longest time that nova-api may take; faults are shorter.
 PATIENCE = 120
-# Seconds between two operations of one client.
+# Maximum seconds between two operations of one client.
 PACE = 0.3
 PATIENT_PACE = 1.0
 MOST_OWN = 4
@@ -27,16 +27,16 @@ ZONES = ('chaos-zone-1', 'chaos-zone-2')
 NO_HOST = 'chaos-no-such-host'
 WEIGHTS = {'create': 2, 'show': 2, 'rename': 1, 'zone': 1, 'metadata': 1,
            'add': 10, 'remove': 7, 'delete': 2}
-# One in so many operations is on an aggregate that all clients use.
+# One operation in this many is on an aggregate that all clients share.
 SHARED = 4
 
 
 @dataclasses.dataclass
 class Aggregate:
-    """What a client knows of an aggregate.
+    """A client's view of an aggregate.
 
-    :param sure: whether it is all that there is to know: nobody else uses
-        the aggregate, and every request for it was answered
+    :param sure: whether the view is complete: no other client uses the
+        aggregate, and every request for it was answered
     """
 
     id: int
@@ -47,10 +47,10 @@ class Aggregate:
 
 
 class Client:
-    """One user, who asks one thing at a time, of either controller.
+    """One user who sends one request at a time, to either controller.
 
-    :param shared: aggregates that others use at the same time; they stay
-    :param keep: is handed each answer
+    :param shared: aggregates that all clients use; they are not deleted
+    :param keep: is called with each answer
     """
 
     def __init__(self, running: cloud.Cloud, name: str, seed: str,
@@ -69,16 +69,16 @@ class Client:
         self._answered = 0
 
     def run(self, stop: threading.Event) -> None:
-        """Do random things until the event."""
+        """Send random requests until the event is set."""
         while not stop.is_set():
             answered = self._answered
             self.step()
             pause = self._chance.uniform(0, PACE)
-            # Who is refused at once would do little else.
+            # Immediate refusals would otherwise dominate the operations.
             stop.wait(pause if self._answered > answered else PATIENT_PACE)
 
     def step(self) -> None:
-        """Do one random thing."""
+        """Send one random request."""
         kinds = list(WEIGHTS)
         operation = self._chance.choices(kinds, list(WEIGHTS.values()))[0]
         if operation == 'create' and len(self._own) >= MOST_OWN:
@@ -96,19 +96,19 @@ class Client:
         getattr(self, operation)(one)
 
     def create(self) -> Aggregate | None:
-        """Make an aggregate, half of the time a zone."""
+        """Create an aggregate; half of them are zones."""
         name = f'{PREFIX}{self._name}-{next(self._numbers)}'
         zone = self._chance.choice(['', '', *ZONES])
         answer, body = self._ask('create', 'post', '', {'aggregate': {
             'name': name, 'availability_zone': zone or None}})
-        # If nobody knows whether it was made, nobody misses it.
+        # An aggregate whose creation got no answer is not tracked.
         if answer.status != 200:
             return None
         self._own.append(Aggregate(body['aggregate']['id'], name, zone))
         return self._own[-1]
 
     def show(self, one: Aggregate) -> None:
-        """Look whether nova has what its answers promised."""
+        """Check that nova has what its answers promised."""
         answer, body = self._ask('show', 'get', f'/{one.id}', None, one)
         if one.sure and answer.status == 200:
             shown = body['aggregate']
@@ -121,7 +121,7 @@ class Client:
                     text=f'nova has {found} and had promised {promised}'))
 
     def rename(self, one: Aggregate) -> None:
-        """Give it another name."""
+        """Change the aggregate's name."""
         name = f'{PREFIX}{self._name}-{next(self._numbers)}'
         answer, _body = self._ask('rename', 'put', f'/{one.id}', {
             'aggregate': {'name': name}}, one)
@@ -129,7 +129,7 @@ class Client:
             one.name = name
 
     def zone(self, one: Aggregate) -> None:
-        """Make it another zone, which its other aggregates may forbid."""
+        """Set another zone; other aggregates of its hosts may forbid it."""
         zone = self._chance.choice(ZONES)
         answer, _body = self._ask('zone', 'put', f'/{one.id}', {
             'aggregate': {'availability_zone': zone}}, one,
@@ -138,12 +138,12 @@ class Client:
             one.zone = zone
 
     def metadata(self, one: Aggregate) -> None:
-        """Set a key, or take it away."""
+        """Set or remove a metadata key."""
         self._act('metadata', one, 'set_metadata', {'metadata': {
             'ssd': self._chance.choice(['true', None])}})
 
     def add(self, one: Aggregate) -> None:
-        """Add a host, which may be there or in another zone."""
+        """Add a host, which may be a member already or be in another zone."""
         host = self._chance.choice(self._hosts)
         if not self._chance.randrange(20):
             self._act('add', one, 'add_host', {'host': NO_HOST}, {404})
@@ -155,7 +155,7 @@ class Client:
             one.hosts.add(host)
 
     def remove(self, one: Aggregate) -> None:
-        """Remove a host, mostly one that is there."""
+        """Remove a host, usually a member."""
         there = sorted(one.hosts)
         host = self._chance.choice(
             there if there and self._chance.randrange(5) else self._hosts)
@@ -165,7 +165,7 @@ class Client:
             one.hosts.discard(host)
 
     def delete(self, one: Aggregate) -> None:
-        """Delete it, mostly after its hosts were removed."""
+        """Delete the aggregate, usually after removing its hosts."""
         if self._chance.randrange(4):
             for host in sorted(one.hosts if one.sure else self._hosts):
                 self._act('remove', one, 'remove_host', {'host': host},
@@ -185,9 +185,10 @@ class Client:
     def _ask(self, operation: str, method: str, path: str, body: object,
              one: Aggregate | None = None, allowed: set[int] | None = None
              ) -> tuple[answers.Answer, dict]:
-        """Send a request and keep what became of it.
+        """Send a request and keep the answer.
 
-        :param allowed: when all is known of the aggregate
+        :param allowed: the expected statuses if the view of the aggregate is
+            sure
         """
         controller = self._chance.choice(wiring.CONTROLLERS)
         if one is not None and not one.sure:
@@ -205,15 +206,16 @@ class Client:
             operation, controller, began, time.monotonic(), status, text,
             frozenset(allowed))
         if one is not None and not answer.expected:
-            # It may be done, or still be done while a wire hangs.
+            # The change may be applied, or still be in flight through a paused
+            # relay.
             one.sure = False
         self._keep(answer)
         return answer, response.json() if status == 200 and text else {}
 
     def _send(self, controller: int, method: str, path: str, body: object
               ) -> requests.Response:
-        # A connection of its own for each request: one that was open while
-        # nova-api died would fail when all is well again.
+        # Use a new connection per request: a connection opened before nova-api
+        # died would fail after its restart.
         with requests.Session() as http:
             http.trust_env = False
             return http.request(

@@ -12,12 +12,12 @@ from tests.fullcloud.chaos import soak
 from tests.fullcloud.chaos import wiring
 from tests.fullcloud import cloud
 
-# Seconds between two lines where nobody watches.
+# Seconds between two progress lines if the output is not a terminal.
 INTERVAL = 10
 
 
 def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
-    """Soak a cloud; 0 when placement equals nova and no answer is wrong.
+    """Soak a cloud; return 0 if placement equals nova and no answer is wrong.
 
     :raises CloudError: when it cannot be done
     """
@@ -43,7 +43,7 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
 
 
 def _teller() -> Callable[[str], None]:
-    """What prints the progress: one line that changes, or a line at times."""
+    """Return a printer of progress: a line that updates, or periodic lines."""
     began, last = time.monotonic(), {'text': '', 'at': -float(INTERVAL)}
     terminal = sys.stdout.isatty()
 

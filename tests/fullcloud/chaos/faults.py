@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong with a cloud at random, and for how long."""
+"""Random faults of a cloud, and how long they last."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -21,8 +21,8 @@ from tests.fullcloud import cloud
 from tests.fullcloud import daemons
 
 AT_ONCE = 2
-# Seconds between two faults, and how long one lasts: longer than
-# [aggregate_mirror] inline_timeout at times.
+# Seconds between two faults, and the duration of each: sometimes longer than
+# [aggregate_mirror] inline_timeout.
 BETWEEN = (0.5, 4.0)
 LASTS = (0.5, 8.0)
 STARTS = 5
@@ -33,14 +33,16 @@ AGENTS = ('agent-1', 'agent-2')
 DIED = 'died'
 
 Choice = tuple[str, str]
-"""A kind of fault, and the process that it happens to."""
+"""A kind of fault, and the process that it affects."""
 
 
 @dataclasses.dataclass
 class Window:
-    """A fault, from before it began until it was over; monotonic seconds.
+    """The period of a fault, in monotonic seconds.
 
-    :param found: when a process that died was seen to have died
+    It starts before the fault begins and ends when the fault is over.
+
+    :param found: when the death of a process was noticed
     """
 
     kind: str
@@ -50,13 +52,13 @@ class Window:
     found: float = 0.0
 
     def overlaps(self, began: float, ended: float) -> bool:
-        """Whether it was there at any time between those two."""
+        """Check whether the fault overlaps a period."""
         return self.began <= ended and (
             self.ended is None or self.ended >= began)
 
 
 class Faults:
-    """Makes faults until told to stop; each ends by itself and is undone.
+    """A source of faults until stopped; each is undone after its time.
 
     :param kinds: those of ``KINDS`` to choose from
     """
@@ -67,7 +69,7 @@ class Faults:
         self._cloud = running
         self._seed = seed
         self._known = {each.name: each for each in running.state.daemons}
-        # Who asked for a cloud without agents gets none.
+        # A cloud started without agents does not get any.
         self._absent = {name for name, each in self._known.items()
                         if not each.alive()}
         there = set(self._known) - self._absent
@@ -80,25 +82,25 @@ class Faults:
         self._seen = dict.fromkeys(self._known, time.monotonic())
 
     def kinds(self) -> frozenset[str]:
-        """Those that can come: what they happen to is in this cloud."""
+        """Return the kinds whose processes exist in this cloud."""
         return frozenset(kind for kind, _target in self._choices)
 
     def current(self) -> list[str]:
-        """What is wrong now, for people."""
+        """Describe the current faults."""
         return [f'{each.kind} {each.target}' for each in self.windows
                 if each.ended is None]
 
     def tasks(self, name: str, stop: threading.Event
               ) -> list[Callable[[], None]]:
-        """What makes faults until the event, each in a thread of its own."""
+        """Return tasks that make faults until the event, a thread for each."""
         return [functools.partial(self._run, random.Random(
             f'{self._seed}/{name}/{number}'), stop)
             for number in range(AT_ONCE if self._choices else 0)]
 
     def supervise(self) -> None:
-        """Start what has died without us, as an init system does.
+        """Restart processes that died without a fault, as an init system does.
 
-        A service that is started while its database is away gives up.
+        A service gives up if its database is unavailable when it starts.
         """
         for name, daemon in sorted(self._known.items()):
             looked = time.monotonic()
@@ -114,9 +116,9 @@ class Faults:
             self._seen[name] = time.monotonic()
 
     def bring_back(self, daemon: daemons.Daemon) -> None:
-        """Start a process; while others are away it may take several times.
+        """Start a process; retry, because other processes may be unavailable.
 
-        :raises CloudError: when it does not start at all
+        :raises CloudError: when no attempt succeeds
         """
         for attempt in range(STARTS):
             try:
@@ -131,14 +133,14 @@ class Faults:
 
     def kill(self, daemon: daemons.Daemon, seconds: float,
              chance: random.Random) -> None:
-        """Kill a process and all that it started; start it after a while."""
+        """Kill a process with its children; start it after a while."""
         daemon.kill()
         time.sleep(seconds)
         self.bring_back(daemon)
 
     def pause(self, daemon: daemons.Daemon, seconds: float,
               chance: random.Random) -> None:
-        """Let a process hang for a while."""
+        """Suspend a process for a while."""
         daemon.signal(signal.SIGSTOP)
         try:
             time.sleep(seconds)
@@ -147,16 +149,16 @@ class Faults:
 
     def kill_one(self, daemon: daemons.Daemon, seconds: float,
                  chance: random.Random) -> None:
-        """Kill one of uwsgi's processes, which uwsgi starts again."""
+        """Kill a uwsgi worker; uwsgi starts a new worker."""
         with contextlib.suppress(psutil.NoSuchProcess):
             found = [each for master in psutil.Process(daemon.pid).children()
                      for each in master.children()]
-            # There is none while uwsgi itself is starting or gone.
+            # There is no worker while uwsgi itself starts or is dead.
             for each in chance.sample(sorted(
                     found, key=lambda each: each.pid), min(1, len(found))):
                 each.kill()
         if daemon.alive():
-            # With its application gone uwsgi itself gives up.
+            # uwsgi itself exits if its application fails to load.
             with contextlib.suppress(processes.CloudError):
                 daemon.wait_ready()
 
@@ -170,7 +172,7 @@ class Faults:
                     KINDS[kind][0](
                         self, self._known[target], seconds, chance)
                 else:
-                    # The next but one.
+                    # Try it again after the next choice.
                     self._deck.insert(-1, (kind, target))
 
     def _draw(self, chance: random.Random) -> Choice:
@@ -181,7 +183,7 @@ class Faults:
 
     @contextlib.contextmanager
     def _held(self, target: str) -> Iterator[bool]:
-        """Have a process for oneself, or nothing if somebody else has it."""
+        """Reserve a process; yield False if another fault has reserved it."""
         with self._mutex:
             mine = target not in self._busy
             self._busy.add(target)
@@ -204,9 +206,10 @@ class Faults:
 
 def shuffled(choices: Sequence[Choice], chance: random.Random
              ) -> list[Choice]:
-    """In which order to take them, from the end: one of each kind first.
+    """Shuffle the choices; the last choices cover every kind.
 
-    So that a short time sees every kind, and a longer one all of them.
+    Choices are taken from the end: a short run sees every kind of fault, a
+    longer run every choice.
     """
     order = chance.sample(choices, len(choices))
     firsts = {kind: (kind, target) for kind, target in order}
@@ -223,4 +226,4 @@ KINDS: dict[str, tuple[Act, Sequence[str]]] = {
     'mariadb': (Faults.kill, ('mariadb',)),
     'rabbitmq': (Faults.kill, ('rabbitmq',)),
 }
-"""What each kind of fault does, and to which processes."""
+"""The action and the target processes of each kind of fault."""

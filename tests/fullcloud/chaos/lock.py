@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who works on a cloud: one chaos, until whoever stops the cloud ends it."""
+"""The lock on a cloud: held by one chaos run, taken over by "down"."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.fullcloud import daemons
 
 NAME = 'chaos.lock'
 POLL = 0.1
-# It undoes its faults and deletes its aggregates: seconds, but a minute where
+# A run undoes its faults and deletes its aggregates: seconds, but a minute if
 # nova-api hangs.
 ENDS_WITHIN = 120
 DIES_WITHIN = 10
@@ -24,9 +24,9 @@ DIES_WITHIN = 10
 
 @contextlib.contextmanager
 def hold(directory: pathlib.Path) -> Iterator[None]:
-    """Be the only chaos on a cloud, and the one that can be ended.
+    """Hold the lock for a chaos run, and record its process.
 
-    :raises CloudError: when there is another one
+    :raises CloudError: when another run holds it
     """
     with open(directory / NAME, 'a+') as lock:
         if not _acquired(lock):
@@ -41,10 +41,10 @@ def hold(directory: pathlib.Path) -> Iterator[None]:
 @contextlib.contextmanager
 def take(directory: pathlib.Path, tell: Callable[[str], None]
          ) -> Iterator[None]:
-    """End the chaos on a cloud, if there is one, and let none begin.
+    """End the chaos run on a cloud, if any, and prevent a new run.
 
-    :param tell: is told what is done to it
-    :raises CloudError: when it is no chaos that works there
+    :param tell: is called with each action taken on the run
+    :raises CloudError: when a process that is no chaos run holds the lock
     """
     def ask(chaos: psutil.Process) -> None:
         tell(f'Ending the chaos on this cloud, process {chaos.pid}')
@@ -52,8 +52,8 @@ def take(directory: pathlib.Path, tell: Callable[[str], None]
 
     def kill(chaos: psutil.Process) -> None:
         tell(f'Killing it: it did not end within {ENDS_WITHIN} s')
-        # Nobody else may know of what it has just started, and once it stands
-        # still that does not change.
+        # Its newest child process may not be recorded yet; while suspended it
+        # starts no more.
         chaos.suspend()
         for each in [*chaos.children(recursive=True), chaos]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -70,7 +70,7 @@ def take(directory: pathlib.Path, tell: Callable[[str], None]
 
 def _freed(lock: TextIO, end: Callable[[psutil.Process], None],
            seconds: float) -> bool:
-    """Have the chaos ended that holds the lock; whether it is ours now."""
+    """End the run that holds the lock; return whether it was acquired."""
     deadline = time.monotonic() + seconds
     ended = None
     while not _acquired(lock):
@@ -86,7 +86,7 @@ def _freed(lock: TextIO, end: Callable[[psutil.Process], None],
 
 
 def _acquired(lock: TextIO) -> bool:
-    # It ends with this process, and what that has started does not inherit it.
+    # The lock ends with this process; its child processes do not inherit it.
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -95,9 +95,9 @@ def _acquired(lock: TextIO) -> bool:
 
 
 def _holder(lock: TextIO) -> psutil.Process | None:
-    """The chaos that was the last to write itself down, if it runs."""
+    """Return the last recorded chaos run, if it is alive."""
     lock.seek(0)
-    # It has the lock before it writes.
+    # The holder takes the lock before it writes the file.
     with contextlib.suppress(ValueError, psutil.NoSuchProcess):
         number, created = lock.read().split()
         process = psutil.Process(int(number))

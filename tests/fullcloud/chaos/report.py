@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a soak has found, as a table and as an exit status."""
+"""The results of a soak, as a table and as an exit status."""
 
 import collections
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from tests.cloud import observer
 from tests.fullcloud.chaos import answers
 from tests.fullcloud.chaos import faults
 
-# Without its database the journal cannot know what has changed.
+# Without its database the journal cannot record what has changed.
 _JOURNAL = ('mariadb', 'journal-of-1', 'journal-of-2')
-# Without these nova-api does not start, and does so some seconds later.
+# nova-api does not start without these, and gives up only some seconds later.
 _AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2')
 GIVES_UP_WITHIN = 60
 SHOWN = 20
@@ -22,13 +22,13 @@ LENGTH = 300
 
 @dataclasses.dataclass
 class Result:
-    """Everything that was done and seen.
+    """Everything that was done and observed.
 
-    :param kinds: of faults that can come
-    :param left: associations that the journal alone did not heal
-    :param lost: those of them that it should have healed
-    :param different: those that nothing has healed in time
-    :param open_rows: of the journal, at the ends of rounds
+    :param kinds: of faults that can occur
+    :param left: associations that the journal alone did not repair
+    :param lost: those among them that it should have repaired
+    :param different: associations that nothing repaired in time
+    :param open_rows: of the journal, at the end of each round
     """
 
     seed: str
@@ -43,7 +43,7 @@ class Result:
     tables: list[str] = dataclasses.field(default_factory=list)
 
     def add_left(self, count: int, since: float) -> None:
-        """Keep how many associations a round has left to the full sync.
+        """Add the associations that a round left to the full sync.
 
         :param since: when the round began
         """
@@ -54,9 +54,9 @@ class Result:
 
     def add_rest(self, rows: Sequence[observer.Row],
                  open_rows: Sequence[str]) -> None:
-        """Keep how placement and the journal are when they should be right.
+        """Add the state of placement and the journal after the repair.
 
-        :param open_rows: of the journal, for people
+        :param open_rows: of the journal, rendered for people
         """
         if open_rows:
             self.open_rows += len(open_rows)
@@ -67,18 +67,19 @@ class Result:
             self.tables.append(observer.table(rows))
 
     def missing(self) -> list[str]:
-        """The kinds of faults that have not come yet."""
+        """Return the kinds of faults that have not occurred yet."""
         return sorted(self.kinds - {each.kind for each in self.windows})
 
     def wrong(self) -> list[answers.Answer]:
-        """The answers that nova with a healthy placement never gives."""
+        """Return answers that nova with a healthy placement never gives."""
         return [each for each in self.given if not each.expected
                 and not answers.excused(each, self.windows)]
 
     def crashed(self) -> list[faults.Window]:
-        """What has the mirror in it and died, but not for want of nova's own.
+        """Return deaths of mirror processes without an excuse.
 
-        An agent needs nothing to run, and is never excused.
+        Unavailable dependencies of nova excuse nova-api. An agent needs
+        nothing to run, and is never excused.
         """
         return [died for died in self.windows
                 if died.kind == faults.DIED and (
@@ -90,19 +91,19 @@ class Result:
 
     @property
     def good(self) -> bool:
-        """Whether the promise was kept."""
+        """Check whether the promise was kept."""
         return bool(self.given) and not (
             self.different or self.lost or self.open_rows or self.wrong()
             or self.crashed())
 
 
 def differences(rows: Iterable[observer.Row]) -> int:
-    """Count the associations in which placement is not nova."""
+    """Count the associations in which placement differs from nova."""
     return sum(len(row.nova ^ row.placement) for row in rows)
 
 
 def render(result: Result) -> str:
-    """Tell people what was done, and what came of it."""
+    """Render what was done, and the results."""
     wrong = result.wrong()
     patient = [each for each in result.given
                if answers.delayed_by_mirror(each, result.windows)]
@@ -151,7 +152,7 @@ def _faults(result: Result) -> str:
 
 
 def _slowest(given: Sequence[answers.Answer]) -> list[answers.Answer]:
-    """The one for which a user waited longest, if there is any."""
+    """Return the answer with the longest wait, if any."""
     return sorted(given, key=lambda each: each.seconds)[-1:]
 
 

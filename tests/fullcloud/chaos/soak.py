@@ -19,10 +19,11 @@ from tests.fullcloud import cloud
 CLIENTS = 4
 SHARED = 2
 ROUND = 60
-# So many times as long it may take until every kind of fault has come.
+# A soak may take this many times as long until every kind of fault has
+# occurred.
 LONGEST = 3
 POLL = 0.5
-# A journal row that failed often waits for up to 30 seconds.
+# A journal row that failed often waits up to 30 seconds for its next attempt.
 HEALS_WITHIN = 120
 
 
@@ -30,8 +31,8 @@ class Soak:
     """Operations and faults on a cloud.
 
     :param kinds: of faults, see ``faults.KINDS``
-    :param tell: is told what is being done
-    :raises CloudError: when placement is not nova to begin with
+    :param tell: is called with each progress message
+    :raises CloudError: when placement does not equal nova at the beginning
     """
 
     def __init__(self, running: cloud.Cloud, seed: str,
@@ -53,12 +54,13 @@ class Soak:
         self.result.windows = self._faults.windows
 
     def run(self, seconds: float) -> None:
-        """Do it for so long; then the cloud is whole and has no aggregates.
+        """Soak the cloud; repair it and delete the aggregates at the end.
 
-        It goes on for up to ``LONGEST`` times as long until each kind of fault
-        has come once: how many fit into the time depends on the machine.
+        It continues for up to ``LONGEST`` times as long until each kind of
+        fault has occurred: the number of faults per minute depends on the
+        machine.
 
-        :raises CloudError: when something does not start again
+        :raises CloudError: when a process does not start again
         """
         start = time.monotonic()
 
@@ -103,12 +105,13 @@ class Soak:
                     time.sleep(POLL)
             finally:
                 stop.set()
-                # What was away may have taken others with it.
+                # A process that was unavailable may have caused others to
+                # exit.
                 while not all(each.done() for each in running):
                     self._faults.supervise()
                     time.sleep(POLL)
         for each in running:
-            # None ends by itself but with an error, which ends the soak.
+            # A task only ends by itself with an error, which ends the soak.
             each.result()
 
     def _progress(self) -> str:
@@ -117,12 +120,12 @@ class Soak:
         return ', '.join([done, *self._faults.current()])
 
     def _rest(self, since: float) -> None:
-        """Wait until everything runs and is healed, and compare.
+        """Wait until everything runs and is repaired, and compare.
 
-        What the journal has healed, and what was left to the full sync, are
-        told apart.
+        What the journal repaired is counted apart from what was left to the
+        full sync.
 
-        :param since: when what has to be healed began
+        :param since: when the changes to be repaired began
         """
         self._tell('Waiting until all is healed')
         self._faults.supervise()
@@ -133,7 +136,7 @@ class Soak:
         self.result.add_rest(self._settled(), self._open_rows())
 
     def _settled(self) -> list[observer.Row]:
-        """Compare when placement equals nova, or does not become so."""
+        """Compare until placement equals nova, or the time is over."""
         deadline = time.monotonic() + HEALS_WITHIN
         while True:
             rows = self._rows()
@@ -143,7 +146,7 @@ class Soak:
             time.sleep(POLL)
 
     def _open_rows(self) -> list[str]:
-        """Read the rows that placement may not show yet."""
+        """Read the journal rows that are not yet mirrored."""
         where, _slash, prefix = self._cloud.config.database.rpartition('/')
         return ['row {}: {}, running {}, {} attempts: {}'.format(*row)
                 for row in databases.execute(
@@ -154,7 +157,7 @@ class Soak:
         return observer.Observer(self._cloud, {}).compare(self._cloud.nodes())
 
     def _share(self) -> list[clients.Aggregate]:
-        """Make the aggregates that all clients use."""
+        """Create the aggregates that all clients share."""
         nova = self._cloud.nova()
         made = []
         for number in range(1, SHARED + 1):
@@ -166,7 +169,7 @@ class Soak:
         return made
 
     def _remove_all(self) -> None:
-        """Delete the aggregates of this run, or of one that was killed."""
+        """Delete the aggregates of this run, or of a killed run."""
         nova = self._cloud.nova()
         for each in nova.get('/os-aggregates').json()['aggregates']:
             if not each['name'].startswith(clients.PREFIX):
@@ -179,8 +182,10 @@ class Soak:
 
 
 def is_over(lasted: float, seconds: float, missing: Collection[str]) -> bool:
-    """Whether a soak that was to last so long has to end.
+    """Check whether a soak has to end.
 
-    :param missing: the kinds of faults that have not come yet
+    :param lasted: seconds since its beginning
+    :param seconds: its requested duration
+    :param missing: the kinds of faults that have not occurred yet
     """
     return lasted >= seconds * (LONGEST if missing else 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud has for faults besides its services: wires that can be cut."""
+"""Relays between the services of a cloud: connections that can be cut."""
 
 from collections.abc import Collection
 import pathlib
@@ -16,21 +16,21 @@ RELAY = pathlib.Path(__file__).parent.parent / 'relay.py'
 CONTROLLERS = (1, 2)
 WIRES = ('placement', 'database', 'journal')
 SETTINGS = 'OS_NOVA_CONFIG_FILES'
-# Seldom enough that it is the journal which has to heal; often enough that
-# what is the full sync's to heal need not be waited for.
+# Rarely enough that the journal has to do the repair; often enough that what
+# only the full sync repairs is repaired soon.
 SYNC_INTERVAL = 30
 
 
 def relays() -> list[str]:
-    """The names of all relays."""
+    """Return the names of all relays."""
     return [f'{wire}-of-{number}' for wire in WIRES for number in CONTROLLERS]
 
 
 def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
-    """Put relays between each nova-api and what it uses; they stay.
+    """Put relays between each nova-api and the services it uses; they stay.
 
     :param without: ``mirror`` for a nova that mirrors aggregates itself,
-        ``agents`` for one whose journal nobody reads
+        ``agents`` for a journal that is not drained
     """
     urls = {'placement': running.config.placement_url,
             'database': running.config.database_url('nova_api'),
@@ -62,7 +62,7 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
 
 
 def revive(running: cloud.Cloud) -> None:
-    """Start what does not run, so that the cloud is whole."""
+    """Start every process that does not run."""
     gone = [each for each in running.state.daemons if not each.alive()]
     for each in gone:
         running.state.start(each)
@@ -71,7 +71,7 @@ def revive(running: cloud.Cloud) -> None:
 
 
 def _relay(running: cloud.Cloud, name: str, url: str) -> str:
-    """Start a relay unless it is there; the URL through it."""
+    """Start a relay unless it runs; return the URL through it."""
     there = sa.engine.make_url(url)
     known = {each.name: each for each in running.state.daemons}
     if name not in known:
@@ -86,7 +86,7 @@ def _relay(running: cloud.Cloud, name: str, url: str) -> str:
 
 
 def _seldom(running: cloud.Cloud, name: str) -> daemons.Daemon:
-    """Have an agent compare everything only now and then."""
+    """Make an agent's full sync rare; return its process."""
     agent = running.daemon(name)
     path = running.config.path('chaos-agents.conf')
     config.write_file(running.config, 'chaos-agents.conf', {

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmarks run from their beginning to their end."""
+"""A complete run of the benchmarks."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""benchmarks/run, at the smallest sizes."""
+"""A run of benchmarks/run at the smallest sizes."""
 
 import pathlib
 import subprocess
@@ -19,7 +19,7 @@ MEASURED = (0, 1)
 class TestRun(testtools.TestCase):
 
     def test_quick_report_is_whole(self):
-        """Every part was measured, and the machine is described."""
+        """The report has every part, and describes the machine."""
         report = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path, 'report.inc')
         done = subprocess.run(

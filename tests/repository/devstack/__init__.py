@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DevStack plugin, without a machine to stack on."""
+"""Tests of the DevStack plugin without stacking a machine."""

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plays stack.sh, unstack.sh or clean.sh as far as nova and the plugin go, with
-# the functions of a DevStack checkout and in the order of its scripts.
+# Plays the nova and plugin parts of stack.sh, unstack.sh or clean.sh, with the
+# functions of a DevStack checkout and in the order of its scripts.
 
 function phase {
     local before
@@ -9,7 +9,7 @@ function phase {
     echo "phase $*" >> "$SANDBOX/commands"
     run_phase "$@"
     echo "phase" >> "$SANDBOX/commands"
-    # DevStack writes it in the background meanwhile.
+    # DevStack writes nova.conf in the background at the same time.
     [[ "$(cat "$NOVA_CONF" 2> /dev/null || true)" == "$before" ]] ||
         die $LINENO "the plugin changed nova.conf"
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine for DevStack that is a folder, and what was done to it."""
+"""A folder that stands for DevStack's machine, and its command record."""
 
 import dataclasses
 import pathlib
@@ -15,19 +15,19 @@ ROOT = HERE.parents[2]
 PLUGIN = 'nova-aggregate-mirror'
 PATIENCE = 120
 
-# What the functions of DevStack may run for real: it works on files.
+# Programs that DevStack's functions may really run: they work on files.
 TOOLS = (
     'awk', 'basename', 'bash', 'cat', 'chmod', 'cp', 'cut', 'date', 'dirname',
     'env', 'grep', 'head', 'hostname', 'install', 'kill', 'ls', 'mkdir',
     'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed', 'seq', 'sort',
     'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc', 'which', 'whoami',
     'xargs')
-# What would change a machine. Any other program is not found.
+# Programs that would change the machine. Any other program is not found.
 PROGRAMS = (
     'a2dissite', 'a2ensite', 'curl', 'id', 'ip', 'iptables', 'iscsi-iname',
     'iscsiadm', 'lsb_release', 'mount', 'mysql', 'nvme', 'sleep', 'sysctl',
     'systemctl', 'systemd-tmpfiles', 'uwsgi', 'virsh')
-# What pip puts where nova is.
+# Programs that pip installs next to nova.
 INSTALLED = (
     'nova-aggregate-mirror-agent', 'nova-aggregate-mirror-manage',
     'nova-aggregate-mirror-status', 'nova-manage', 'pip')
@@ -54,20 +54,20 @@ enable_plugin nova-aggregate-mirror https://example.org/nova-aggregate-mirror
 
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """What became of one of DevStack's scripts."""
+    """The outcome of one of DevStack's scripts."""
 
     returncode: int
     output: str
     phases: dict[str, list[list[str]]]
     """Phase of the plugin to the commands that it ran, with their arguments;
-    '' for those of DevStack itself."""
+    '' has the commands of DevStack itself."""
 
 
 class Sandbox(fixtures.Fixture):
-    """A copy of DevStack that takes a folder for the whole machine.
+    """A copy of DevStack that uses a folder as the whole machine.
 
-    Nothing that DevStack defines is replaced. Its paths lead into the folder,
-    and the programs that would change a machine are recorders.
+    DevStack's definitions are unchanged. Its paths lead into the folder, and
+    programs that would change the machine are recorders.
     """
 
     def __init__(self, devstack: str) -> None:
@@ -104,23 +104,23 @@ class Sandbox(fixtures.Fixture):
             (directory / program).symlink_to(HERE / 'recorder')
 
     def answer(self, program: str, script: str) -> None:
-        """Let a recorder do something."""
+        """Give a recorder a script to run."""
         path = self.path / 'answers' / program
         path.parent.mkdir(exist_ok=True)
         path.write_text(f'#!/bin/bash\n{script}\n')
         path.chmod(0o755)
 
     def play(self, script: str, localrc: str = '') -> Played:
-        """Run what stack.sh does of nova and the plugin, or another script.
+        """Play the nova and plugin parts of stack.sh, or of another script.
 
         :param script: ``stack``, ``unstack`` or ``clean``
-        :param localrc: more lines for it
+        :param localrc: additional lines of localrc
         """
         return self.run([HERE / 'phases.sh', script], localrc)
 
     def run(self, command: list, localrc: str = '', **variables: str
             ) -> Played:
-        """Run a script of bash in the sandbox."""
+        """Run a bash script in the sandbox."""
         top, commands = self.path / 'devstack', self.path / 'commands'
         (top / 'localrc').write_text(
             LOCALRC % {'dest': self.dest, 'more': localrc})
@@ -136,7 +136,7 @@ class Sandbox(fixtures.Fixture):
                       _phases(commands.read_text()))
 
     def files(self) -> dict[str, str]:
-        """Every file under etc, and what is in it."""
+        """Return every file under etc with its content."""
         return {str(path.relative_to(self.etc)): path.read_text()
                 for path in sorted(self.etc.rglob('*')) if path.is_file()}
 
@@ -147,7 +147,7 @@ class Sandbox(fixtures.Fixture):
         for path in (top / 'stackrc', *top.glob('functions*'),
                      *(top / 'inc').rglob('*'), *(top / 'lib').rglob('*')):
             if path.is_file():
-                # Not those that go on from a variable.
+                # Not paths that follow a variable.
                 path.write_text(re.sub(
                     r'(?<![\w.}/])'
                     r'(?=/(etc|usr/local/bin|var/run|bin/systemctl)\b)',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plugin does in the phases of a real DevStack, played offline."""
+"""The plugin in the phases of a real DevStack, played offline."""
 
 import configparser
 import os
@@ -34,14 +34,14 @@ class PluginTest(testtools.TestCase):
         return played
 
     def drop_in(self):
-        """What nova-api and the agent read."""
+        """Return the options that nova-api and the agent read."""
         parser = configparser.RawConfigParser()
         parser.read(self.sandbox.drop_in)
         return {section: dict(parser[section])
                 for section in parser.sections()}
 
     def databases(self, played, phase):
-        """The SQL of a phase."""
+        """Return the SQL statements of a phase."""
         return [command[-1] for command in played.phases[phase]
                 if command[0] == 'mysql']
 
@@ -49,7 +49,7 @@ class PluginTest(testtools.TestCase):
 class TestStack(PluginTest):
 
     def test_it_is_installed_where_nova_is(self):
-        """Nova-api could not load it from anywhere else."""
+        """Nova-api can load the package only from its own environment."""
         constraints = self.sandbox.dest / 'requirements/upper-constraints.txt'
         self.sandbox.record(self.sandbox.path / 'bin', 'python3.99')
         for localrc, pip in (
@@ -64,7 +64,7 @@ class TestStack(PluginTest):
                 played.phases['stack install'][-1])
 
     def test_its_constraint_is_lifted(self):
-        """Else pip would refuse the checkout once the package is released."""
+        """A constraint would make pip refuse the checkout after a release."""
         played = self.play()
         self.assertEqual(
             ['--', 'nova-aggregate-mirror'],
@@ -81,7 +81,7 @@ class TestStack(PluginTest):
             self.drop_in())
 
     def test_request_filters_come_with_their_host_filters(self):
-        """The guard in nova.conf, where DevStack has nova's own."""
+        """The guard is in nova.conf, where DevStack sets nova's filters."""
         self.play(localrc='AGGREGATE_MIRROR_REQUEST_FILTERS='
                   'tenant_isolation,image_properties')
         lines = self.sandbox.drop_in.read_text().splitlines()
@@ -103,7 +103,7 @@ class TestStack(PluginTest):
 
     def test_the_journal_is_made_before_nova_api_starts(self):
         """Nova-api is started right after this phase."""
-        # By then it can be found.
+        # The connection has to be configured before the tables are created.
         self.sandbox.answer('nova-aggregate-mirror-manage',
                             f'grep -q connection "{self.sandbox.drop_in}"')
         played = self.play()
@@ -141,7 +141,7 @@ class TestStack(PluginTest):
         self.assertEqual([CHECK, SMOKE], played.phases['stack test-config'])
 
     def test_a_second_stack_does_the_same(self):
-        """Nothing is left of the first one that the second would trip on."""
+        """A second run does the same, in spite of what the first has left."""
         first = self.play(localrc=COMPUTE)
         files = self.sandbox.files()
         second = self.play(localrc=COMPUTE)
@@ -175,7 +175,7 @@ class TestStack(PluginTest):
         self.play(localrc=COMPUTE + '\nAGGREGATE_MIRROR_METRICS_PORT=9999')
 
     def test_another_controller_keeps_the_journal(self):
-        """Its database is where nova's are, and is made there."""
+        """Its database is on nova's database server, and is created there."""
         played = self.play(
             localrc='disable_service mysql\nDATABASE_TYPE=mysql\n'
             'DATABASE_HOST=192.0.2.2\nDATABASE_USER=root')
@@ -185,7 +185,7 @@ class TestStack(PluginTest):
 
 
 class TestFailure(PluginTest):
-    """What fails ends stack.sh, there and then, and says what it was."""
+    """A failure ends stack.sh at once, with a message that names it."""
 
     def fail(self, program, script, localrc=''):
         self.sandbox.answer(program, script)
@@ -216,7 +216,7 @@ class TestFailure(PluginTest):
 
 
 class TestAbsent(PluginTest):
-    """Where it is not wanted, nothing is run, written or installed."""
+    """Where the plugin is disabled, nothing is run, written or installed."""
 
     def check_absent(self, localrc):
         for script in ('stack', 'unstack', 'clean'):

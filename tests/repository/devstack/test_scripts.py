@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every shell script of this repository is well-formed."""
+"""Checks of every shell script of this repository."""
 
 import pathlib
 import subprocess
@@ -11,17 +11,17 @@ ROOT = pathlib.Path(__file__).parents[3]
 FOLDERS = ('.ci', 'devstack', 'tests', 'tools')
 # As DevStack itself is checked: lines may be long there.
 BASHATE = ('-i', 'E006', '-e', 'E005,E042')
-# What a script sources, and the variables that it shares with it, are not
-# here but in DevStack.
+# Sourced files, and the variables shared with them, are not here but in
+# DevStack.
 ELSEWHERE = 'SC1090,SC1091,SC2034,SC2153,SC2154'
 
 
 def scripts() -> list[str]:
-    """Paths of the files that bash reads."""
+    """Return the paths of the files that bash runs."""
     found = []
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob('*'):
-            # What other tests compile meanwhile comes and goes.
+            # Running tests create and delete compiled files.
             if '__pycache__' not in path.parts and path.is_file():
                 with path.open('rb') as file:
                     first = file.readline()
@@ -40,7 +40,7 @@ class TestScripts(testtools.TestCase):
         self.assertEqual(0, done.returncode, done.stdout)
 
     def tool(self, name):
-        """A program of this Python environment."""
+        """Return the path of a program of this Python environment."""
         return str(pathlib.Path(sys.executable).with_name(name))
 
     def test_bash_can_read_them(self):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smoke test itself, on a real cloud: does it notice what is wrong?
+"""The smoke test on a real cloud: does it notice errors?
 
-It needs what tools/demo installs. See the contributor's page for the command.
+It needs the environment of tools/demo. The command is on the contributor's
+page.
 """
 
 import importlib.util
@@ -25,12 +26,12 @@ class TestSmoke(unittest.TestCase):
         from tests.cloud import cloud
         self.cloud = self.enterContext(cloud.Cloud(
             nova_options={'aggregate_mirror': {'sync_interval': '1'}}))
-        # The first by name has three nodes.
+        # Sorted by name, the first host has three nodes.
         self.cloud.seed_hosts(['cmp-2'])
         self.cloud.seed_hosts(['cmp-1'], nodes_per_host=3)
 
     def smoke(self, patience):
-        """Exit status and output."""
+        """Run the smoke test; return its exit status and output."""
         agent = 'http://127.0.0.1:%d' % self.cloud.config.metrics_port
         programs = pathlib.Path(sys.executable).parent
         done = subprocess.run(
@@ -53,7 +54,7 @@ class TestSmoke(unittest.TestCase):
         self.check_nothing_is_left()
 
     def test_it_fails_where_no_agent_repairs(self):
-        """Nova itself mirrors what is asked of it when all goes well."""
+        """The mirroring that nova itself does inline is not enough."""
         status, output = self.smoke(patience=5)
         self.assertEqual(1, status, output)
         self.assertIn('FAILED: members are ', output)

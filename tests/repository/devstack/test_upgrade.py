@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What grenade runs, with the functions of a real grenade, offline."""
+"""The plugin's grenade scripts, with a real grenade's functions, offline."""
 
 import os
 
@@ -10,7 +10,7 @@ from tests.repository.devstack import sandbox
 DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
 GRENADE_DIR = os.environ.get('GRENADE_DIR')
 QUESTIONS = ('curl', 'id', 'ip', 'lsb_release', 'ps', 'sleep')
-# Just enough of it for what was stopped to be seen as stopped.
+# Just enough of systemctl for a stopped service to be seen as stopped.
 SYSTEMCTL = """\
 running=$SANDBOX/running-${2%.service}
 case $1 in
@@ -43,7 +43,7 @@ class TestUpgrade(testtools.TestCase):
         self.assertEqual(0, played.returncode, played.output)
 
     def play(self, script):
-        """Run a script of the plugin; what it ran, but for questions."""
+        """Run a script of the plugin; return its commands, except queries."""
         played = self.sandbox.run(
             [self.sandbox.plugin / 'devstack' / 'upgrade' / script],
             GRENADE_DIR=GRENADE_DIR, STACK_ROOT=str(self.sandbox.dest))
@@ -61,7 +61,7 @@ class TestUpgrade(testtools.TestCase):
             self.play('shutdown.sh'))
 
     def test_upgrade_ends_with_the_new_package_everywhere(self):
-        """Nova-api loads the package when it starts, and only then."""
+        """Nova-api is restarted: it loads the package only at its start."""
         self.play('shutdown.sh')
         new = self.sandbox.dest / 'new' / sandbox.PLUGIN
         programs = 'opt/stack/data/venv/bin'

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell examples of the documentation, typed at a real cloud."""
+"""The shell examples of the documentation, run on a real cloud."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell examples of a page of the documentation: pure, but for reading it.
+"""The shell examples of a documentation page: pure, except for reading it.
 
-An example is a ``console`` block. Before it may stand a comment of one line::
+An example is a ``console`` block. A comment of a single line may precede it::
 
     .. not run: why no test can run it
     .. exits 0 or 7: why it need not exit with 0
@@ -22,13 +22,13 @@ _TITLE = re.compile(r'^([=-])\1{2,}$')
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One block.
+    """A console block.
 
     :param line: the number of its first line in the page
-    :param section: the title that is above it
+    :param section: the title above it
     :param commands: as they are typed, without prompts
-    :param not_run: why not; empty when it is run
-    :param exits: the statuses that each command may end with
+    :param not_run: the reason why it is not run; empty when it is run
+    :param exits: the exit statuses that each command may have
     """
 
     page: str
@@ -40,21 +40,21 @@ class Example:
 
 
 def pages() -> list[str]:
-    """The pages that have examples, as Sphinx names them."""
+    """List the pages that have examples, as Sphinx names them."""
     return [name for name in sorted(
         str(path.relative_to(SOURCE).with_suffix(''))
         for path in SOURCE.rglob('*.rst')) if examples(name)]
 
 
 def examples(page: str) -> list[Example]:
-    """The examples of a page, in their order."""
+    """List the examples of a page, in order."""
     return list(parse(page, (SOURCE / f'{page}.rst').read_text()))
 
 
 def parse(page: str, text: str) -> Iterator[Example]:
-    """The examples in the text of a page, in their order.
+    """Parse the examples in the text of a page, in order.
 
-    :raises ValueError: when a block is not what a shell can be given
+    :raises ValueError: when a block cannot be given to a shell
     """
     lines = text.splitlines()
     section, not_run, exits = '', '', (0,)
@@ -77,7 +77,7 @@ def parse(page: str, text: str) -> Iterator[Example]:
 
 
 def _block(lines: list[str], indent: int) -> list[str]:
-    """The lines of a block, without what all of them begin with."""
+    """Return the lines of a block, without their common indentation."""
     block = []
     for line in lines:
         if line.strip() and len(line) - len(line.lstrip()) <= indent:
@@ -88,7 +88,7 @@ def _block(lines: list[str], indent: int) -> list[str]:
 
 
 def _commands(block: list[str], where: str) -> Iterator[str]:
-    """What follows a prompt, and the lines that a backslash adds to it."""
+    """Return the commands after prompts, with their continuation lines."""
     command: list[str] = []
     for line in block:
         if command and command[-1].endswith('\\'):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types the examples of a page into one shell, as a reader would.
+"""A shell that runs the examples of a page, as a reader would.
 
-What is typed is what the page says, but for the few ``SUBSTITUTIONS``. The
-programs ``sudo`` and ``systemctl`` are those of ``tests/cloud/terminal.py``.
+Commands are run as the page has them, except for the few ``SUBSTITUTIONS``.
+The programs ``sudo`` and ``systemctl`` are those of
+``tests/cloud/terminal.py``.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 TIMEOUT = 900
 TAIL = 60
 
-# What a page says, and what the test types: a path outside of the cloud's own
-# directory, and where Python's setup and this checkout are.
+# Text of a page to its replacement: paths outside of the cloud's directory,
+# and the locations of Python's environment and of this checkout.
 SUBSTITUTIONS = {
     '/opt/nova': sys.prefix,
     '/opt/src/nova-aggregate-mirror': str(ROOT),
@@ -32,14 +33,14 @@ SUBSTITUTIONS = {
 
 
 class ExampleFailed(AssertionError):
-    """A command did not end as its page says; the text has what it printed."""
+    """An undocumented exit status of a command; the text has the output."""
 
 
 class Shell:
     """A bash on the terminal of a cloud.
 
-    :param openrc: what ``terminal.write_openrc`` wrote
-    :param substitutions: besides ``SUBSTITUTIONS``
+    :param openrc: written by ``terminal.write_openrc``
+    :param substitutions: in addition to ``SUBSTITUTIONS``
     """
 
     def __init__(self, openrc: pathlib.Path,
@@ -50,9 +51,9 @@ class Shell:
         self._home.mkdir(exist_ok=True)
 
     def type(self, examples: Sequence[page.Example]) -> str:
-        """Type what is to be run of these; return what was printed.
+        """Run the examples, except those marked "not run"; return the output.
 
-        :raises ExampleFailed: at the first command that ends otherwise
+        :raises ExampleFailed: at the first command with another exit status
         """
         script = [f'. {self._openrc}', f'cd {ROOT}']
         for example in examples:
@@ -75,7 +76,8 @@ class Shell:
                 command = command.replace(said, typed)
             lines += [
                 f"printf '%s\\n' {_quoted('$ ' + command)}",
-                # A command that reads must not read the script.
+                # A command that reads its standard input must not read the
+                # script.
                 '{ ' + command + '\n} < /dev/null',
                 f'case $? in {allowed}) ;; *) echo "exit status $?, at '
                 f'{example.page}.rst:{example.line}"; exit 1;; esac']
@@ -86,12 +88,12 @@ class Shell:
                 if not name.startswith(('OS_', 'PYTHONPATH'))}
         return {'XDG_CACHE_HOME': os.path.expanduser('~/.cache'), **kept,
                 'HOME': str(self._home),
-                # The build of the package leaves nothing in the checkout.
+                # Building the package must leave nothing in the checkout.
                 'DIST_EXTRA_CONFIG': str(build_options(self._home))}
 
 
 def build_options(directory: pathlib.Path) -> pathlib.Path:
-    """Write what DIST_EXTRA_CONFIG names: a build within this directory."""
+    """Write a file for DIST_EXTRA_CONFIG that builds in a directory."""
     options = directory / 'build.cfg'
     options.write_text(f'[build]\nbuild_base = {directory}/build\n'
                        f'[egg_info]\negg_base = {directory}\n')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader types what the documentation says, and it works.
+"""The documentation's examples work when a reader types them.
 
-It needs what ``tools/demo --stock`` installs, and installs the package into
-that environment and takes it away again. ``tox -e docs-examples`` has it.
+The tests need the environment of ``tools/demo --stock``; they install the
+package into it and remove it again. ``tox -e docs-examples`` does all of that.
 """
 
 import importlib.metadata
@@ -35,7 +35,7 @@ NEEDED = 'no cloud without ' + ', '.join(MISSING)
 
 
 def is_installed():
-    """Whether the environment has the package, the checkout aside."""
+    """Check whether the environment has the package, not the checkout."""
     importlib.invalidate_caches()
     return any(importlib.metadata.distributions(
         name=PACKAGE, path=[sysconfig.get_path('purelib')]))
@@ -57,13 +57,13 @@ def remove_package():
 
 
 def install_examples(removal):
-    """Those of the install page, before or in its last section."""
+    """Return the install page's examples, before or in its last section."""
     return [one for one in page.examples(INSTALL)
             if (one.section == REMOVAL) == removal]
 
 
 def different(environment):
-    """Compute nodes that nova and placement have in other host aggregates."""
+    """List the compute nodes whose aggregates differ in placement."""
     from keystoneauth1 import adapter
     from keystoneauth1.identity import v3
     from keystoneauth1 import session
@@ -71,9 +71,9 @@ def different(environment):
         environment['OS_AUTH_URL'], username='admin',
         password=environment['OS_PASSWORD'], project_name='admin',
         user_domain_id='default', project_domain_id='default'))
-    # The machine's proxy settings are not for the loopback interface.
+    # The machine's proxy settings do not apply to the loopback interface.
     client.session.trust_env = False
-    # Hypervisors are known by their UUID from 2.53 on.
+    # From 2.53 on, the ID of a hypervisor is its UUID.
     nova = adapter.Adapter(client, service_type='compute',
                            default_microversion='2.53')
     placement = adapter.Adapter(client, service_type='placement',
@@ -92,7 +92,7 @@ def different(environment):
 
 
 class Demonstration:
-    """``./tools/demo --keep --stock``, in this environment."""
+    """A run of ``./tools/demo --keep --stock``, in this environment."""
 
     def __enter__(self):
         self._process = subprocess.Popen(
@@ -118,7 +118,7 @@ class Demonstration:
         self._process.wait()
 
     def environment(self):
-        """The variables that a terminal has."""
+        """Return the variables of a terminal."""
         exports = [line.removeprefix('export ').partition('=')
                    for line in self.openrc.read_text().splitlines()]
         return {name: value for name, _equals, value in exports}
@@ -135,7 +135,7 @@ class Demonstration:
 class TestInstallPage(unittest.TestCase):
 
     def test_a_newcomer(self):
-        """From a stock cloud that drifts to a mirrored one, and back."""
+        """The install page ends the drift of a stock cloud, and uninstalls."""
         remove_package()
         self.addCleanup(remove_package)
         with Demonstration() as demonstration:
@@ -166,10 +166,10 @@ def follow(name):
 
 @unittest.skipIf(MISSING, NEEDED)
 class TestOtherPages(unittest.TestCase):
-    """On a cloud as the install page leaves it.
+    """Other pages on a cloud as the install page leaves it.
 
-    Each page finds the hosts of the demonstration in no aggregate, or in what
-    the pages before it have left.
+    For each page, the demonstration's hosts are in no aggregate, or in the
+    aggregates that earlier pages have left.
     """
 
     for _page in page.pages():
@@ -203,17 +203,17 @@ class TestOtherPages(unittest.TestCase):
 
 
 class TestExamples(unittest.TestCase):
-    """What every example has to be, whether it is run or not."""
+    """Rules for every example, whether it is run or not."""
 
     def test_those_for_contributors_are_not_run(self):
-        """They would run the tests, or a benchmark: one was forgotten."""
+        """Contributors' examples run tests or benchmarks: all are marked."""
         self.assertEqual([], [
             f'{one.page}.rst:{one.line}' for name in page.pages()
             if name.startswith(CONTRIBUTORS)
             for one in page.examples(name) if not one.not_run])
 
     def test_what_is_not_run_is_counted(self):
-        """Why each is not run is printed, so that somebody reads it."""
+        """Most examples are run, and each reason not to run is printed."""
         found = [one for name in page.pages() for one in page.examples(name)]
         left_out = [one for one in found if one.not_run]
         for one in left_out:

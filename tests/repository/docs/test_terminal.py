@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""systemctl and sudo on the terminal of a cloud; the cloud is a recorder."""
+"""systemctl and sudo on a cloud's terminal; the cloud is a recorder."""
 
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ except ImportError as exc:
 
 
 class Recorder:
-    """Notes which method of the cloud was called."""
+    """A cloud that records the methods that are called."""
 
     def __init__(self, directory, agent_runs):
         self.config = types.SimpleNamespace(
@@ -52,14 +52,14 @@ class TestTerminal(unittest.TestCase):
         self.addCleanup(services.close)
 
     def type(self, line):
-        """Exit status and output of a line in a shell that read openrc."""
+        """Run a line in a shell with openrc; return status and output."""
         done = subprocess.run(
             ['bash', '-c', f'. {self.openrc}; {line}'], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def test_services_start_and_stop_once(self):
-        """As with systemd, what runs is not started again."""
+        """As with systemd, a running service is not started again."""
         self.serve()
         agent = terminal.AGENT
         for line in ('daemon-reload', 'restart nova-api',
@@ -86,7 +86,7 @@ class TestTerminal(unittest.TestCase):
                          (status, said.replace('\n\n', '\n')))
 
     def test_a_cloud_that_is_gone(self):
-        """The terminal may stay open: it never does it to the machine."""
+        """systemctl fails after that, and never acts on the machine."""
         self.serve()
         self.services.close()
         status, said = self.type('systemctl restart nova-api')
@@ -94,7 +94,7 @@ class TestTerminal(unittest.TestCase):
         self.assertIn('the cloud does not run any more', said)
 
     def test_sudo(self):
-        """Any user's home is where nova.conf is, and options go."""
+        """Any user's home has nova.conf; sudo's own options are ignored."""
         self.serve()
         self.assertEqual(
             (0, f"{self.directory} -n o'admin\n"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read from a page, and what happens when an example goes wrong."""
+"""Parsing of a page, and the failure of examples."""
 
 import pathlib
 import tempfile
@@ -31,14 +31,14 @@ def parse(text):
 class TestParse(unittest.TestCase):
 
     def test_a_block(self):
-        """Prompts go, and what a backslash continues stays together."""
+        """Prompts are removed, and continuation lines are kept together."""
         found, = parse(BLOCK)
         self.assertEqual(('one \\\n    --long', 'two > file'), found.commands)
         self.assertEqual(('Title', 7), (found.section, found.line))
         self.assertEqual(('', (0,)), (found.not_run, found.exits))
 
     def test_comments(self):
-        """Each is about the block that follows it, and about no other."""
+        """A comment applies only to the block that follows it."""
         text = BLOCK.replace('   .. code', '   .. %s\n\n   .. code')
         found = parse(text % 'not run: no time' + text % 'exits 0 or 7: ever'
                       + BLOCK)
@@ -46,12 +46,12 @@ class TestParse(unittest.TestCase):
         self.assertEqual([(0,), (0, 7), (0,)], [one.exits for one in found])
 
     def test_a_comment_without_a_block(self):
-        """It was meant for one that somebody has taken away."""
+        """The comment's block may have been deleted by mistake."""
         with self.assertRaisesRegex(ValueError, 'not followed'):
             parse('.. not run: no time\n\nText.\n')
 
     def test_a_line_without_a_prompt(self):
-        """Nobody knows whether it is typed or printed."""
+        """It could be a command or output."""
         with self.assertRaisesRegex(ValueError, "'one .*' has no prompt"):
             parse(BLOCK.replace('$ one', 'one'))
 
@@ -70,19 +70,19 @@ class TestShell(unittest.TestCase):
             page.Example('somewhere', 7, 'Title', commands, **more)])
 
     def test_one_shell_for_all(self):
-        """Variables stay, and ports and paths are the cloud's."""
+        """Variables persist; ports and paths are replaced by the cloud's."""
         said = self.type('name=world', 'echo $GREETING, $name, 9184')
         self.assertIn('\nhello, world, 4711\n', said)
 
     def test_a_failure(self):
-        """It ends the page, and says where and what was printed."""
+        """A failure ends the page; the error has the place and the output."""
         with self.assertRaisesRegex(
                 shell.ExampleFailed,
                 'no such(.|\n)*exit status 3, at somewhere.rst:7$'):
             self.type('(echo no such thing; exit 3)', 'echo never')
 
     def test_another_status(self):
-        """One that the page speaks of is none."""
+        """An exit status that the page mentions is not a failure."""
         self.assertIn('on', self.type('(exit 7)', 'echo on', exits=(0, 7)))
 
     def test_not_run(self):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator downloads, beside a nova that was there before."""
+"""The distributions that an operator installs next to an existing nova."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel and the source distribution, beside a nova and nothing else."""
+"""The wheel and the source distribution, installed next to nova alone."""
 
 import configparser
 import json
@@ -20,7 +20,7 @@ CONSTRAINTS = os.environ.get('TOX_CONSTRAINTS_FILE',
                              str(ROOT / 'constraints.txt'))
 SHARED = {'aggregate-mirror.conf', 'nova-aggregate-mirror-agent.service',
           'nova-aggregate-mirror.rules.yaml'}
-# What nova-api does when it is loaded, as far as plugins are concerned.
+# The part of nova-api's start that loads plugins.
 LOAD = """
 import logging
 import sys
@@ -34,7 +34,7 @@ MIRRORS = 'Host aggregates are mirrored to placement by ' + PACKAGE
 
 
 def run(*command, **variables):
-    """Standard output of a program that has to succeed."""
+    """Run a program that has to succeed; return its standard output."""
     done = subprocess.run(
         command, cwd=tempfile.gettempdir(), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -45,7 +45,7 @@ def run(*command, **variables):
 
 
 def tracked(*paths):
-    """Files of the repository: what pbr asks git for, too."""
+    """List files of the repository; pbr asks git for them, too."""
     return set(run('git', '-C', str(ROOT), 'ls-files', '--', *paths
                    ).splitlines())
 
@@ -76,23 +76,23 @@ class TestInstallation(testtools.TestCase):
                    command, *constraints, *arguments)
 
     def packages(self):
-        """What is installed: name to release."""
+        """Return the installed packages: name to release."""
         return {package['name']: package['version'] for package in
                 json.loads(self.pip('list', '--format', 'json'))}
 
     def load(self):
-        """What nova-api logs while it loads its plugins."""
+        """Return what nova-api logs while it loads its plugins."""
         return run(str(self.environment / 'bin' / 'python'), '-c', LOAD)
 
     def left(self):
-        """Files of the package in the environment."""
+        """List the files of the package in the environment."""
         return [str(path) for path in self.environment.rglob('*')
                 if 'aggregate' in path.name and 'mirror' in path.name]
 
     def test_the_source_distribution_is_the_repository(self):
         with tarfile.open(self.sdist) as archive:
             names = {name.partition('/')[2] for name in archive.getnames()}
-        # pbr leaves out what only git reads.
+        # pbr leaves out files that only git reads.
         self.assertEqual({'.gitignore'}, tracked() - names)
 
     def test_the_wheel_has_the_modules_and_what_operators_copy(self):
@@ -106,7 +106,7 @@ class TestInstallation(testtools.TestCase):
             {name.partition('.data/')[2] for name in names - modules})
 
     def check_installation(self, distribution):
-        """Install, use and uninstall it, with nova as it was throughout."""
+        """Install, use and uninstall it; nova's packages stay unchanged."""
         before = self.packages()
         self.addCleanup(self.pip, 'uninstall', '--yes', PACKAGE)
         self.pip('install', '%s[agent,osc]' % distribution)

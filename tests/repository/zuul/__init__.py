@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CI is told to do, as zuul reads it."""
+"""The CI configuration, as zuul reads it."""

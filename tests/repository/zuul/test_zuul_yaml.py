@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zuul can read .zuul.yaml, and what that names is there."""
+"""Checks of .zuul.yaml: zuul can read it, and what it names exists."""
 
 import configparser
 import pathlib
@@ -17,7 +17,7 @@ OURS = 'nova-aggregate-mirror-'
 
 
 def read(text):
-    """The items of a configuration: each its kind and what is said of it."""
+    """Return the items of a configuration: the kind and content of each."""
     context = model.SourceContext(
         'opendev.org/openstack/nova-aggregate-mirror',
         'openstack/nova-aggregate-mirror', 'opendev', 'master', '.zuul.yaml')
@@ -26,7 +26,7 @@ def read(text):
 
 
 def pipelines(project):
-    """Name of a pipeline to the names of its jobs."""
+    """Return the pipelines of a project: name to job names."""
     return {name: [job if isinstance(job, str) else next(iter(job))
                    for job in pipeline['jobs']]
             for name, pipeline in project.items() if name in ('check', 'gate')}
