@@ -19,7 +19,8 @@ class Nova:
     """
 
     aggregates: Mapping[str, str]
-    """Aggregates that exist, UUID to name, among those asked for."""
+    """Aggregates that exist, UUID to name: those asked for, and those that the
+    hosts are members of."""
 
     members: Memberships
     """Host to the UUIDs of the aggregates that it is a member of."""
