@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon: it drains the journal and runs the periodic full syncs."""
+"""Daemon that drains the journal and runs periodic full syncs."""
 
 from typing import Protocol
 
@@ -7,22 +7,22 @@ from nova_aggregate_mirror import journal
 
 
 class Figures(Protocol):
-    """Where an agent leaves its figures; see ``agent.metrics``."""
+    """Receiver of an agent's metrics; see ``agent.metrics``."""
 
     def backlog(self, backlog: journal.Backlog) -> None:
-        """How much is left in the journal."""
+        """Record the backlog of the journal."""
 
     def drained(self, result: str, seconds: float, added: int,
                 removed: int) -> None:
-        """One batch of the journal was worked on."""
+        """Record that one batch of the journal was processed."""
 
     def synced(self, result: str, seconds: float, added: int = 0,
                removed: int = 0, drift: int | None = None,
                refused: bool = False) -> None:
-        """One full sync ended."""
+        """Record that one full sync finished."""
 
     def leading(self, leads: bool) -> None:
-        """Whether this agent is the one that works."""
+        """Record whether this agent is the leader."""
 
     def beat(self, loop: str) -> None:
-        """This loop is alive."""
+        """Record that a loop is alive."""

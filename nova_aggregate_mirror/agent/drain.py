@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirrors the journal rows that are due, one batch a step."""
+"""Mirroring of the journal rows that are due, one batch per step."""
 
 from collections.abc import Callable
 import dataclasses
@@ -18,19 +18,19 @@ from nova_aggregate_mirror.reconcile import reconciler
 
 LOG = logging.getLogger(__name__)
 
-# Rows in one go: what a SIGTERM waits for.
+# Rows per batch; a SIGTERM waits for one batch.
 BATCH = 50
-# Seconds between two attempts of a row that alone fails: double each time, up
-# to the first of these if the failure may end at any time, or to the second.
+# Maximum seconds between attempts of a row that fails while others succeed;
+# the interval doubles each time. SOON applies to retriable errors.
 SOON = 4.0
 LONGEST_BACKOFF = 30.0
 
 
 class Drain:
-    """Mirrors what is due in the journal.
+    """Mirroring of due journal rows.
 
     :param conf: nova's configuration, with this package's options
-    :param now: seconds of a clock that is never set
+    :param now: seconds of a monotonic clock
     """
 
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
@@ -48,13 +48,13 @@ class Drain:
             2 * options.inline_timeout, options.max_call_age, now)
         self._limit = BATCH
         self._away = ''
-        """Why nothing can be mirrored at all; empty when it can."""
+        """Why mirroring is suspended; empty when it is not."""
 
     def step(self) -> bool:
-        """Mirror one batch; returns whether there may be more to do at once.
+        """Mirror one batch; return whether more rows may be due now.
 
-        While placement or nova is away one request asks whether it is back.
-        The rows are not touched meanwhile: it is not their fault.
+        While placement or nova is unavailable, each step only sends a probe,
+        and rows keep their number of attempts.
 
         :raises JournalUnavailable: when the journal cannot be used
         """
@@ -63,19 +63,19 @@ class Drain:
         due = self._schedule.due(self._limit)
         if not due or (self._away and not self._answers()):
             return False
-        # What is long over is closed as if it had been handed over.
+        # A row whose operation must have ended counts as handed over.
         rows = [dataclasses.replace(
             row, running=not self._schedule.may_close(row.id))
             for row in self._rows.some(due)]
         start, tried = self._now(), self._limit
-        # After an unexpected error of one of them the others are tried.
+        # If a row raises an unexpected error, the other rows come first.
         self._limit = 1
         for row in rows:
             self._schedule.again(row.id, LONGEST_BACKOFF)
         outcome = self._reconciler.drain(rows)
         left = self._keep(rows, outcome)
-        # When nothing succeeds it may be an outage that the probe does not
-        # see: then one row shows when it is over, and not all of them.
+        # If nothing succeeds, there may be an outage that the probe does not
+        # detect: retry with one row until it succeeds, not with all rows.
         self._limit = (1 if left and not outcome.done and not self._away
                        else BATCH)
         self._figures.drained(
@@ -85,7 +85,7 @@ class Drain:
 
     def _keep(self, rows: list[journal.Row],
               outcome: outcome.Outcome) -> bool:
-        """Leave what is not closed to a later step; returns if any failed."""
+        """Reschedule the rows that stay open; return whether any failed."""
         failed = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
         for row in rows:
@@ -96,7 +96,7 @@ class Drain:
                 self._schedule.again(row.id, 0.0)
             return True
         for row, error in failed.items():
-            # Once, and not at every attempt.
+            # Log a row once, not at each attempt.
             if row.attempts < 2:
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
@@ -107,7 +107,7 @@ class Drain:
         return bool(failed)
 
     def _answers(self) -> bool:
-        """Whether placement and nova's database answer at all."""
+        """Check whether placement and nova's API database answer."""
         away = ''
         try:
             self._context.placement.probe()
@@ -115,17 +115,17 @@ class Drain:
         except exceptions.MirrorError as exc:
             away = str(exc)
         if away and not self._away:
-            LOG.warning('Nothing can be mirrored; the journal keeps it: %s',
-                        away)
+            LOG.warning('Mirroring is suspended, operations stay in the '
+                        'journal: %s', away)
         elif self._away and not away:
-            LOG.info('Placement and nova answer again')
+            LOG.info('Mirroring is resumed: placement and nova answer')
         self._away = away
         return not away
 
 
 def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
-    """Seconds that a row waits which failed although others may not."""
+    """Return the seconds before a failed row is retried."""
     longest = (SOON if isinstance(error, exceptions.Retriable)
                else LONGEST_BACKOFF)
-    # A float has room for 1023 doublings: nine hours.
+    # A float overflows after 1023 doublings, about nine hours.
     return min(longest, 2.0 ** min(row.attempts, 10))

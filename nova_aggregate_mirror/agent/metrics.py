@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's figures for Prometheus, and which of its loops are late."""
+"""Prometheus metrics of the agent, and detection of stuck loops."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
 
 class Metrics:
-    """What an agent tells of itself; its loops may call from any thread.
+    """Metrics of one agent; methods may be called from any thread.
 
     :param now: seconds since the epoch
-    :param beating: seconds since the start, for which no clock is set back
+    :param beating: seconds of a monotonic clock
     """
 
     def __init__(self, now: Callable[[], float] = time.time,
@@ -38,36 +38,36 @@ class Metrics:
             'Operations that placement may not show yet.')
         self._waiting = self._gauge(
             'journal_waiting_rows',
-            'Operations that are mirrored, and stay in the journal until they '
-            'are old enough to have ended.')
+            'Mirrored operations that stay in the journal because they may '
+            'still be running.')
         self._oldest = self._gauge(
             'journal_oldest_pending_seconds',
-            'For how long this agent has seen the oldest pending operation.')
+            'Age of the oldest pending operation, from when this agent first '
+            'saw it.')
         self._converge = self._histogram(
             'converge_duration_seconds',
-            'How long a batch of the journal took.')
+            'Duration of one batch of the journal.')
         self._sync = self._histogram(
-            'sync_duration_seconds', 'How long a full sync took.')
+            'sync_duration_seconds', 'Duration of one full sync.')
         self._added = self._counter(
-            'associations_added', 'Providers put into an aggregate.')
+            'associations_added', 'Providers added to an aggregate.')
         self._removed = self._counter(
-            'associations_removed', 'Providers taken out of an aggregate.')
+            'associations_removed', 'Providers removed from an aggregate.')
         self._drift = self._gauge(
             'drift_associations',
             'Associations that the last full sync found missing or stale.')
         self._brake = self._gauge(
             'brake_tripped',
-            '1 when so much was stale at the last full sync that it removed '
-            'nothing.')
+            '1 when the last full sync refused to remove stale associations.')
         self._success = prometheus_client.Gauge(
             PREFIX + 'last_success_timestamp_seconds',
-            'When a loop last did all that it wanted to.', ['loop'],
-            registry=self.registry)
+            'Unix time of the loop\'s last fully successful iteration.',
+            ['loop'], registry=self.registry)
         self._leader = self._gauge(
-            'leader', '1 on the agent that drains the journal and syncs.')
+            'leader', '1 on the agent that drains the journal and runs syncs.')
 
     def backlog(self, backlog: journal.Backlog) -> None:
-        """How much is left in the journal."""
+        """Record the backlog of the journal."""
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)
         self._oldest.set(backlog.oldest)
@@ -76,7 +76,7 @@ class Metrics:
 
     def drained(self, result: str, seconds: float, added: int,
                 removed: int) -> None:
-        """One batch of the journal was worked on.
+        """Record that one batch of the journal was processed.
 
         :param result: ``success``, ``failure`` or ``unavailable``
         """
@@ -88,10 +88,10 @@ class Metrics:
     def synced(self, result: str, seconds: float, added: int = 0,
                removed: int = 0, drift: int | None = None,
                refused: bool = False) -> None:
-        """One full sync ended.
+        """Record that one full sync finished.
 
         :param result: ``success`` or ``failure``
-        :param drift: None when it could not be compared
+        :param drift: None when the comparison failed
         """
         self._sync.labels(result).observe(seconds)
         self._changed('sync', added, removed)
@@ -102,9 +102,9 @@ class Metrics:
             self._succeeded('sync')
 
     def leading(self, leads: bool) -> None:
-        """Whether this agent is the one that works.
+        """Record whether this agent is the leader.
 
-        What it found before is out of date when another one leads.
+        Its gauges are stale once another agent is the leader.
         """
         self._leader.set(leads)
         if not leads:
@@ -113,19 +113,19 @@ class Metrics:
                 gauge.set(0)
 
     def beat(self, loop: str) -> None:
-        """This loop is alive."""
+        """Record that a loop is alive."""
         self._beats[loop] = self._beating()
 
     def late(self, limits: Mapping[str, float]) -> list[str]:
-        """Which loops have not beaten for longer than they may.
+        """List the loops that have been silent for longer than allowed.
 
         :param limits: loop to seconds
         """
-        # A loop may begin while it is looked at.
+        # A loop may start during this call.
         now, beats = self._beating(), dict(self._beats)
-        return ['the %s loop was last heard of %d seconds ago'
+        return ['the %s loop last reported %d s ago'
                 % (loop, now - beats[loop]) if loop in beats
-                else 'the %s loop has not begun' % loop
+                else 'the %s loop has not started' % loop
                 for loop, limit in sorted(limits.items())
                 if loop not in beats or now - beats[loop] > limit]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the metrics and the health of the agent over HTTP."""
+"""HTTP server for the metrics and the health of the agent."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -17,16 +17,16 @@ import prometheus_client
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import exceptions
 
-# A client that sends nothing holds its thread so long.
+# Seconds after which a silent client is disconnected and its thread freed.
 CLIENT_TIMEOUT = 10
 
 
 class Server:
-    """Serves ``/metrics`` and ``/healthz`` until it is closed.
+    """Server of ``/metrics`` and ``/healthz``.
 
-    :param port: 0 for any that is free
-    :param limits: for each loop, the seconds after which it counts as stuck
-    :param client_timeout: seconds to wait for what a client sends
+    :param port: 0 for any free port
+    :param limits: loop to the seconds after which it counts as stuck
+    :param client_timeout: seconds to wait for data from a client
     :raises InvalidConfiguration: when the address cannot be used
     """
 
@@ -52,7 +52,7 @@ class Server:
 
 class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     daemon_threads = True
-    # With less, a burst of clients makes Prometheus wait for seconds.
+    # With a shorter queue, a burst of clients delays Prometheus for seconds.
     request_queue_size = 128
 
     def __init__(self, host: str, port: int, client_timeout: float) -> None:
@@ -62,7 +62,7 @@ class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
-        # Without the look-up of this host's name, which may take long.
+        # Skip the look-up of this host's name, which may be slow.
         socketserver.TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
@@ -77,7 +77,7 @@ class _Handler(simple_server.WSGIRequestHandler):
         self.connection.settimeout(self.server.client_timeout)
 
     def handle(self) -> None:
-        # A client that goes away or falls silent would leave a traceback.
+        # A client that disconnects or times out would log a traceback.
         with contextlib.suppress(OSError):
             super().handle()
 
@@ -95,17 +95,17 @@ class _Application:
     def __call__(self, environ: dict[str, Any],
                  start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, headers, body = self._answer(environ)
-        # The server would send the body to a HEAD, too.
+        # The server would also send a body in response to HEAD.
         start_response(status, [*headers, ('Content-Length', str(len(body)))])
         return [] if environ['REQUEST_METHOD'] == 'HEAD' else [body]
 
     def _answer(self, environ: dict[str, Any]
                 ) -> tuple[str, list[tuple[str, str]], bytes]:
-        """Status, headers and body of the answer to a GET."""
+        """Return status, headers and body of the answer to a GET."""
         path = environ['PATH_INFO']
         if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
             return _json('405 Method Not Allowed', ('Allow', 'GET, HEAD'),
-                         error='only GET and HEAD')
+                         error='only GET and HEAD are allowed')
         if path == '/metrics':
             start: list[Any] = []
             body = b''.join(self._figures(
@@ -116,7 +116,7 @@ class _Application:
             late = self._metrics.late(self._limits)
             return _json('503 Service Unavailable' if late else '200 OK',
                          status='stuck' if late else 'ok', reasons=late)
-        return _json('404 Not Found', error='there are /metrics, /healthz')
+        return _json('404 Not Found', error='use /metrics or /healthz')
 
 
 def _json(status: str, /, *headers: tuple[str, str], **body: Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a full sync when it is due, and reports what it found."""
+"""Periodic full syncs, with their log lines and metrics."""
 
 from collections.abc import Callable
 import time
@@ -11,19 +11,20 @@ from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.reconcile import wording
 
 LOG = logging.getLogger(__name__)
 
 Note = Callable[[full_sync.Request, float,
                  full_sync.Sync | exceptions.MirrorError], None]
-"""Writes a sync into the history: what was asked for, how many seconds it
-took, and what became of it; raises JournalUnavailable."""
+"""Writes a sync to the history: request, duration in seconds, and result or
+error; raises JournalUnavailable."""
 
 
 class PeriodicSync:
-    """Compares everything when it is due.
+    """Runner of full syncs when they are due.
 
-    :param note: writes each sync into the history
+    :param note: writes each sync to the history
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
@@ -39,7 +40,7 @@ class PeriodicSync:
         self._trouble = self._unnoted = ''
 
     def step(self) -> full_sync.Sync | None:
-        """Run a full sync when it is due, and say what it found."""
+        """Run a full sync when it is due, and report its result."""
         start = self._now()
         if start < self._due:
             return None
@@ -61,13 +62,14 @@ class PeriodicSync:
 
     def _run(self, request: full_sync.Request
              ) -> full_sync.Sync | exceptions.MirrorError | None:
-        """Run one; None when this process was told to end in the midst."""
+        """Run a full sync; None when this process stops during it."""
         try:
             sync = full_sync.run(self._reconciler, request=request)
         except exceptions.Stopped:
             return None
         except exceptions.MirrorError as exc:
-            # Logged by the caller: oslo.log would add it while it is handled.
+            # Logged by the caller: inside this handler, oslo.log would append
+            # the exception to the line.
             return exc
         errors = [sync.not_compared] if sync.not_compared else [
             *sync.outcome.unfinished.values(), *sync.outcome.failed.values()]
@@ -78,30 +80,30 @@ class PeriodicSync:
     def _remember(self, request: full_sync.Request, seconds: float,
                   became: full_sync.Sync | exceptions.MirrorError
                   ) -> None:
-        """Write it into the history; if that fails, it is said once."""
+        """Write the sync to the history; log a lasting failure once."""
         unnoted = ''
         try:
             self._note(request, seconds, became)
         except exceptions.JournalUnavailable as exc:
             unnoted = str(exc)
-        # What is wrong with the whole journal, the other loop says.
+        # A failure of the whole journal is logged by the drain loop.
         if unnoted and not self._unnoted and not isinstance(
                 became, exceptions.JournalUnavailable):
-            LOG.warning('The history of syncs lacks this one: %s', unnoted)
+            LOG.warning('This sync is missing in the history: %s', unnoted)
         self._unnoted = unnoted
 
     def _tell(self, result: full_sync.Sync, seconds: float) -> None:
         outcome = result.outcome
         added, removed = outcome.counts()
         if outcome.changes:
-            LOG.info('Full sync: %d associations added, %d removed in %.1f '
-                     'seconds', added, removed, seconds)
+            LOG.info('Full sync: %s in %.1f seconds',
+                     wording.associations(added, removed), seconds)
         troubles = sorted('%s: %s' % failed
                           for failed in outcome.failed.items())
         if result.refused:
-            LOG.error('Full sync: nothing was removed: %s. If that is right, '
-                      'raise [aggregate_mirror] max_removed_share for a '
-                      'while; if not, look at nova\'s database',
+            LOG.error('Full sync: removals refused: %s. If they are correct, '
+                      'temporarily raise [aggregate_mirror] '
+                      'max_removed_share; if not, check nova\'s database',
                       result.refused)
         self._say('; '.join(troubles))
         self._figures.synced(
@@ -109,9 +111,9 @@ class PeriodicSync:
             result.drift, bool(result.refused))
 
     def _say(self, trouble: str) -> None:
-        """Log what is wrong once, not at every sync."""
+        """Log a lasting problem once, not at each sync."""
         if trouble and trouble != self._trouble:
             LOG.warning('Full sync: %s', trouble)
         elif self._trouble and not trouble:
-            LOG.info('Full sync: everything could be mirrored again')
+            LOG.info('Full sync: the previous errors are resolved')
         self._trouble = trouble

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When each journal row is due, by one agent's monotonic clock: pure."""
+"""Due times of journal rows, by one agent's monotonic clock: pure."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ class _Seen:
 
 
 class Schedule:
-    """Which rows an agent should converge now, and which it may close.
+    """Due times of the rows that an agent has seen, and which it may close.
 
-    The clocks of two hosts are never compared: ages count from when this agent
-    first saw a row.
+    Clocks of different hosts are never compared: the age of a row counts from
+    when this agent first saw it.
 
     :param overdue: seconds after which a running row is converged, and then
-        again and again
+        the interval at which this is repeated
     :param longest: seconds after which no operation can still run
-    :param now: seconds of a clock that is never set
+    :param now: seconds of a monotonic clock
     """
 
     def __init__(self, overdue: float, longest: float,
@@ -36,10 +36,10 @@ class Schedule:
         self._seen: dict[str, _Seen] = {}
 
     def see(self, found: Iterable[journal.Brief]) -> None:
-        """Take note of what is in the journal now.
+        """Update the schedule with the rows that are in the journal now.
 
-        A row that was handed over since, or that an operator wants to be
-        tried again, is due at once.
+        A row that was handed over since, or for which an operator requested a
+        retry, is due immediately.
         """
         now, before = self._now(), self._seen
         self._seen = {}
@@ -54,28 +54,28 @@ class Schedule:
             self._seen[row.id] = seen
 
     def due(self, limit: int) -> list[str]:
-        """Rows that are due, those first that have been for the longest."""
+        """List the rows that are due, the longest overdue first."""
         now = self._now()
         due = [one for one in self._seen.values() if one.due <= now]
-        # The sort is stable: of rows seen at once, the oldest comes first.
+        # The sort is stable: among rows seen together, the oldest is first.
         return [one.row.id for one in sorted(
             due, key=lambda one: one.due)[:limit]]
 
     def may_close(self, row: str) -> bool:
-        """Whether the operation of a row that was seen has ended."""
+        """Check whether the operation of a row can no longer run."""
         seen = self._seen[row]
         return not seen.row.running or self._age(seen) >= self._longest
 
     def again(self, row: str, seconds: float | None = None) -> None:
-        """Let a row be due later.
+        """Reschedule a row.
 
-        :param seconds: from now; as for a running row unless given
+        :param seconds: from now; by default the interval of running rows
         """
         self._seen[row].due = self._now() + (
             self._overdue if seconds is None else seconds)
 
     def backlog(self) -> journal.Backlog:
-        """How much is left, as this agent saw it."""
+        """Return the backlog, with ages as seen by this agent."""
         pending = [self._age(one) for one in self._seen.values()
                    if one.row.pending]
         return journal.Backlog(len(pending), len(self._seen) - len(pending),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's loops, and which of several agents leads."""
+"""Loops of the agent, and election of the leader by a lease."""
 
 from collections.abc import Callable
 import threading
@@ -19,13 +19,13 @@ DRAIN_INTERVAL = 1.0
 
 
 class Agent:
-    """The two loops, each in a thread of its own, and who may do what.
+    """Agent with a thread for each of its loops: drain, lease and sync.
 
-    :param drain: mirrors what the journal holds
-    :param sync: compares everything
-    :param lease: whose holder alone drains and syncs
-    :param binding: keeps the agent of another nova from the lease
-    :param stop: is set to end the loops, and seen within their steps
+    :param drain: mirrors the journal rows
+    :param sync: runs the full syncs
+    :param lease: only its holder drains and syncs
+    :param binding: prevents the agent of another nova from taking the lease
+    :param stop: set to end the loops; checked within their steps
     """
 
     def __init__(self, drain: drain.Drain,
@@ -40,7 +40,7 @@ class Agent:
         self._stop = stop
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
-        """Why a loop can do nothing; empty when it can."""
+        """Why a loop cannot work, per loop; empty when it can."""
         self._threads = [
             threading.Thread(target=self._loop, name=name, args=(name, step))
             for name, step in (('drain', self._drain_step),
@@ -52,7 +52,7 @@ class Agent:
             thread.start()
 
     def stop(self) -> None:
-        """Finish the step in hand, and let another agent lead."""
+        """Finish the current steps, and release the lease."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -60,7 +60,7 @@ class Agent:
             try:
                 self._lease.leave()
             except exceptions.JournalUnavailable as exc:
-                LOG.info('The lease runs out by itself: %s', exc)
+                LOG.info('The lease is not released and will expire: %s', exc)
 
     def _loop(self, name: str, step: Callable[[], bool]) -> None:
         while not self._stop.is_set():
@@ -68,8 +68,8 @@ class Agent:
             try:
                 again = step()
             except Exception:
-                # One surprise must not end the process that repairs.
-                LOG.exception('The %s loop failed; it goes on', name)
+                # An unexpected error must not end the process that repairs.
+                LOG.exception('The %s loop failed and will be retried', name)
             self._figures.beat(name)
             if not again:
                 self._stop.wait(DRAIN_INTERVAL)
@@ -94,23 +94,24 @@ class Agent:
             trouble = str(exc)
         self._say('lease', trouble)
         if leads != self._leads:
-            LOG.info('This agent %s', 'leads: it drains the journal and does '
-                     'the full syncs' if leads else 'does not lead any more')
+            LOG.info('This agent %s', 'is the leader: it drains the journal '
+                     'and runs the full syncs' if leads
+                     else 'is no longer the leader')
         self._leads = leads
         self._figures.leading(leads)
         return False
 
     def _sync_step(self) -> bool:
         if self._leads and self._sync.step() is not None:
-            # Cells come and go one by one: the journal is bound to them again.
+            # Cells may have been added or deleted: bind the journal again.
             self._bound = False
         return False
 
     def _say(self, loop: str, trouble: str) -> None:
-        """Log what is wrong once, whichever loop finds it first."""
+        """Log a lasting problem once, whichever loop finds it first."""
         before = any(self._troubles.values())
         self._troubles[loop] = trouble
         if trouble and not before:
-            LOG.error('Nothing in the journal can be mirrored: %s', trouble)
+            LOG.error('The journal cannot be processed: %s', trouble)
         elif before and not any(self._troubles.values()):
-            LOG.info('The journal can be used again')
+            LOG.info('The journal can be processed again')

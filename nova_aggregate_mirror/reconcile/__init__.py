@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares nova and placement, and repairs what differs."""
+"""Comparison of nova with placement, and repair of the differences."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of both clients read from their command lines."""
+"""Command line arguments that both clients share."""
 
 import argparse
 
@@ -9,14 +9,14 @@ from nova_aggregate_mirror.reconcile import full_sync
 
 def request(arguments: argparse.Namespace, prune: bool,
             max_removed_share: float) -> full_sync.Request:
-    """What was asked for on the command line.
+    """Return the request that the command line describes.
 
-    :param prune: whether to remove what nova does not have
-    :raises InvalidConfiguration: when that makes no sense
+    :param prune: whether to remove associations that nova does not have
+    :raises InvalidConfiguration: for --force without prune
     """
     if arguments.force and not prune:
         raise exceptions.InvalidConfiguration(
-            '--force is about what --prune removes: add --prune')
+            '--force only applies to removals: add --prune')
     share: float | None = None
     if prune:
         share = full_sync.WHATEVER if arguments.force else max_removed_share
@@ -26,8 +26,8 @@ def request(arguments: argparse.Namespace, prune: bool,
 
 
 def workers(text: str) -> int:
-    """How many requests at once, for an argument parser."""
+    """Parse the number of concurrent requests, for an argument parser."""
     number = int(text)
     if not 1 <= number <= 64:
-        raise argparse.ArgumentTypeError('%s is not from 1 to 64' % text)
+        raise argparse.ArgumentTypeError('%s is not between 1 and 64' % text)
     return number

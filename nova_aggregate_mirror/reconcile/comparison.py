@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement beside nova, as both were read: what differs. Pure, no I/O."""
+"""Differences between nova and placement as read: pure, no I/O."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -14,43 +14,44 @@ from nova_aggregate_mirror import source
 
 FOREIGN_AFTER = 24 * 3600.0
 """Seconds after which an aggregate that vanished from nova is removed from
-providers that are no compute nodes: nobody would restore those associations
-should nova's database have been restored to an older state by mistake."""
+providers that are not compute nodes. No service would restore these
+associations if nova's database had been restored to an older state by
+mistake."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Placement, and then nova; only a hint at what is to be done."""
+    """Placement and then nova, as read; only a hint at what has to change."""
 
     current: source.Memberships
     nova: source.Nova
     ledger: Mapping[str, journal.Entry]
     only: frozenset[str]
-    """UUIDs of the aggregates that were asked for; none of them means all."""
+    """UUIDs of the requested aggregates; empty means all."""
     whole: bool = True
-    """Whether all hosts were asked for."""
+    """Whether all hosts were requested."""
 
     @functools.cached_property
     def owned(self) -> frozenset[str]:
-        """Aggregates that are a matter of prune and brake."""
+        """Owned aggregates, to which prune and the brake apply."""
         return (frozenset(self.nova.aggregates) | frozenset(self.ledger)
                 ) - self.deleted
 
     @functools.cached_property
     def present(self) -> frozenset[str]:
-        """Aggregates that a provider is in."""
+        """Aggregates that have at least one provider."""
         return frozenset().union(*self.current.values())
 
     @functools.cached_property
     def deleted(self) -> frozenset[str]:
-        """Aggregates that users deleted and that a provider still has."""
+        """Aggregates that users deleted and that still have a provider."""
         return self._left(deleted=True)
 
     @functools.cached_property
     def expired(self) -> frozenset[str]:
-        """Aggregates that vanished from nova long ago.
+        """Aggregates that vanished from nova at least FOREIGN_AFTER ago.
 
-        They are removed from providers that are no compute nodes, too.
+        They are also removed from providers that are not compute nodes.
         """
         return frozenset(uuid for uuid in self._left(deleted=False)
                          if self.ledger[uuid].absent >= FOREIGN_AFTER)
@@ -71,14 +72,14 @@ class Comparison:
             for aggregates in self.current.values())
 
     def changes(self, hosts: Collection[str]) -> list[plan.Change]:
-        """What differs, on these hosts or on all."""
+        """List the differences of these hosts, or of all when empty."""
         desired = {node: aggregates for node, aggregates
                    in self.nova.desired().items()
                    if not hosts or self.nova.nodes[node] in hosts}
         return plan.compute(desired, self.current, self.owned, self.only)
 
     def narrowed(self, hosts: Collection[str]) -> source.Nova:
-        """Nova, with those members only that were asked for."""
+        """Return nova limited to the requested members."""
         sure = (frozenset(self.nova.members)
                 | frozenset(self.nova.nodes.values())) - self.nova.hosts_down
         members = {host: aggregates for host, aggregates
@@ -87,14 +88,14 @@ class Comparison:
                    and (not self.only or aggregates & self.only)}
         return dataclasses.replace(
             self.nova, members=members,
-            # A cell that has none of these hosts is not their trouble.
+            # A cell without any of these hosts does not affect them.
             cells_down={} if hosts and sure.issuperset(hosts)
             else self.nova.cells_down,
             unmapped=self.nova.unmapped & frozenset(members),
             hosts_down=self.nova.hosts_down & frozenset(members))
 
     def after(self, changes: Iterable[plan.Change]) -> 'Comparison':
-        """As placement would be found when these had been made."""
+        """Return the comparison as it would be after these changes."""
         current = dict(self.current)
         for change in changes:
             if change.provider in current:
@@ -103,7 +104,7 @@ class Comparison:
         return dataclasses.replace(self, current=current)
 
     def dirty(self, nodes: Iterable[str]) -> list[journal.Dirty]:
-        """These compute nodes, by their hosts."""
+        """Group these compute nodes by host."""
         by_host: dict[str, set[str]] = {}
         for node in nodes:
             by_host.setdefault(self.nova.nodes[node], set()).add(node)
@@ -111,7 +112,7 @@ class Comparison:
                 for host, nodes in by_host.items()]
 
     def foreign(self) -> Mapping[str, frozenset[str]]:
-        """Providers that are no compute node, to their aggregates of ours."""
+        """Map providers that are not compute nodes to owned aggregates."""
         kept = {provider: aggregates - self.deleted
                 for provider, aggregates in self.current.items()
                 if provider not in self.nova.nodes} if self.whole else {}
@@ -119,23 +120,24 @@ class Comparison:
                 if aggregates}
 
     def empty(self) -> frozenset[str]:
-        """Ledgered UUIDs that no provider is in."""
+        """Return the UUIDs in the ledger that have no provider."""
         return frozenset(self.ledger) - self.present
 
 
 def resolve(asked: frozenset[str], aggregates: Mapping[str, str],
             ledger: Collection[str]) -> frozenset[str]:
-    """UUIDs of the aggregates that were asked for by name or UUID.
+    """Return the UUIDs of aggregates that were requested by name or UUID.
 
-    :param aggregates: nova's, UUID to name
-    :param ledger: UUIDs that were aggregates once
-    :raises UnknownName: when there never was such a one
+    :param aggregates: nova's aggregates, UUID to name
+    :param ledger: UUIDs that are, or once were, aggregates
+    :raises UnknownName: when no such aggregate exists or existed
     """
     uuids = {uuid for uuid, name in aggregates.items() if name in asked}
     uuids |= asked & (aggregates.keys() | frozenset(ledger))
     unknown = sorted(asked - uuids - set(aggregates.values()))
     if unknown:
         raise exceptions.UnknownName(
-            'nova has, and had, no aggregate %s; "openstack aggregate list" '
-            'shows those that there are' % ', '.join(unknown))
+            'nova has no aggregate %s, current or deleted; "openstack '
+            'aggregate list" lists the current aggregates'
+            % ', '.join(unknown))
     return frozenset(uuids)

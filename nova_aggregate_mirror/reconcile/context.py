@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reconciler reads from and writes to."""
+"""Data sources and targets of a reconciler."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from nova_aggregate_mirror import source
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """Nova, placement and the ledger, and how many requests run at once."""
+    """Nova, placement, the ledger, and how requests are run in parallel."""
 
     ledger: journal.Ledger
     nova: source.Source

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes some providers right as nova is now; the order of I/O is the protocol.
+"""Convergence of providers to nova's current state, in a fixed order of I/O.
 
 Per provider: GET its aggregates and generation, *then* read nova's truth,
 *then* PUT with that generation; on a conflict start again at the GET.
@@ -28,9 +28,8 @@ Host = outcome.Host
 Outcome = outcome.Outcome
 Provider = outcome.Provider
 States = Mapping[str, client.Provider]
-Decide = Callable[[States], tuple[list[plan.Change], frozenset[str]]]
 
-# Attempts at one provider that other writers keep changing.
+# Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 
 
@@ -39,16 +38,30 @@ class Mode:
     """What a converge may do."""
 
     always: bool = False
-    """Write even where nothing differs. The new generation kills every write
-    that is still on its way, so that a journal row may be closed after it."""
+    """Write even when nothing differs. The new generation invalidates every
+    write still in flight, so that a journal row may be closed afterwards."""
     prune: bool = True
-    """Also remove what is ours and no longer true."""
+    """Also remove stale associations with owned aggregates."""
     write: bool = True
-    """Otherwise only say what would change."""
+    """Otherwise only compute the changes."""
     only: frozenset[str] = frozenset()
-    """Aggregates that may be touched; none of them means all."""
+    """Aggregates that may be changed; empty means all."""
     whole: bool = True
-    """All nodes of a host, and not only those that are given."""
+    """All nodes of a host, and not only the given nodes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What nova's truth means for the providers that were read."""
+
+    truth: source.Nova
+    changes: list[plan.Change]
+    """A change, possibly empty, for each provider that may be written."""
+    found: frozenset[str] = frozenset()
+    """Providers that have to be converged as well."""
+
+
+Decide = Callable[[States], Decision]
 
 
 def hosts(context: context.Context, dirty: Collection[journal.Dirty],
@@ -60,7 +73,7 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
     truth: source.Nova | None = None
     unsure: list[exceptions.JournalUnavailable] = []
 
-    def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
+    def decide(states: States) -> Decision:
         nonlocal truth
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
@@ -69,16 +82,17 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
         wanted = frozenset().union(*map(truth.wanted, states))
         known: frozenset[str] = frozenset()
         try:
-            # What nova has now is ours without asking.
+            # Aggregates that nova has now are owned without a look-up.
             known = context.ledger.known(present - frozenset(truth.aggregates))
             if mode.write:
                 context.ledger.remember(wanted - present)
         except exceptions.JournalUnavailable as exc:
-            # What is an aggregate now can be mirrored without the ledger.
+            # Current aggregates can be mirrored without the ledger.
             unsure.append(exc)
         owned = known | frozenset(truth.aggregates)
-        return (_plan(states, truth, owned, mode, outcome),
-                truth.nodes_of(names) if mode.whole else frozenset())
+        return Decision(
+            truth, _plan(states, truth, owned, mode, outcome),
+            truth.nodes_of(names) if mode.whole else frozenset())
 
     error: exceptions.MirrorError | None = None
     try:
@@ -88,7 +102,7 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
     for one in dirty:
         outcome.judge(one, truth, error, mode.whole)
         for unknown in unsure:
-            # Whether what was left is foreign, nobody could say.
+            # Without the ledger, kept aggregates may be owned or foreign.
             outcome.unfinished.setdefault(one, unknown)
             outcome.failed.setdefault(Host(one.host), unknown)
             outcome.kept.clear()
@@ -97,11 +111,11 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
 
 def _plan(states: States, truth: source.Nova, owned: frozenset[str],
           mode: Mode, outcome: Outcome) -> list[plan.Change]:
-    """A change, maybe an empty one, for each provider that may be written."""
+    """Compute a change, possibly empty, per provider that may be written."""
     changes = []
     for provider, state in sorted(states.items()):
-        # A node that no cell knows belongs to nothing, but one that a silent
-        # cell may know is left alone.
+        # A node that no cell has belongs to no aggregate. While a cell does
+        # not answer, the node may be in that cell: skip it.
         if provider not in truth.nodes and truth.cells_down:
             continue
         change = plan.change(provider, truth.wanted(provider),
@@ -118,16 +132,19 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
 def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
     """Remove an aggregate that nova does not have from every provider.
 
-    Also from providers that are no compute nodes: the mirroring spec says so.
+    This includes providers that are not compute nodes, as the mirroring spec
+    requires.
     """
     outcome = Outcome()
 
-    def decide(states: States) -> tuple[list[plan.Change], frozenset[str]]:
-        if uuid in context.nova.read((), aggregates=[uuid]).aggregates:
-            return [], frozenset()
-        return [plan.change(provider, frozenset(), state.aggregates,
-                            frozenset({uuid}))
-                for provider, state in sorted(states.items())], frozenset()
+    def decide(states: States) -> Decision:
+        truth = context.nova.read((), aggregates=[uuid])
+        if uuid in truth.aggregates:
+            return Decision(truth, [])
+        return Decision(truth, [
+            plan.change(provider, frozenset(), state.aggregates,
+                        frozenset({uuid}))
+            for provider, state in sorted(states.items())])
 
     try:
         _rounds(context, context.placement.members(uuid), decide, mode,
@@ -139,20 +156,19 @@ def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
 
 def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
             mode: Mode, outcome: Outcome) -> None:
-    """GET every provider, decide from nova's truth, PUT; until all is done.
+    """GET every provider, decide from nova's truth, PUT; repeat until done.
 
-    :param decide: reads the truth; gives a change for each provider that may
-        be written, and more providers to look at
-    :raises MirrorError: when placement or nova is away; what was done by then
-        is in the outcome
+    :param decide: reads the truth and decides from it
+    :raises MirrorError: when placement or nova is unavailable; changes made
+        before that are in the outcome
     """
     seen: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         seen |= todo
         states = _get(context, todo, outcome)
-        changes, found = decide(states)
-        conflicts = _write(context, states, changes, mode, outcome)
-        todo = frozenset(conflicts) | (found - seen)
+        decision = decide(states)
+        conflicts = _write(context, states, decision, mode, outcome)
+        todo = frozenset(conflicts) | (decision.found - seen)
         if not todo:
             return
     outcome.failed.update({
@@ -177,27 +193,27 @@ def _get(context: context.Context, providers: Iterable[str],
     return states
 
 
-def _write(context: context.Context, states: States,
-           changes: Iterable[plan.Change], mode: Mode, outcome: Outcome
-           ) -> dict[str, exceptions.MirrorError]:
-    """PUT each change; the providers that somebody else has just changed."""
+def _write(context: context.Context, states: States, decision: Decision,
+           mode: Mode, outcome: Outcome) -> dict[str, exceptions.MirrorError]:
+    """PUT each change; return the providers with a generation conflict."""
     conflicts: dict[str, exceptions.MirrorError] = {}
 
     def write(change: plan.Change) -> None:
         try:
-            _put(context.placement, states[change.provider], change, mode,
-                 outcome)
+            _put(context.placement, states[change.provider], change,
+                 decision.truth, mode, outcome)
         except exceptions.GenerationConflict as exc:
             conflicts[change.provider] = exc
         else:
             context.display.advance()
 
-    context.each(write, changes)
+    context.each(write, decision.changes)
     return conflicts
 
 
 def _put(placement: client.Client, state: client.Provider,
-         change: plan.Change, mode: Mode, outcome: Outcome) -> None:
+         change: plan.Change, truth: source.Nova, mode: Mode,
+         outcome: Outcome) -> None:
     provider = change.provider
     try:
         if mode.write and (change or mode.always):
@@ -217,5 +233,13 @@ def _put(placement: client.Client, state: client.Provider,
     if change:
         outcome.changes.append(change)
         if mode.write:
-            LOG.info('Provider %s: added %s, removed %s', provider,
-                     list(change.add), list(change.remove))
+            _log(change, truth)
+
+
+def _log(change: plan.Change, truth: source.Nova) -> None:
+    text = change.describe(truth.aggregates)
+    if change.provider in truth.nodes:
+        LOG.info('Host %s (provider %s): %s', truth.nodes[change.provider],
+                 change.provider, text)
+    else:
+        LOG.info('Provider %s: %s', change.provider, text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full sync: compare all of nova with all of placement, and repair."""
+"""Full sync: comparison of all of nova with all of placement, and repair."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -17,6 +17,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
+from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror import source
 
 Comparison = comparison.Comparison
@@ -24,7 +25,7 @@ Outcome = outcome.Outcome
 Provider = outcome.Provider
 
 WHATEVER = math.inf
-"""A share of removals that is never too large."""
+"""A share of removals that no sync exceeds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,20 +33,20 @@ class Request:
     """What a full sync is asked to do."""
 
     max_removed_share: float | None = None
-    """Also remove what is ours and no longer true, unless that is more than
-    this share of all, or looks like a damaged database. None only adds, and
-    removes what users deleted; ``WHATEVER`` removes in any case."""
+    """Also remove stale owned associations, unless they exceed this share of
+    all owned associations or suggest a damaged database. None only adds, and
+    removes aggregates that users deleted; ``WHATEVER`` disables the brake."""
     write: bool = True
-    """Otherwise nothing is changed, in placement or in the journal."""
+    """False changes nothing, in placement or in the journal."""
     hosts: frozenset[str] = frozenset()
-    """Only these; none of them means all."""
+    """Only these hosts; empty means all."""
     aggregates: frozenset[str] = frozenset()
-    """Only these, by name or UUID; none of them means all."""
+    """Only these aggregates, by name or UUID; empty means all."""
 
     def covers(self, dirty: journal.Dirty, nodes: Mapping[str, str]) -> bool:
-        """Whether the request is about all that a journal row is about.
+        """Check whether the request covers everything in a journal row.
 
-        :param nodes: compute nodes of the row, to the hosts they are on now
+        :param nodes: compute nodes of the row, each with its current host
         """
         return not self.aggregates and (
             not self.hosts or self.hosts.issuperset(
@@ -55,38 +56,39 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Sync:
-    """What a full sync saw and did, or would do."""
+    """What a full sync found and did, or would do."""
 
     outcome: Outcome
     nova: source.Nova
-    """As it was compared, with the members that were asked for."""
+    """Nova as it was compared, limited to the requested members."""
     drift: int
-    """Associations that were missing or stale, as the comparison saw it."""
+    """Associations that the comparison found missing or stale."""
     stale: tuple[plan.Change, ...] = ()
-    """Associations of ours that nova does not have, left as they are."""
+    """Owned associations that nova does not have and that were kept."""
     foreign: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
-    """Providers that are no compute node of nova, to their aggregates that
-    are ours, as they were compared."""
+    """Providers that are not compute nodes of nova, to their owned aggregates
+    as compared."""
     refused: exceptions.RemovalsRefused | None = None
-    """Why nothing was removed although it should have been."""
+    """Why the brake refused the removals, if it did."""
     not_compared: exceptions.MirrorError | None = None
-    """Why only the journal's rows were worked on."""
+    """Why only journal rows were processed, if so."""
 
 
 def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
         request: Request = Request()) -> Sync:
     """Compare all of nova with all of placement, and repair what differs.
 
-    1. drain: the journal's rows that are passed
-    2. compare: read placement, and nova after it
-    3. remember: the ledger learns which aggregates nova has
-    4. remove: aggregates that users deleted
+    1. drain: mirror the given journal rows
+    2. compare: read placement, then nova
+    3. remember: add nova's aggregates to the ledger
+    4. remove: remove aggregates that users deleted
     5. repair: converge each provider that differs, if the brake allows it
-    6. observe: the ledger notes what nova lacks and placement is empty of
+    6. observe: note in the ledger the aggregates that nova does not have, and
+       those without a provider in placement
 
-    :param rows: of the journal, to drain first
-    :raises MirrorError: when it could not begin; nothing was changed
+    :param rows: journal rows to drain first
+    :raises MirrorError: when the sync could not start; nothing was changed
     """
     scope = survey.scope(mirror.context, request.aggregates)
     outcome = _drain(mirror, _covered(mirror.context, rows, request), request)
@@ -113,7 +115,7 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
 
 def _covered(context: context.Context, rows: Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
-    """Those rows that the request is wholly about."""
+    """Return the rows that the request covers entirely."""
     rows = list(rows)
     nodes: Mapping[str, str] = {}
     if rows and request.hosts:
@@ -124,11 +126,11 @@ def _covered(context: context.Context, rows: Iterable[journal.Row],
 
 def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
            request: Request) -> Outcome:
-    """Mirror what the journal knows, or see what that would change."""
+    """Mirror the journal rows, or compute what that would change."""
     context = mirror.context
     if rows:
-        context.display.step('Journal: %d operation%s to mirror' % (
-            len(rows), '' if len(rows) == 1 else 's'))
+        context.display.step('Journal: %s to mirror'
+                             % wording.count(len(rows), 'operation'))
         survey.check_placement(context, context.placement.providers(),
                                context.nova.read_all())
     if request.write:
@@ -139,7 +141,7 @@ def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
 
 def _refusal(seen: Comparison, changes: list[plan.Change],
              share: float | None) -> exceptions.RemovalsRefused | None:
-    """Why the removals that were asked for are not made, if so."""
+    """Return why the brake refuses the requested removals, if it does."""
     if share in (None, WHATEVER):
         return None
     try:
@@ -170,9 +172,13 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
     """Converge the providers that differ."""
     nodes = [change.provider for change in changes if change.add or prune]
     display = mirror.context.display
-    display.step('Nova has %d compute nodes in %d aggregates; %d of them '
-                 'differ' % (len(seen.nova.nodes), len(seen.nova.aggregates),
-                             len(nodes)))
+    text = 'Nova has %s and %s' % (
+        wording.count(len(seen.nova.aggregates), 'aggregate'),
+        wording.count(len(seen.nova.nodes), 'compute node'))
+    if nodes:
+        text += '; %d %s' % (
+            len(nodes), 'differs' if len(nodes) == 1 else 'differ')
+    display.step(text)
     display.expect(len(nodes))
     mode = converge.Mode(
         prune=prune, write=request.write, only=seen.only, whole=False)
@@ -180,7 +186,7 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
     repaired.mend(_once_more(mirror, seen, repaired, mode))
     if prune:
         _remove(mirror, seen.expired, request, repaired)
-    # The journal's row may have failed there, and it is right now.
+    # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
     nova = seen.narrowed(request.hosts)
     outcome.pending |= {node: nova.nodes[node] for node
@@ -189,11 +195,11 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
 
 def _once_more(mirror: reconciler.Reconciler, seen: Comparison,
                repaired: Outcome, mode: converge.Mode) -> Outcome:
-    """Converge those at which placement failed, if they are the fewer.
+    """Retry the providers for which placement failed, if they are a minority.
 
-    With many writers at once its database refuses a write now and then, as
-    with a deadlock, and placement answers 500. One that is broken is not
-    asked twice as much.
+    With concurrent writers, placement's database occasionally refuses a write,
+    for example after a deadlock, and placement answers 500. A placement that
+    fails for most providers does not get twice the requests.
     """
     failed = [subject.uuid for subject, exc in repaired.failed.items()
               if isinstance(exc, exceptions.PlacementFailed)
@@ -202,7 +208,8 @@ def _once_more(mirror: reconciler.Reconciler, seen: Comparison,
     if not failed or len(failed) > max(1, len(repaired.done)):
         return Outcome()
     mirror.context.display.step(
-        'Placement failed at %d of them: once more' % len(failed))
+        'Retrying %s after errors of placement'
+        % wording.count(len(failed), 'compute node'))
     mirror.context.display.expect(len(failed))
     return mirror.converge(seen.dirty(failed), mode)
 

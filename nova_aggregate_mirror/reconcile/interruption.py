@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM during a sync: the requests in hand are completed."""
+"""Ctrl-C and SIGTERM during a sync: requests in flight are completed."""
 
 from collections.abc import Iterator
 import contextlib
@@ -12,12 +12,12 @@ STDERR = 2
 
 
 class Interruption:
-    """The first Ctrl-C or SIGTERM lets requests in hand end; a second not."""
+    """Handler of signals: the first stops gracefully, the second at once."""
 
     def __init__(self) -> None:
         self._told = threading.Event()
         self.status = 0
-        """128 and the number of the signal that came."""
+        """128 plus the number of the received signal; 0 without any."""
 
     def stopping(self) -> bool:
         return self._told.is_set()
@@ -34,17 +34,16 @@ class Interruption:
 
     def _tell(self, number: int, _frame: object) -> None:
         if self._told.is_set():
-            _shout('Interrupted; what was done until then is complete, and '
-                   'of the requests on their way nobody knows: run the '
-                   'command again')
-            # Python would wait for the threads, and they for placement.
+            _shout('Interrupted; completed changes are kept, and the result '
+                   'of requests in flight is unknown: run the command again')
+            # A normal exit waits for the threads, and they for placement.
             os._exit(self.status)
         self.status = 128 + number
         self._told.set()
-        _shout('Stopping when the requests in hand are answered; once more '
-               'to stop at once')
+        _shout('Stopping after the requests in flight complete; interrupt '
+               'again to stop immediately')
 
 
 def _shout(text: str) -> None:
-    # A signal may come in the midst of a print, which bears no other one.
+    # print() is not reentrant, and a signal may arrive during another print.
     os.write(STDERR, ('\n%s\n' % text).encode())

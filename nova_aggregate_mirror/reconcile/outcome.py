@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a converge did and could not do."""
+"""Result of a converge: changes and failures."""
 
 from collections.abc import Callable
 import dataclasses
@@ -12,7 +12,7 @@ from nova_aggregate_mirror import source
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
-    """A resource provider that could not be made right."""
+    """A resource provider that could not be reconciled."""
 
     uuid: str
 
@@ -22,7 +22,7 @@ class Provider:
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """A host that could not be looked at."""
+    """A host that could not be converged."""
 
     name: str
 
@@ -32,7 +32,7 @@ class Host:
 
 @dataclasses.dataclass(frozen=True)
 class Aggregate:
-    """A deleted aggregate that could not be removed everywhere."""
+    """A deleted aggregate that could not be removed from every provider."""
 
     uuid: str
 
@@ -42,7 +42,7 @@ class Aggregate:
 
 @dataclasses.dataclass(frozen=True)
 class Journal:
-    """The journal, in which something could not be noted."""
+    """The journal, when it could not be written."""
 
     def __str__(self) -> str:
         return 'journal'
@@ -54,26 +54,26 @@ Subject = Provider | Host | Aggregate | Journal
 
 @dataclasses.dataclass
 class Outcome:
-    """What a converge did and could not do; grows while it runs."""
+    """Changes and failures of a converge; grows while it runs."""
 
     changes: list[plan.Change] = dataclasses.field(default_factory=list)
-    """What was written, or what would be."""
+    """Changes that were written, or that would be."""
     kept: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
-    """Of the providers with a change, their aggregates that are not ours."""
+    """Foreign aggregates of the providers with a change."""
     done: set[str] = dataclasses.field(default_factory=set)
-    """Providers that are known to be right."""
+    """Providers that are known to be in sync."""
     missing: set[str] = dataclasses.field(default_factory=set)
     """Providers that do not exist."""
     pending: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Of those, the ones that nova-compute will yet create, to their host."""
+    """Missing providers that nova-compute will still create, to their host."""
     failed: dict[Subject, exceptions.MirrorError] = dataclasses.field(
         default_factory=dict)
-    """What could not be made right, to the reason."""
+    """What could not be reconciled, to the reason."""
     unwritten: set[Subject] = dataclasses.field(default_factory=set)
-    """Of those, the providers that could be read and not written."""
+    """Failed providers that could be read but not written."""
     unfinished: dict[journal.Dirty, exceptions.MirrorError] = (
         dataclasses.field(default_factory=dict))
-    """What was asked for and is not known to be right, to the first reason."""
+    """Requests that are not known to be in sync, to the first reason."""
 
     def counts(self) -> tuple[int, int]:
         """Count the associations that were added and removed."""
@@ -82,11 +82,11 @@ class Outcome:
 
     def judge(self, dirty: journal.Dirty, truth: source.Nova | None,
               error: exceptions.MirrorError | None, whole: bool) -> None:
-        """Note whether all that was asked for one host is known to be right.
+        """Record a failure unless the request is known to be in sync.
 
-        :param truth: of nova; None when it could not be read
-        :param error: what ended the attempt, if anything did
-        :param whole: whether all nodes of the host were asked for
+        :param truth: nova's truth; None when it could not be read
+        :param error: the error that aborted the attempt, if any
+        :param whole: whether all nodes of the host were requested
         """
         if truth is None:
             reason = error or exceptions.NovaUnavailable('nova was not read')
@@ -108,7 +108,7 @@ class Outcome:
                 self.unfinished.setdefault(dirty, self.failed[subject])
 
     def write_journal(self, write: Callable[[], None]) -> None:
-        """Write into the journal; note a failure, which does not end a run."""
+        """Write to the journal; record a failure without aborting the run."""
         try:
             write()
         except exceptions.JournalUnavailable as exc:
@@ -125,11 +125,11 @@ class Outcome:
         self.unfinished |= other.unfinished
 
     def mend(self, later: 'Outcome') -> None:
-        """Add a later attempt, which may be right where this one failed."""
+        """Add a later attempt, which may have succeeded where this failed."""
         done = set(map(Provider, later.done))
         over = {self.failed.pop(provider) for provider in done
                 if provider in self.failed}
-        # One error may be the reason for many providers.
+        # Several providers may have failed with the same error.
         over -= set(self.failed.values())
         self.unwritten -= done
         self.unfinished = {dirty: exc for dirty, exc

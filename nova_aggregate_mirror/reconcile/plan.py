@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must change in placement for it to mirror nova: pure, no I/O."""
+"""Changes that placement needs in order to mirror nova: pure, no I/O."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror import source
 
 ALWAYS_SAFE = 10
-"""So many removals in one sync are never too many."""
+"""Number of removals per sync that the brake always allows."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Change:
-    """What one provider's aggregates lack and have too much."""
+    """Aggregates to add to, and to remove from, one provider."""
 
     provider: str
     add: tuple[str, ...] = ()
@@ -29,18 +31,31 @@ class Change:
         return bool(self.add or self.remove)
 
     def apply(self, aggregates: frozenset[str]) -> frozenset[str]:
-        """The aggregates of the provider after this change."""
+        """Return the aggregates of the provider after this change."""
         return aggregates - frozenset(self.remove) | frozenset(self.add)
+
+    def describe(self, names: Mapping[str, str]) -> str:
+        """Return the change as text, for a log.
+
+        :param names: aggregates, UUID to name; a deleted aggregate has none
+        :returns: "added zone-a (UUID), rack-b (UUID); removed UUID"
+        """
+        return '; '.join(
+            '%s %s' % (verb, ', '.join(
+                '%s (%s)' % (names[uuid], uuid) if uuid in names else uuid
+                for uuid in uuids))
+            for verb, uuids in (('added', self.add), ('removed', self.remove))
+            if uuids)
 
 
 def change(provider: str, desired: frozenset[str], current: frozenset[str],
            owned: frozenset[str], only: frozenset[str] = frozenset()
            ) -> Change:
-    """What turns ``current`` into ``desired`` for one provider.
+    """Compute what turns ``current`` into ``desired`` for one provider.
 
-    An aggregate outside ``owned`` was put there by someone else and stays.
+    An aggregate outside ``owned`` is foreign and is kept.
 
-    :param only: aggregates that may be touched; none of them means all
+    :param only: aggregates that may be changed; empty means all
     """
     add, remove = desired - current, (current & owned) - desired
     if only:
@@ -53,14 +68,14 @@ def compute(desired: source.Memberships, current: source.Memberships,
             ) -> list[Change]:
     """List the changes that turn ``current`` into ``desired``.
 
-    A provider that is not in ``desired`` is no compute node's and stays as it
-    is; one that is not in ``current`` does not exist yet. Changes come in
-    provider order, so that two runs log and apply alike.
+    A provider that is not in ``desired`` is not a compute node and is left
+    unchanged. A provider that is not in ``current`` does not exist yet.
+    Changes are sorted by provider, so that runs are reproducible.
 
     :param desired: compute node UUID to the aggregates nova wants it in
     :param current: provider UUID to its aggregates in placement
     :param owned: aggregates that are, or once were, nova host aggregates
-    :param only: aggregates that may be touched; none of them means all
+    :param only: aggregates that may be changed; empty means all
     """
     changes = (change(provider, desired[provider], current[provider], owned,
                       only)
@@ -71,12 +86,12 @@ def compute(desired: source.Memberships, current: source.Memberships,
 def check_safe(changes: Iterable[Change], current: source.Memberships,
                desired: source.Memberships, owned: frozenset[str],
                max_removed_share: float, foreign: int = 0) -> None:
-    """Check that a plan does not follow from a damaged or a wrong database.
+    """Check that a plan does not result from a damaged or wrong database.
 
-    :param max_removed_share: of the associations that are ours, between 0 and
-        1; up to ten removals are always safe
-    :param foreign: associations of providers that are no compute nodes which
-        would be removed, too
+    :param max_removed_share: share of the owned associations, between 0 and
+        1; up to ten removals are always allowed
+    :param foreign: number of associations of other providers than compute
+        nodes that would also be removed
     :raises RemovalsRefused: with the figures
     """
     removed = sum(len(change.remove) for change in changes) + foreign
@@ -85,8 +100,8 @@ def check_safe(changes: Iterable[Change], current: source.Memberships,
     if not any(desired.values()):
         # An empty answer from nova looks exactly like "remove everything".
         raise exceptions.RemovalsRefused(
-            'nova says that no host is in any aggregate; %s would be removed'
-            % associations(removed))
+            'nova reports no host in any aggregate; %s would be removed'
+            % wording.count(removed, 'association'))
     ours = foreign + sum(len(current[provider] & owned)
                          for provider in desired.keys() & current.keys())
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:
@@ -96,13 +111,8 @@ def check_safe(changes: Iterable[Change], current: source.Memberships,
                                    100 * max_removed_share, removed, ours))
 
 
-def associations(count: int) -> str:
-    """Count associations in words."""
-    return '%d association%s' % (count, '' if count == 1 else 's')
-
-
 def pending(desired: source.Memberships,
             current: source.Memberships) -> list[str]:
-    """Compute nodes with aggregates whose provider does not exist yet."""
+    """List compute nodes in aggregates whose provider does not exist yet."""
     return sorted(node for node, aggregates in desired.items()
                   if aggregates and node not in current)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a full sync is, for a person who waits."""
+"""Progress output of a full sync."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -12,25 +12,27 @@ from typing import Any
 from typing import Protocol
 from typing import TextIO
 
+from nova_aggregate_mirror.reconcile import wording
+
 INTERVAL = 3.0
-"""Seconds between two lines of the same step."""
+"""Minimum seconds between two progress lines of the same step."""
 
 
 class Progress(Protocol):
-    """Is told each step, and each provider that is done."""
+    """Receiver of steps and of completed providers."""
 
     def step(self, text: str) -> None:
-        """A new step begins."""
+        """Start a new step."""
 
     def expect(self, count: int) -> None:
-        """So many providers are to be written."""
+        """Set the number of providers to converge."""
 
     def advance(self) -> None:
-        """One of them is done; called from any thread."""
+        """Count a completed provider; called from any thread."""
 
 
 class Silent:
-    """For nobody."""
+    """No output."""
 
     def step(self, text: str) -> None:
         pass
@@ -43,7 +45,7 @@ class Silent:
 
 
 class Lines:
-    """For a file, a pipe or a log: a line for each step, and now and then."""
+    """Lines for a file, a pipe or a log: one per step, more in long steps."""
 
     def __init__(self, out: TextIO | None = None,
                  now: Callable[[], float] = time.monotonic) -> None:
@@ -59,10 +61,11 @@ class Lines:
         self._count, self._numbers = count, itertools.count(1)
 
     def advance(self) -> None:
-        # Unlike an addition, this is one step for all threads.
+        # Unlike +=, next() of a count is atomic among threads.
         done = next(self._numbers)
         if self._count and self._now() - self._said >= INTERVAL:
-            self._say('%d of %d providers are done' % (done, self._count))
+            self._say('%d of %s done'
+                      % (done, wording.count(self._count, 'provider')))
 
     def _say(self, text: str) -> None:
         self._said = self._now()
@@ -70,7 +73,7 @@ class Lines:
 
 
 class Bar:
-    """For a terminal: a line for each step, and a bar for the providers."""
+    """A line per step and a bar of the providers, for a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
@@ -82,9 +85,9 @@ class Bar:
     def expect(self, count: int) -> None:
         self.close()
         if count:
-            # Whoever has nothing to wait for does not wait for its import.
+            # Imported only when needed: it takes a noticeable time.
             import tqdm
-            # A serial console says that it has no columns and no lines.
+            # A serial console reports a size of zero; this has a fallback.
             size = shutil.get_terminal_size()
             self._bar = tqdm.tqdm(
                 total=count, file=self._out, leave=False, unit=' providers',
@@ -103,10 +106,10 @@ class Bar:
 
 @contextlib.contextmanager
 def shown(quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
-    """What is fit for whoever reads standard error.
+    """Choose the progress output that suits standard error.
 
-    :param quiet: nobody does
-    :param lines: lines also on a terminal
+    :param quiet: no output
+    :param lines: print lines on a terminal, too
     """
     if quiet:
         yield Silent()

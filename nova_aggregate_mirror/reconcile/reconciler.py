@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirrors what is dirty: journal rows, hosts, and deleted aggregates."""
+"""Reconciliation of journal rows, dirty hosts and deleted aggregates."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -24,16 +24,16 @@ Mode = converge.Mode
 Outcome = outcome.Outcome
 
 BATCH = 200
-"""Hosts whose truth is read from nova in one go; it bounds memory and the time
-between reading the truth and writing it."""
+"""Hosts per read of nova's truth; bounds memory and the time between reading
+the truth and writing to placement."""
 
 
 class Reconciler:
-    """Hook, agent and operator alike go through here.
+    """Single code path to placement for hook, agent and operator.
 
-    :param stopping: whether to leave off before the next provider
-    :param count: how many placement requests are made at once
-    :param batch: hosts whose truth is read in one go
+    :param stopping: whether to stop before the next provider
+    :param count: number of concurrent placement requests
+    :param batch: hosts per read of nova's truth
     """
 
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
@@ -50,10 +50,10 @@ class Reconciler:
         self._batch = batch
 
     def close(self, rows: Iterable[journal.Row]) -> Outcome:
-        """Converge what these rows are about, and close those that are right.
+        """Converge the hosts of these rows, and close the rows in sync.
 
-        :param rows: rows that were handed over, or the caller's own, before
-            this call; others may not be closed
+        :param rows: rows that were handed over before this call, or the
+            caller's own rows; no other row may be closed
         """
         rows = list(rows)
         outcome = self.converge((row.dirty for row in rows),
@@ -63,16 +63,16 @@ class Reconciler:
             if done and self._rows:
                 self._rows.close(done)
         except exceptions.JournalUnavailable as exc:
-            # What was written to placement is to be reported nevertheless.
+            # Changes made in placement must still be reported.
             outcome.failed[Journal()] = exc
             for row in rows:
                 outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
 
     def drain(self, rows: Collection[journal.Row]) -> Outcome:
-        """Converge what these rows are about; close those handed over.
+        """Converge the hosts of these rows; close the rows handed over.
 
-        A row whose operation may still run is converged and kept.
+        The row of an operation that may still run is converged and kept.
         """
         outcome = self.close(row for row in rows if not row.running)
         running = [row for row in rows if row.running]
@@ -93,7 +93,7 @@ class Reconciler:
                mode: Mode = Mode()) -> Outcome:
         """Remove aggregates that nova does not have from every provider.
 
-        :param aggregates: UUIDs; one that nova has is left alone
+        :param aggregates: UUIDs; an aggregate that nova has is kept
         """
         outcome = Outcome()
         away: exceptions.MirrorError | None = None
@@ -109,8 +109,8 @@ class Reconciler:
 
     def converge(self, dirty: Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> Outcome:
-        """Make the providers of dirty hosts right."""
-        # One host may have many rows, of which each names its own nodes.
+        """Converge the providers of dirty hosts."""
+        # A host may have several rows, each with its own nodes.
         wanted = sorted(frozenset(dirty), key=lambda one: (
             one.host, one.request_id, sorted(one.nodes)))
         outcome = Outcome()
@@ -127,17 +127,16 @@ class Reconciler:
 
 
 def _away(outcome: Outcome) -> exceptions.MirrorError | None:
-    """Why the next request would fail in the same way, if so."""
+    """Return an error with which the next request would fail as well."""
     return next((exc for exc in outcome.failed.values()
                  if isinstance(exc, exceptions.OUTAGE)), None)
 
 
 def _not_begun(dirty: Collection[journal.Dirty],
                away: exceptions.MirrorError | None) -> Outcome:
-    """What becomes of a batch that is not begun any more.
+    """Return the outcome of a batch that is not started.
 
-    :param away: why no other one would come further; None when this process
-        stops
+    :param away: the outage that would fail it; None when this process stops
     """
     if away is None:
         return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
@@ -147,4 +146,4 @@ def _not_begun(dirty: Collection[journal.Dirty],
 
 
 def _stopped() -> exceptions.Stopped:
-    return exceptions.Stopped('this process was told to end')
+    return exceptions.Stopped('this process is stopping')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes into the history what a full sync did, whoever ran it."""
+"""History entries of full syncs, for agent and command."""
 
 from collections.abc import Callable
 import socket
@@ -13,7 +13,7 @@ from nova_aggregate_mirror.reconcile import result
 
 
 def command(name: str, wanted: full_sync.Request) -> str:
-    """What was run, as somebody would type it."""
+    """Return the request as a command line."""
     words = [name]
     if wanted.max_removed_share is not None:
         words.append('--prune')
@@ -28,10 +28,10 @@ def entry(name: str, seconds: float,
           became: result.Result | exceptions.MirrorError,
           status: int = 0, now: Callable[[], float] = time.time
           ) -> history.Entry:
-    """What is to be remembered of a sync that has just ended.
+    """Return the history entry of a sync that has just finished.
 
-    :param became: its result, or why there is none
-    :param status: of an interruption
+    :param became: its result, or the error that prevented a result
+    :param status: exit status of an interruption; 0 without any
     """
     ended = now()
     host = socket.gethostname()
@@ -48,7 +48,7 @@ def entry(name: str, seconds: float,
         removals='\n'.join(
             'host %s (provider %s): aggregate %s (%s)' % (
                 row['host'] or '-', row['provider'],
-                row['aggregate'] or 'gone', row['aggregate_uuid'])
+                row['aggregate'] or 'deleted', row['aggregate_uuid'])
             for row in became.removed))
 
 
@@ -56,9 +56,9 @@ def note(past: history.History, wanted: full_sync.Request,
          name: str, seconds: float,
          became: result.Result | exceptions.MirrorError,
          status: int = 0) -> None:
-    """Write it into the history, unless it was a preview.
+    """Write a sync to the history, unless it was a dry run.
 
-    :raises JournalUnavailable: which is no failure of the sync
+    :raises JournalUnavailable: which does not make the sync a failure
     """
     if wanted.write:
         past.note(entry(command(name, wanted), seconds, became, status))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a full sync did, or would do, in words, as a table and as JSON."""
+"""Result of a full sync or of a dry run, as text, table and JSON."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror.reconcile import wording
 
 Aggregate = outcome.Aggregate
 Provider = outcome.Provider
@@ -25,27 +26,26 @@ AGAIN = 'run this command again'
 COLUMNS = ('action', 'host', 'provider', 'aggregate', 'aggregate UUID')
 
 SAME = 10
-"""So many faults of one reason are told one by one."""
+"""Number of faults with the same reason that are listed individually."""
 
 Row = dict[str, str]
 Fault = tuple[int, str, str]
-"""Exit status, line, and the reason that others may share."""
+"""Exit status, line, and the reason, which other faults may share."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-    """What differs for somebody who runs another command."""
+    """Texts that depend on the command."""
 
     nodeless: str = RESTART
-    refused: str = ('add --force, or raise [aggregate_mirror] '
-                    'max_removed_share for a while; if not, look at nova\'s '
-                    'database')
+    refused: str = ('add --force, or temporarily raise [aggregate_mirror] '
+                    'max_removed_share; if not, check nova\'s database')
     all: str = '--format json lists all'
-    stale: str = '--prune removes them'
+    stale: str = '--prune removes stale associations'
 
 
 class Result:
-    """One full sync, for whoever asked for it."""
+    """Result of one full sync, for display."""
 
     def __init__(self, sync: full_sync.Sync, asked: full_sync.Request,
                  advice: Advice = Advice()) -> None:
@@ -53,16 +53,18 @@ class Result:
         self._asked = asked
         self._advice = advice
         self._nova = sync.nova
+        self._verbs = ('added', 'removed') if asked.write else (
+            'to add', 'to remove')
 
     def status(self) -> int:
-        """The lowest exit status that applies."""
+        """Return the lowest exit status that applies."""
         codes = [code for code, _line, _reason in self._faults]
         if not self._asked.write and (self.added or self.removed or self.left):
             codes.append(exit_status.DRIFT)
         return min(codes, default=exit_status.OK)
 
     def document(self) -> dict[str, Any]:
-        """Everything, in an order that depends on nothing else."""
+        """Return the whole result, in a reproducible order."""
         outcome = self._sync.outcome
         return {
             'dry_run': not self._asked.write,
@@ -87,38 +89,36 @@ class Result:
         }
 
     def rows(self) -> list[list[str]]:
-        """An association in each, after what became of it."""
-        done = ('added', 'removed')
-        if not self._asked.write:
-            done = ('to add', 'to remove')
+        """List the associations, each after the action taken."""
         return [[action, *row.values()] for action, rows in zip(
-            (*done, 'left: not pruned', 'kept: foreign',
-             'kept: gone from nova'),
+            (*self._verbs, 'left: not pruned', 'kept: foreign',
+             'kept: no longer in nova'),
             (self.added, self.removed, self.left, self.kept, self.vanished))
             for row in rows]
 
     def summary(self) -> str:
-        """The figures, in one line or a few."""
-        lines = ['%d associations %s, %d %s; %d could not be %s.' % (
-            len(self.added), 'added' if self._asked.write else 'to add',
-            len(self.removed), 'removed' if self._asked.write else 'to remove',
-            len(self._faults), 'mirrored' if self._asked.write
-            else 'compared, or will not be mirrored')]
+        """Return the figures in one or more lines."""
+        text = wording.associations(
+            len(self.added), len(self.removed), *self._verbs)
+        if self._faults:
+            text += '%s%s reported' % ('; ' if text else '', wording.count(
+                self.fault_count, 'failure'))
+        lines = [text + '.'] if text else []
         if self.left and not self._sync.refused:
-            lines.append('%d stale %s kept: %s.' % (
-                len(self.left), 'association' if len(self.left) == 1
-                else 'associations', self._advice.stale))
+            lines.append('%s kept: %s.' % (wording.count(
+                len(self.left), 'stale association'), self._advice.stale))
         if isinstance(self._sync.not_compared, exceptions.Stopped):
-            lines.append('Interrupted before anything was compared: %s.'
-                         % AGAIN)
+            lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.remaining:
-            lines.append('%d hosts and deleted aggregates were not looked at '
-                         'any more, and are as they were: %s.'
-                         % (len(self.remaining), AGAIN))
-        return '\n'.join(lines)
+            lines.append('Interrupted; %s not reconciled: %s.' % (
+                wording.count(len(self.remaining), 'host or deleted aggregate',
+                              'hosts or deleted aggregates'), AGAIN))
+        return '\n'.join(lines) or (
+            'Placement already matches nova.' if self._asked.write
+            else 'Nothing to change: placement matches nova.')
 
     def faults(self) -> list[str]:
-        """Everything that is not mirrored, and what to do about it."""
+        """List what is not mirrored, each with the reason or the remedy."""
         lines: list[str] = []
         for reason, faults in itertools.groupby(
                 self._faults, key=lambda fault: fault[2]):
@@ -132,7 +132,7 @@ class Result:
 
     @property
     def fault_count(self) -> int:
-        """How many there are, however few lines tell of them."""
+        """Number of faults, including those that are not listed."""
         return len(self._faults)
 
     @functools.cached_property
@@ -147,23 +147,23 @@ class Result:
 
     @functools.cached_property
     def left(self) -> list[Row]:
-        """What is ours and stale, and was not to be removed."""
+        """Stale owned associations that were not to be removed."""
         gone = set(_removals(self._sync.outcome.changes))
         return self._rows(one for one in _removals(self._sync.stale)
                           if one not in gone)
 
     @functools.cached_property
     def kept(self) -> list[Row]:
-        """What is not ours, as far as it was seen."""
+        """Foreign associations, as far as they were read."""
         kept = [*self._sync.outcome.kept.items(), *self._sync.foreign.items()]
         return self._rows((provider, uuid) for provider, uuids in kept
                           for uuid in uuids - self._gone())
 
     @functools.cached_property
     def vanished(self) -> list[Row]:
-        """Providers that are no compute nodes, in aggregates nova has lost.
+        """Vanished aggregates of providers that are not compute nodes.
 
-        Pruning removes them when the aggregate was absent for 24 hours.
+        Prune removes them once the aggregate has been absent for 24 hours.
         """
         return self._rows((provider, uuid) for provider, uuids
                           in self._sync.foreign.items()
@@ -177,7 +177,7 @@ class Result:
 
     @functools.cached_property
     def remaining(self) -> list[str]:
-        """Hosts and deleted aggregates that an interruption left alone."""
+        """Hosts and deleted aggregates that an interruption skipped."""
         outcome = self._sync.outcome
         return sorted({
             dirty.host for dirty, exc in outcome.unfinished.items()
@@ -211,15 +211,15 @@ class Result:
                    % (host, self._advice.nodeless))
         for name, reason in self._nova.cells_down.items():
             yield (exit_status.NO_NODE,
-                   'Cell %s did not answer: %s; its hosts were left as they '
-                   'are' % (name, reason))
+                   'Cell %s did not answer: %s; its hosts are unchanged'
+                   % (name, reason))
         for node, host in outcome.pending.items():
             yield (exit_status.NO_PROVIDER,
                    'Host %s: compute node %s has no resource provider yet: %s'
                    % (host, node, RESTART))
         if self._sync.refused:
             yield (exit_status.REFUSED,
-                   'Nothing was removed: %s. If that is right, %s'
+                   'Removals refused: %s. If they are correct, %s'
                    % (self._sync.refused, self._advice.refused))
 
     def _subject(self, subject: Subject) -> str:
@@ -230,7 +230,7 @@ class Result:
         return text[0].upper() + text[1:]
 
     def _rows(self, associations: Iterable[tuple[str, str]]) -> list[Row]:
-        # One may be found by way of the journal and of the comparison.
+        # The journal and the comparison may find the same association.
         rows = [{'host': self._nova.nodes.get(provider, ''),
                  'provider': provider,
                  'aggregate': self._nova.aggregates.get(uuid, ''),

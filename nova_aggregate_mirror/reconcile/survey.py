@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads placement and then nova, for a comparison of all of both."""
+"""Read of placement and then nova, for their comparison."""
 
 from collections.abc import Collection
 import dataclasses
@@ -7,27 +7,28 @@ import dataclasses
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror import source
 
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """UUIDs of the aggregates that placement is asked about."""
+    """UUIDs of the aggregates to query in placement."""
 
     present: frozenset[str]
-    """Nova has them."""
+    """Aggregates that nova has."""
     absent: frozenset[str]
-    """Only the ledger has them."""
+    """Aggregates that only the ledger has."""
     only: frozenset[str]
-    """Those that were asked for; none of them means all."""
+    """Requested aggregates; empty means all."""
 
 
 def scope(context: context.Context,
           asked: frozenset[str] = frozenset()) -> Scope:
-    """Find out which aggregates placement is to be asked about.
+    """Return the aggregates to query in placement.
 
-    :param asked: names or UUIDs; none of them means all
-    :raises UnknownName: nova has, and had, no such aggregate
+    :param asked: names or UUIDs; empty means all
+    :raises UnknownName: no such aggregate exists or existed in nova
     """
     known = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
@@ -42,36 +43,39 @@ def read(context: context.Context, scope: Scope,
          hosts: frozenset[str] = frozenset()) -> comparison.Comparison:
     """Read placement, then nova.
 
-    :param hosts: those that were asked for; none of them means all
-    :raises MirrorError: one of them could not be read, this is another
-        placement, or nova has no such host
+    :param hosts: requested hosts; empty means all
+    :raises MirrorError: placement or nova could not be read, the placement
+        belongs to another nova, or nova has no such host
     """
     context.display.step('Reading placement')
     current = context.placement.memberships(
         scope.present, scope.absent, context.each)
     context.display.step(
-        'Reading nova; placement has %d providers' % len(current))
+        'Reading nova; placement has %s'
+        % wording.count(len(current), 'provider'))
     nova = context.nova.read_all()
     check_placement(context, current.keys(), nova)
     known = frozenset(nova.members) | frozenset(nova.nodes.values())
     unknown = sorted(hosts - known)
     if unknown and not nova.cells_down:
         raise exceptions.UnknownName(
-            'nova has no host %s; "openstack compute service list" shows '
-            'those that there are' % ', '.join(unknown))
-    # A user's deletion is marked before nova forgets the aggregate.
+            'nova has no host %s; "openstack compute service list" lists '
+            'the hosts' % ', '.join(unknown))
+    # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), scope.only, whole=not hosts)
 
 
 def check_placement(context: context.Context, providers: Collection[str],
                     nova: source.Nova) -> None:
-    """Check that this placement is the one that nova uses.
+    """Check that nova uses this placement.
 
     :raises WrongPlacement: it has no provider of any of nova's compute nodes
     """
     if nova.nodes and not nova.nodes.keys() & providers:
         raise exceptions.WrongPlacement(
-            'placement has %d resource providers, and none of them is one '
-            'of nova\'s %d compute nodes; is this the right placement? %s'
-            % (len(providers), len(nova.nodes), context.placement.endpoint()))
+            'placement has %s and nova has %s, with no UUID in common; is '
+            'this the right placement? %s' % (
+                wording.count(len(providers), 'resource provider'),
+                wording.count(len(nova.nodes), 'compute node'),
+                context.placement.endpoint()))

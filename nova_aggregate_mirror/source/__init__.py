@@ -19,7 +19,8 @@ class Nova:
     """
 
     aggregates: Mapping[str, str]
-    """Requested aggregates that exist, UUID to name."""
+    """Requested aggregates that exist, and those of the hosts: UUID to
+    name."""
 
     members: Memberships
     """Host to the UUIDs of its aggregates."""

@@ -80,13 +80,14 @@ class ApiSource:
             down = self._hosts_down()
         nova = _nova(self.all_aggregates(), found, down if gone
                      else down & hosts)
+        members = {host: uuids for host, uuids in nova.members.items()
+                   if host in hosts | shown}
+        named = asked.union(*members.values())
         return dataclasses.replace(
             nova, cells_down={**nova.cells_down, **_unseen(gone)},
             aggregates={uuid: name for uuid, name in nova.aggregates.items()
-                        if uuid in asked},
-            members={host: uuids for host, uuids in nova.members.items()
-                     if host in hosts | shown},
-            hosts_down=nova.hosts_down & hosts)
+                        if uuid in named},
+            members=members, hosts_down=nova.hosts_down & hosts)
 
     def read_all(self) -> source.Nova:
         nodes = self._nodes()

@@ -75,18 +75,17 @@ class DatabaseSource:
              aggregates: Iterable[str] = ()) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         with reading() as api:
-            members, names, mapped = _hosts(api, hosts)
+            members, existing, mapped = _hosts(api, hosts)
             candidates = self._where(api, hosts, mapped)
-            # Aggregates with members among these hosts exist.
-            existing = {uuid: names[uuid] for uuid in aggregates
-                        if uuid in names}
             existing.update(_existing(
-                api, frozenset(aggregates) - names.keys()))
+                api, frozenset(aggregates) - existing.keys()))
         found, down = self._find(hosts, nodes, mapped, candidates)
         moved = frozenset(found.values()) - hosts
         if moved:
             with reading() as api:
-                members.update(_members(_rows(api, moved)))
+                rows = _rows(api, moved)
+            members.update(_members(rows))
+            existing.update({uuid: name for _host, uuid, name in rows})
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=hosts & frozenset(members) - frozenset(mapped),

@@ -142,7 +142,7 @@ class TestSync(AgentTest):
             self.assertEqual({self.zone.uuid},
                              self.placement.aggregates(node))
         self.assertEqual(1, self.agent.figure('brake_tripped'))
-        self.assertIn('nothing was removed',
+        self.assertIn('removals refused',
                       ' '.join(self.cloud.warnings()))
 
     def test_deleted_aggregates_share_queries(self):

@@ -210,7 +210,7 @@ class TestRestoredDatabase(test_sync_command.SyncTest):
         self.assertEqual({('', late.uuid)}, self.pairs(plan, 'vanished'))
         entry, *_others = self.journal.history.newest()
         self.assertEqual(
-            'host new (provider %s): aggregate gone (%s)'
+            'host new (provider %s): aggregate deleted (%s)'
             % (new.nodes[0], late.uuid), entry.removals)
         self.assertEqual({FOREIGN},
                          self.placement.aggregates(new.nodes[0]))

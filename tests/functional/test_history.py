@@ -150,7 +150,7 @@ class TestCommand(test_sync_command.SyncTest):
         self.sync('--prune')
         (status, stale, reason), = self.syncs('status', 'stale', 'reason')
         self.assertEqual((8, 12), (status, stale))
-        self.assertIn('no host is in any aggregate', reason)
+        self.assertIn('no host in any aggregate', reason)
 
     def test_what_is_unavailable(self):
         """An outage of placement or of nova's database is recorded."""

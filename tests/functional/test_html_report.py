@@ -271,7 +271,7 @@ class TestFile(ReportTest):
         self.addCleanup(process.kill)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGTERM)
-        processes.hear(process.stderr, 'once more to stop at once')
+        processes.hear(process.stderr, 'again to stop immediately')
         land()
         _said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(143, process.returncode, errors)

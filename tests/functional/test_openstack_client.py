@@ -182,16 +182,16 @@ class TestSync(ClientTest):
         rows, errors = self.mirror('sync', '--dry-run', status=7)
         self.assertEqual(['to add'] * 2 + ['left: not pruned'],
                          [row['Action'] for row in rows][:3])
-        self.assertIn('2 associations to add, 0 to remove', errors)
+        self.assertIn('2 associations to add.', errors)
         self.assertEqual(set(), self.left(host))
         rows, errors = self.mirror('sync')
-        self.assertIn('--prune removes them', errors)
+        self.assertIn('--prune removes stale associations', errors)
         self.assertEqual([gone], [
             tuple(row.values()) for row in self.mirror('diff', status=7)[0]])
         rows, errors = self.mirror('sync', '--prune')
         self.assertEqual(['removed', 'kept: foreign'],
                          [row['Action'] for row in rows])
-        self.assertIn('0 associations added, 1 removed', errors)
+        self.assertIn('1 association removed.', errors)
         self.assertEqual(([], ''), self.mirror('diff'))
         self.assertEqual([], self.cloud.drift())
         self.assertEqual({foreign}, self.left(stale))
@@ -251,11 +251,11 @@ class TestSync(ClientTest):
         self.addCleanup(process.kill)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(signal.SIGINT)
-        heard = processes.hear(process.stderr, 'once more to stop at once')
+        heard = processes.hear(process.stderr, 'again to stop immediately')
         land()
         said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(130, process.returncode, errors)
-        self.assertIn('were not looked at', errors)
+        self.assertIn('not reconciled', errors)
         self.assertTrue(2 < len(json.loads(said)) < 12)
         self.assertIn('Reading placement', heard)
         self.assertNotIn('Journal', heard)
@@ -303,7 +303,7 @@ class TestErrors(ClientTest):
         """It has no provider of any compute node."""
         self.host('h1', providers=False)
         self.placement.create_provider(uuidutils.generate_uuid(), 'other')
-        self.refused("none of them is one of nova's 1 compute nodes",
+        self.refused('nova has 1 compute node, with no UUID in common',
                      self.placement.url, status=2)
 
     def test_cell_that_is_down(self):

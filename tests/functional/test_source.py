@@ -52,6 +52,8 @@ class TestRead(SourceTest):
         self.assertEqual(
             {one.nodes[0]: {self.zone.uuid, self.other.uuid},
              two.nodes[0]: {self.other.uuid}}, nova.desired())
+        self.assertEqual({self.zone.uuid: 'zone', self.other.uuid: 'other'},
+                         nova.aggregates)
         self.assertEqual(frozenset(), nova.unmapped)
 
     def test_read_all_says_the_same_as_reading_each(self):
@@ -111,6 +113,7 @@ class TestRead(SourceTest):
         moved = self.host('h2', self.other, cell='cell2')
         nova = self.source.read(['h1'], moved.nodes)
         self.assertEqual({self.other.uuid}, nova.wanted(moved.nodes[0]))
+        self.assertEqual('other', nova.aggregates[self.other.uuid])
 
     def test_deleted_node_is_no_node(self):
         """Nova keeps the row of a deleted node; it is not read."""

@@ -126,7 +126,7 @@ class TestPreview(SyncTest):
             self.pairs(plan, 'left'), self.pairs(plan, 'remove')))
         shown = self.sync('--dry-run').stdout
         self.assertIn('to remove', shown)
-        self.assertIn('0 associations to add, 1 to remove', shown)
+        self.assertIn('1 association to remove.', shown)
 
 
 class TestScope(SyncTest):
@@ -239,7 +239,8 @@ class TestDefault(SyncTest):
         """With it no sync removes."""
         for _ in range(2):
             self.assert_kept('--no-prune')
-        self.assertIn('1 stale association kept: --prune removes them',
+        self.assertIn('1 stale association kept: --prune removes '
+                      'stale associations',
                       self.sync('--no-prune').stdout)
 
     def test_option(self):
@@ -300,7 +301,7 @@ class TestPrune(SyncTest):
         self.assertIn('100.00% of the associations would be removed',
                       done.stderr)
         self.assertIn('--force', done.stderr)
-        self.assertIn('1 associations added, 0 removed', done.stdout)
+        self.assertIn('1 association added; 1 failure reported.', done.stdout)
         plan = self.plan('--prune', '--dry-run', status=7)
         self.assertIn('over 30.00%', plan['refused'])
         self.assertEqual(([], 12), (plan['remove'], len(plan['left'])))
@@ -314,7 +315,7 @@ class TestPrune(SyncTest):
         self.plan(status=0)
         with api_db.get_engine().begin() as connection:
             connection.exec_driver_sql('DELETE FROM aggregate_hosts')
-        self.assertIn('no host is in any aggregate',
+        self.assertIn('no host in any aggregate',
                       self.plan('--prune', status=8)['refused'])
         self.plan('--prune', '--force', status=0)
         self.assertEqual([], self.cloud.drift())
@@ -394,7 +395,8 @@ class TestErrors(SyncTest):
         done = self.sync('--quiet')
         self.assertEqual(2, done.returncode)
         self.assertEqual(1, len(done.stderr.splitlines()))
-        self.assertIn("none of them is one of nova's 3 compute nodes",
+        self.assertIn('nova has 3 compute nodes, with no UUID in '
+                      'common',
                       done.stderr)
         self.assertIn(self.placement.url, done.stderr)
         self.assertIn('region not set', done.stderr)
@@ -458,7 +460,7 @@ class TestProgress(SyncTest):
         os.close(theirs)
         os.close(ours)
         self.assertEqual(3, len(json.loads(printed)['add']))
-        self.assertIn(b'Nova has 3 compute nodes in 2 aggregates', drawn)
+        self.assertIn(b'Nova has 2 aggregates and 3 compute nodes', drawn)
         self.assertIn(b'0/3', drawn)
 
     def test_lines_elsewhere(self):
@@ -466,8 +468,8 @@ class TestProgress(SyncTest):
         self.host('h1')
         self.assertEqual([
             'Reading placement',
-            'Reading nova; placement has 1 providers',
-            'Nova has 1 compute nodes in 2 aggregates; 1 of them differ',
+            'Reading nova; placement has 1 provider',
+            'Nova has 2 aggregates and 1 compute node; 1 differs',
         ], self.sync().stderr.splitlines())
 
     def interrupted(self, number):
@@ -478,7 +480,7 @@ class TestProgress(SyncTest):
                              stderr=subprocess.PIPE, text=True)
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         process.send_signal(number)
-        processes.hear(process.stderr, 'once more to stop at once')
+        processes.hear(process.stderr, 'again to stop immediately')
         return process, land
 
     def check_interrupted(self, number, status):
@@ -491,7 +493,7 @@ class TestProgress(SyncTest):
                 if self.placement.aggregates(host.nodes[0])]
         self.assertTrue(4 < len(done) < 30, said)
         self.assertIn('%d associations added' % len(done), said)
-        self.assertIn('hosts and deleted aggregates were not looked at', said)
+        self.assertIn('hosts or deleted aggregates not reconciled', said)
         self.placement.recover()
         self.plan(status=0)
         self.assertEqual([], self.cloud.drift())

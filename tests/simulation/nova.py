@@ -128,7 +128,8 @@ class Source:
         wanted, asked = frozenset(hosts), frozenset(nodes)
         self._read('truth of %s', wanted)
         members = self.nova.members(wanted)
-        existing = {uuid: uuid for uuid in aggregates
+        named = frozenset(aggregates).union(*members.values())
+        existing = {uuid: uuid for uuid in named
                     if uuid in self.nova.hosts_of}
         found: Mapping[str, str] = {}
         down: Mapping[str, str] = {}
@@ -142,6 +143,8 @@ class Source:
         if moved:
             self._read('truth of %s too', moved)
             members.update(self.nova.members(moved))
+            existing.update((uuid, uuid) for host in moved
+                            for uuid in members.get(host, ()))
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             cells_down=down, hosts_down=wanted & IN_CELL if down

@@ -131,9 +131,12 @@ class Nova:
         if self.broken:
             raise self.broken
         wanted, asked = set(hosts), set(nodes)
+        named = set(aggregates).union(*(
+            uuids for host, uuids in self.members().items()
+            if host in wanted or host in map(self.nodes.get, asked)))
         return source.Nova(
             aggregates={uuid: name for uuid, name in self.aggregates().items()
-                        if uuid in set(aggregates)},
+                        if uuid in named},
             members=self.members(),
             nodes={node: host for node, host in self.nodes.items()
                    if (host in wanted or node in asked)

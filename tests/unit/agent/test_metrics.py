@@ -158,7 +158,7 @@ class TestMetrics(testtools.TestCase):
         """Each loop must report in; a silent loop is named."""
         status, text = self.ask('/healthz')
         self.assertEqual(503, status)
-        self.assertIn('drain loop has not begun', text)
+        self.assertIn('drain loop has not started', text)
         self.metrics.beat('drain')
         self.metrics.beat('sync')
         status, text = self.ask('/healthz')
@@ -167,7 +167,7 @@ class TestMetrics(testtools.TestCase):
         self.clock += 61
         status, text = self.ask('/healthz')
         self.assertEqual(503, status)
-        self.assertEqual(['the drain loop was last heard of 61 seconds ago'],
+        self.assertEqual(['the drain loop last reported 61 s ago'],
                          json.loads(text)['reasons'])
 
     def test_each_loop_has_its_own_limit(self):

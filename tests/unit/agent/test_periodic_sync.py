@@ -50,6 +50,19 @@ class TestSync(case.AgentTest):
         self.assertEqual(('success', 0.0, 2, 1, 3, False),
                          self.figures.last('synced'))
 
+    def test_log_of_changes(self):
+        """Only the changes that were made, and nothing without any."""
+        self.placement.create('n1', 'a')
+        log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
+        for _ in range(2):
+            self.sync.step()
+            self.clock += self.options.sync_interval
+        self.assertEqual([
+            'Host h2 (provider n2): added name of a (a)',
+            'Full sync: 1 association added in 0.0 seconds',
+        ], log.output.splitlines())
+
     def test_without_prune_it_only_adds(self):
         """An operator can review the drift first."""
         self.conf.set_override('prune', False, 'aggregate_mirror')
@@ -94,5 +107,5 @@ class TestSync(case.AgentTest):
         for self.unnoted in ('full', 'full', '', 'full'):
             self.assertIsNotNone(self.sync.step())
             self.clock += self.options.sync_interval
-        self.assertEqual(['The history of syncs lacks this one: full'] * 2,
+        self.assertEqual(['This sync is missing in the history: full'] * 2,
                          log.output.splitlines())

@@ -104,8 +104,8 @@ class TestAgent(case.AgentTest):
         self.running.stop()
         lines = self.messages.output.splitlines()
         self.assertEqual(1, len([line for line in lines
-                                 if 'Nothing in the journal' in line]))
-        self.assertIn('The journal can be used again', lines)
+                                 if 'cannot be processed' in line]))
+        self.assertIn('The journal can be processed again', lines)
 
     def test_unexpected_error_does_not_end_a_loop(self):
         """The agent continues with the next step."""
@@ -116,5 +116,5 @@ class TestAgent(case.AgentTest):
         self.start()
         self.wait_for_loops()
         self.wait_for_loops()
-        self.assertIn('The drain loop failed; it goes on',
+        self.assertIn('The drain loop failed and will be retried',
                       self.messages.output)

@@ -2,6 +2,9 @@
 """Converging hosts and deleted aggregates, by the rules of the protocol."""
 
 import dataclasses
+import logging
+
+import fixtures
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -37,6 +40,35 @@ class TestHosts(ends.TestCase):
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n1'])
         self.assertEqual(['n1: +a -b'], [str(one) for one in outcome.changes])
         self.assertEqual({}, outcome.unfinished)
+
+    def test_log_names_host_and_aggregates(self):
+        """Each with its UUID; a deleted aggregate has no name."""
+        self.journal.ledger.remember(['deleted'])
+        self.placement.create('n1', 'b', 'deleted', 'foreign')
+        log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
+        self.converge('h1')
+        self.converge('h1')
+        self.assertEqual(
+            'Host h1 (provider n1): added name of a (a); removed name of b '
+            '(b), deleted\n', log.output)
+
+    def test_log_of_a_provider_without_compute_node(self):
+        """Nova does not say on which host it was."""
+        self.nova.nodes = {}
+        self.placement.create('n1', 'a')
+        log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
+        self.hand_over('h1', ['n1'])
+        self.drain()
+        self.assertEqual('Provider n1: removed name of a (a)\n', log.output)
+
+    def test_log_of_a_dry_run(self):
+        """A change that is not made is not logged."""
+        log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
+        self.converge('h1', write=False)
+        self.assertEqual('', log.output)
 
     def test_read_of_placement_comes_before_truth_and_write(self):
         """Rule 4: GET, then nova's truth in a new read, then PUT."""

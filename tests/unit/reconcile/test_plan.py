@@ -97,6 +97,17 @@ class TestPlan(testtools.TestCase):
         self.assertEqual('p1: +a -b -c', str(change))
         self.assertEqual('p1: no change', str(plan.Change('p1')))
 
+    def test_description(self):
+        """Aggregates by name and UUID, and only what changes."""
+        names = {'a': 'zone-a', 'b': 'rack-b'}
+        for change, text in (
+                (plan.Change('p1', ('a', 'b')),
+                 'added zone-a (a), rack-b (b)'),
+                (plan.Change('p1', (), ('deleted',)), 'removed deleted'),
+                (plan.Change('p1', ('a',), ('b',)),
+                 'added zone-a (a); removed rack-b (b)')):
+            self.assertEqual(text, change.describe(names))
+
 
 class TestBrake(testtools.TestCase):
 
@@ -134,7 +145,7 @@ class TestBrake(testtools.TestCase):
     def test_empty_nova_is_refused_however_few(self):
         """It is indistinguishable from a lost table."""
         self.assertEqual(
-            'nova says that no host is in any aggregate; 1 association would '
+            'nova reports no host in any aggregate; 1 association would '
             'be removed', self.refusal(stale=1, right=0, share=1.0))
 
     def test_nothing_to_remove_is_safe(self):

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts in words, with nouns that agree in number."""
+
+
+def count(number: int, noun: str, plural: str = '') -> str:
+    """Return a number with its noun: "1 association", "2 associations".
+
+    :param plural: of the noun; by default it is formed with -s
+    """
+    return '%d %s' % (number, noun if number == 1 else plural or noun + 's')
+
+
+def associations(added: int, removed: int, add: str = 'added',
+                 remove: str = 'removed') -> str:
+    """Return how many associations changed, without a part that is 0.
+
+    :param add: what happened, or would happen, to the added associations
+    :param remove: the same for the removed associations
+    :returns: "1 association added, 2 removed"; empty when both are 0
+    """
+    if not added:
+        return '%s %s' % (
+            count(removed, 'association'), remove) if removed else ''
+    text = '%s %s' % (count(added, 'association'), add)
+    return '%s, %d %s' % (text, removed, remove) if removed else text

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts in words."""
+
+import testtools
+
+from nova_aggregate_mirror.reconcile import wording
+
+
+class TestWording(testtools.TestCase):
+
+    def test_noun_agrees_in_number(self):
+        """Zero takes the plural, too."""
+        self.assertEqual(
+            ['0 hosts', '1 host', '2 hosts'],
+            [wording.count(number, 'host') for number in range(3)])
+
+    def test_irregular_plural(self):
+        self.assertEqual(
+            ['1 of us', '2 of them'],
+            [wording.count(number, 'of us', 'of them') for number in (1, 2)])
+
+    def test_associations(self):
+        """A part that is 0 is left out."""
+        for counts, text in (
+                ((1, 2), '1 association added, 2 removed'),
+                ((2, 0), '2 associations added'),
+                ((0, 1), '1 association removed'),
+                ((0, 0), ''),
+                ((3, 1, 'to add', 'to remove'),
+                 '3 associations to add, 1 to remove')):
+            self.assertEqual(text, wording.associations(*counts))
