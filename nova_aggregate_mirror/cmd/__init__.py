@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands: argument parsing and printing only."""
+"""Console scripts: argument parsing and printing only."""
