@@ -18,8 +18,7 @@ Exit status, the lowest that applies:
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet
     7  --dry-run found something to add or to remove
-    8  too many associations would have been removed, so that none was; see
-       --force
+    8  too many associations would have been removed, so none was; see --force
   130  interrupted by Ctrl-C; 143 by SIGTERM
   255  nova's database, the journal or the configuration could not be used
 """
@@ -103,8 +102,8 @@ def choose(asked: argparse.Namespace, options: Any,
         prune = any(entry.compared for entry in past.newest())
         if not prune:
             advice = dataclasses.replace(advice, stale=(
-                'this is the first sync with this journal, check the list '
-                'and run the command with --prune'))
+                'this is the first sync with this journal, check the list, '
+                'then run the command with --prune'))
     return arguments.request(
         asked, bool(prune), options.max_removed_share), advice
 

@@ -73,7 +73,7 @@ class Sync(command.Lister):
     _epilog = _STATUS % (
         'everything is mirrored', '3 a provider could not be updated; ',
         '7 --dry-run found something to add or to remove; 8 too many '
-        'associations would have been removed, so that none was, see --force; '
+        'associations would have been removed, so none was, see --force; '
         '130 interrupted by Ctrl-C, 143 by SIGTERM')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -39,10 +39,9 @@ class RequestFilter(Protocol):
     def texts(self, request: constraints.Request) -> frozenset[str]:
         """Return the texts that the values of matching aggregates contain.
 
-        Empty if a host in no restricting aggregate does not
-        pass. Otherwise the query can include fewer conditions where a host is
-        in both kinds of aggregates, by the same key or by keys with the same
-        prefix.
+        Empty if a host in no restricting aggregate does not pass. Otherwise
+        the query can include fewer conditions where a host is in both kinds
+        of aggregates, by the same key or by keys with the same prefix.
         """
 
     def rules(self, request: constraints.Request,

@@ -52,5 +52,5 @@ class TestNewerPlacement(OtherPlacementTest):
     def test_too_new(self):
         """A placement that dropped what we use wants another mirror."""
         self.assert_ends_at(
-            'Placement microversions', FAILURE, 'not 1.36 any more',
+            'Placement microversions', FAILURE, '1.36 is no longer supported',
             '  pip install --upgrade nova-aggregate-mirror')

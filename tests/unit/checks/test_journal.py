@@ -28,7 +28,7 @@ class TestJournal(ends.TestCase):
         self.assertEqual('0000', database.version())
 
     def test_journal_that_was_never_used(self):
-        """Nothing is created, and nothing is left to be mirrored."""
+        """Nothing is created, and no operation is pending."""
         self.assertIsNone(journal.read(self.conf))
         self.assertEqual([], journal.users(self.conf))
         self.assertEqual([], journal.belonging(None, self.nova))
@@ -54,8 +54,7 @@ class TestJournal(ends.TestCase):
         row = self.record('h1')
         self.journal.rows.mirrored([row.id])
         one, = journal.backlog(journal.read(self.conf))
-        self.assertEqual((checks.Code.SUCCESS,
-                          'Nothing is left to be mirrored.'),
+        self.assertEqual((checks.Code.SUCCESS, 'No operation is pending.'),
                          (one.code, one.text))
 
     def test_no_url(self):
