@@ -16,7 +16,7 @@ from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 
-# Seconds. A running agent mirrors an operation much faster.
+# Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
 LIST = 'nova-aggregate-mirror-manage journal list'
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'

@@ -20,7 +20,7 @@ NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
 GUARD = 'AggregateMembershipFilter'
 # When neutron deletes a segment, it also deletes the first aggregate of the
-# segment's provider, whatever that is: no finding suggests to add another.
+# segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
 # The host filter of nova that checks what a request filter cannot express in
 # one query; the guard checks it for all request filters.

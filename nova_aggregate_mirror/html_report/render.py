@@ -35,7 +35,7 @@ ADVICE = result.Advice(
 SYMBOLS = {
     matrix.State.RIGHT: ('✓', 'in sync', 'in nova and in placement'),
     matrix.State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),
-    matrix.State.STALE: ('−', 'stale', 'in placement, no longer in nova'),
+    matrix.State.STALE: ('−', 'stale', 'in placement, not in nova'),
     matrix.State.PENDING: ('…', 'pending',
                            'in nova; there is no resource provider yet'),
     matrix.State.NO_NODE: ('∅', 'no node',
