@@ -87,8 +87,9 @@ class TestAllFilters(testtools.TestCase):
                             group='filter_scheduler')
         filters.all_filters()
         line, = self.process.logged()
-        self.assertIn('request_filters is set without AggregateMembershipFilter in '
-                      '[filter_scheduler] enabled_filters', line)
+        self.assertIn('request_filters is set without '
+                      'AggregateMembershipFilter in [filter_scheduler] '
+                      'enabled_filters', line)
 
 
 class GuardTest(testtools.TestCase):
