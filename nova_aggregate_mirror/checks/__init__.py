@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a deployment, and what cures it.
+"""Checks of a deployment, and the commands that repair what they find.
 
-A check looks and changes nothing. It gives a list of findings, which is empty
-when there is nothing to say.
+A check is read-only. It returns a list of findings, which is empty when there
+is nothing to report.
 """
 
 from collections.abc import Iterable
@@ -15,18 +15,18 @@ Code = upgradecheck.Code
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 START_AGENT = 'systemctl enable --now nova-aggregate-mirror-agent'
 
-# So many names are read; the rest is counted.
+# Names that a finding lists; any further names are only counted.
 NAMES = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that a check found."""
+    """A result of a check."""
 
     code: Code
     text: str
     cure: tuple[str, ...] = ()
-    """Commands to type, or lines to have in a configuration file."""
+    """Commands to run, or lines to set in a configuration file."""
 
 
 Findings = list[Finding]
@@ -45,7 +45,7 @@ def failure(text: str, *cure: str) -> Finding:
 
 
 def some(names: Iterable[str]) -> str:
-    """Name a few, sorted, and count the others."""
+    """List the first few names, sorted, and count the others."""
     ordered = sorted(names)
     text = ', '.join(ordered[:NAMES])
     if len(ordered) > NAMES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks step by step what a client asks at once: token, endpoint, versions."""
+"""Service discovery in single steps: token, endpoint, microversions."""
 
 from collections.abc import Iterator
 import contextlib
@@ -19,10 +19,10 @@ from nova_aggregate_mirror.placement import responses
 
 
 class Discovery:
-    """The way to one service, for whoever wants to know where it ends.
+    """Step-by-step discovery of one service, to find the step that fails.
 
-    Every step may take ``[aggregate_mirror] inline_timeout``, and raises a
-    ``Retriable`` or ``Permanent`` error of this package and nothing else.
+    Each step takes at most ``[aggregate_mirror] inline_timeout``, and raises
+    only ``Retriable`` and ``Permanent`` errors of this package.
 
     :param group: the service's section of nova.conf, such as ``placement``
     """
@@ -35,29 +35,29 @@ class Discovery:
     def authenticate(self) -> None:
         """Get a token.
 
-        :raises MissingCredentials: which options are not there
-        :raises NotAuthorized: keystone refused them
+        :raises MissingCredentials: with the names of the missing options
+        :raises NotAuthorized: when keystone refuses the credentials
         """
         with self._asking('Getting a token') as adapter:
             adapter.session.get_auth_headers()
 
     def endpoint(self) -> str:
-        """Find the endpoint; empty when the catalog has none that fits."""
-        with self._asking('Looking for the endpoint') as adapter:
+        """Return the endpoint; empty when the catalog has no match."""
+        with self._asking('Finding the endpoint') as adapter:
             try:
                 return adapter.get_endpoint() or ''
             except ks_exceptions.EndpointNotFound:
                 return ''
 
     def has_catalog(self) -> bool:
-        """Whether keystone sent a catalog; it does for a project only."""
+        """Check whether keystone sent a catalog; it needs a project scope."""
         with self._asking('Reading the catalog') as adapter:
             auth: Any = adapter.session.auth
             return not hasattr(auth, 'get_access') or bool(
                 auth.get_access(adapter.session).service_catalog.catalog)
 
     def offered(self) -> list[tuple[str, str]]:
-        """Region and interface of each endpoint that the catalog has."""
+        """List the region and interface of each endpoint in the catalog."""
         with self._asking('Reading the catalog') as adapter:
             auth: Any = adapter.session.auth
             if not hasattr(auth, 'get_access'):
@@ -68,11 +68,11 @@ class Discovery:
                           for many in found.values() for one in many)
 
     def microversions(self, endpoint: str) -> tuple[str, str]:
-        """Ask a service itself for its oldest and newest microversion.
+        """Return the oldest and the newest microversion of the service.
 
-        This needs no token.
+        The request needs no token.
 
-        :param endpoint: what ``endpoint`` returned
+        :param endpoint: URL as returned by ``endpoint``
         """
         url = endpoint.rstrip('/') + '/'
         doing = 'GET %s' % errors.without_secrets(url)
@@ -115,7 +115,7 @@ class Discovery:
             return loading.load_adapter_from_conf_options(
                 self.conf, self.group, session=session)
         except TypeError as exc:
-            # Two options that exclude each other, or an unknown interface.
+            # Mutually exclusive options, or an unknown interface.
             raise errors.error(
                 exceptions.InvalidConfiguration,
                 'Reading [%s]' % self.group, str(exc)) from exc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which availability zones are wrong in placement now, and why."""
+"""Check of drift: differences between nova and placement, by zone."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -38,14 +38,14 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
             raise seen.not_compared
     except exceptions.WrongPlacement as exc:
         return [checks.warning(
-            '%s. If it is a new one, nova-compute has yet to report to it; if '
-            'not, correct [placement] in nova.conf. On each compute host, '
-            'run:' % exc, RESTART)]
+            '%s. If this is the wrong placement, correct [placement] in '
+            'nova.conf. If it is new, nova-compute has not reported to it '
+            'yet: on each compute host, run:' % exc, RESTART)]
     except exceptions.NovaUnavailable as exc:
         return [nova.unavailable(exc)]
     except exceptions.DeadlineExceeded as exc:
         return [checks.failure(
-            '%s If placement is only slow, allow it more than now:' % exc,
+            '%s If placement is only slow, raise the timeout:' % exc,
             '[aggregate_mirror]',
             'request_timeout = %g' % (2 * options.request_timeout))]
     except exceptions.MirrorError as exc:
@@ -55,14 +55,14 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
         return found
     if not seen.nova.nodes:
         return [checks.good('Nova has no compute node yet.')]
-    return [checks.good(
-        'Placement shows each of the %d host aggregates as nova has it.'
-        % len(seen.nova.aggregates))]
+    count = len(seen.nova.aggregates)
+    return [checks.good('Placement is in sync with nova: %d host aggregate%s.'
+                        % (count, '' if count == 1 else 's'))]
 
 
 def _wrong(seen: full_sync.Sync,
            zones: database.Zones) -> Iterator[checks.Finding]:
-    """What differs, by availability zone; then what repairs it."""
+    """List the differences by availability zone, then the repair."""
     changes = [*seen.outcome.changes, *seen.stale]
     lacking = _by_place(seen, zones, changes, 'add')
     stale = _by_place(seen, zones, changes, 'remove')
@@ -74,23 +74,24 @@ def _wrong(seen: full_sync.Sync,
             place, ' and '.join(parts)))
     if seen.refused:
         yield checks.failure(
-            'Nothing of it will be removed by itself: %s. If nova\'s database '
-            'is right, look at it all, and then do it:' % seen.refused,
+            'Stale associations are not removed automatically: %s. If nova\'s '
+            'database is correct, list the removals, then apply them:'
+            % seen.refused,
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
     elif stale:
-        yield checks.warning('To repair it now, run:', checks.SYNC
+        yield checks.warning('To repair this now, run:', checks.SYNC
                              + ' --prune')
     elif lacking:
-        yield checks.warning('To repair it now, run:', checks.SYNC)
+        yield checks.warning('To repair this now, run:', checks.SYNC)
 
 
 def _by_place(seen: full_sync.Sync, zones: database.Zones,
               changes: Iterable[plan.Change],
               what: str) -> dict[str, set[str]]:
-    """Availability zone, or aggregate that is none, to hosts.
+    """Map each availability zone, or aggregate without a zone, to hosts.
 
-    Providers that are no compute nodes are named by their UUID.
+    Providers that are not compute nodes are listed by their UUID.
     """
     found: dict[str, set[str]] = {}
     for change in changes:
@@ -108,22 +109,22 @@ def _by_place(seen: full_sync.Sync, zones: database.Zones,
 
 
 def _hosts(seen: full_sync.Sync) -> Iterator[checks.Finding]:
-    """Member hosts that nobody can mirror now."""
+    """List the member hosts that cannot be mirrored now."""
     for text, hosts, cure in (
-            ('No resource provider yet for %s. There, run:',
+            ('No resource provider yet for %s. On each listed host, run:',
              set(seen.outcome.pending.values()), RESTART),
-            ('No compute node for %s. There, run:', seen.nova.nodeless(),
-             RESTART),
+            ('No compute node for %s. On each listed host, run:',
+             seen.nova.nodeless(), RESTART),
             ('No host mapping for %s. Run:', seen.nova.unmapped, DISCOVER)):
         if hosts:
             yield checks.warning(text % checks.some(hosts), cure)
 
 
 def _unknown(seen: full_sync.Sync) -> Iterator[checks.Finding]:
-    """What could not be compared."""
+    """List what could not be compared."""
     for name, reason in sorted(seen.nova.cells_down.items()):
         yield checks.warning(
-            'Cell %s did not answer, and its hosts could not be compared: %s. '
+            'Cell %s did not answer; its hosts could not be compared: %s. '
             'Start its database, or correct its connection:' % (name, reason),
             'nova-manage cell_v2 list_cells --verbose')
     failed = {subject: exc for subject, exc in seen.outcome.failed.items()
@@ -131,6 +132,6 @@ def _unknown(seen: full_sync.Sync) -> Iterator[checks.Finding]:
     if failed:
         subject = min(failed, key=str)
         yield checks.failure(
-            'Could not be compared: %s. Of %s: %s To see all, run:'
+            'Could not be compared: %s. Reason for %s: %s To list all, run:'
             % (checks.some(map(str, failed)), subject, failed[subject]),
             checks.SYNC + ' --dry-run')

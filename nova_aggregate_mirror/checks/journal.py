@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal: whether it can be used, by whom, and what is left in it."""
+"""Checks of the journal: access, schema, owner and backlog."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 
-# An agent that works mirrors an operation within seconds.
+# Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
 LIST = 'nova-aggregate-mirror-manage journal list'
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
@@ -26,7 +26,7 @@ SERVER = ('[aggregate_mirror_database]',
 
 
 def tables(conf: cfg.ConfigOpts) -> checks.Findings:
-    """Whether the database can be used, and its tables are up to date."""
+    """Check that the database is usable and its tables are up to date."""
     try:
         path = engine.sqlite_file(conf)
     except exceptions.InvalidConfiguration as exc:
@@ -35,7 +35,7 @@ def tables(conf: cfg.ConfigOpts) -> checks.Findings:
     if path is not None:
         found = _usable(path.parent) or _closed(path)
         if not found and not os.path.exists(path):
-            found = [checks.good('Nova-api makes it when it needs it: %s.'
+            found = [checks.good('Nova-api creates it at its first use: %s.'
                                  % path)]
     return found or _version(conf, path)
 
@@ -51,18 +51,18 @@ def _version(conf: cfg.ConfigOpts,
     text = ('The tables have version %s' % version if version
             else 'There are no tables')
     if path is not None:
-        return [checks.good('%s; nova-api brings them up to date when it '
-                            'needs them.' % text)]
+        return [checks.good('%s; nova-api creates or upgrades them at its '
+                            'next use.' % text)]
     return [checks.failure(
-        '%s, and %s is needed. Run once, on one controller:'
+        '%s; version %s is required. Run once, on one controller:'
         % (text, migration.HEAD), engine.SYNC_COMMAND)]
 
 
 def read(conf: cfg.ConfigOpts) -> store.Journal | None:
-    """Open the journal as it is; nothing is made or brought up to date.
+    """Open the existing journal without creating or upgrading it.
 
-    :returns: None when there is none of this version yet
-    :raises JournalUnavailable: when it cannot be read
+    :returns: None when there is no journal of this version yet
+    :raises JournalUnavailable: when the journal cannot be read
     """
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
@@ -74,7 +74,7 @@ def read(conf: cfg.ConfigOpts) -> store.Journal | None:
 
 
 def users(conf: cfg.ConfigOpts) -> checks.Findings:
-    """Whether one user has an SQLite journal, for nova-api and the agent."""
+    """Check that all files of an SQLite journal have the same owner."""
     path = engine.sqlite_file(conf)
     if path is None or not os.path.exists(path):
         return []
@@ -83,15 +83,15 @@ def users(conf: cfg.ConfigOpts) -> checks.Findings:
         return []
     keeper = _name(path.parent.stat().st_uid)
     return [checks.failure(
-        'Processes of the users %s have used the SQLite journal. Let '
-        'nova-api, the agent and the commands run as %s, and then run:'
+        'The SQLite journal was used by processes of the users %s. Run '
+        'nova-api, the agent and the commands as %s, then run:'
         % (' and '.join(sorted(map(_name, found))), keeper),
         'chown -R %s: %s' % (keeper, path.parent), RESTART)]
 
 
 def belonging(kept: store.Journal | None,
               source: binding.CellMappings) -> checks.Findings:
-    """Whether the journal is this nova's, and not another one's."""
+    """Check that the journal does not belong to another nova."""
     if kept is None:
         return []
     try:
@@ -102,34 +102,34 @@ def belonging(kept: store.Journal | None,
 
 
 def backlog(kept: store.Journal | None) -> checks.Findings:
-    """Whether something is left to be mirrored for longer than it takes."""
-    nothing = [checks.good('Nothing is left to be mirrored.')]
+    """Check that no operation has been pending for too long."""
+    nothing = [checks.good('No operation is pending.')]
     if kept is None:
         return nothing
     left = kept.rows.backlog()
     if not left.pending:
         return nothing
-    text = ('%d operation%s left to be mirrored, the oldest for %d s' % (
-        left.pending, ' is' if left.pending == 1 else 's are', left.oldest))
+    text = '%d operation%s pending, the oldest for %d s' % (
+        left.pending, ' is' if left.pending == 1 else 's are', left.oldest)
     if left.oldest <= OVERDUE:
         return [checks.good(text + '.')]
     held = lease.read(kept.database)
     if not held or not held[0]:
         return [checks.warning(
-            '%s, and no agent runs with this journal. Start one, with the '
+            '%s; no agent runs with this journal. Start an agent with the '
             '[aggregate_mirror_database] of nova-api:' % text,
             checks.START_AGENT)]
-    # None may be left by now.
+    # The rows may have been closed in the meantime.
     error = next((row.last_error for row in kept.rows.all()
                   if row.mirrored_at is None), '')
     return [checks.warning(
-        '%s: %s. See that the agent runs, and what keeps each of them:'
-        % (text, error.rstrip('.') or 'no agent has tried it'),
+        '%s: %s. Check that the agent runs, and list the reason of each '
+        'operation:' % (text, error.rstrip('.') or 'no agent has tried it'),
         checks.START_AGENT, LIST)]
 
 
 def _usable(directory: pathlib.Path) -> checks.Findings:
-    """Why files cannot be made in a directory, which may yet have to be."""
+    """Check that files can be created in a directory that may not exist."""
     above = next(one for one in (directory, *directory.parents)
                  if os.path.exists(one))
     keeper = above.stat().st_uid
@@ -138,18 +138,18 @@ def _usable(directory: pathlib.Path) -> checks.Findings:
         if found:
             return found
     try:
-        # It has no name, and is gone with its descriptor.
+        # An unnamed file, which is deleted when it is closed.
         with tempfile.TemporaryFile(dir=above):
             return []
     except OSError as exc:
         user = _name(os.geteuid()) if os.geteuid() else 'nova'
         return [checks.failure(
-            'Nova-api could not write into %s: %s. Run:' % (directory, exc),
+            'Nova-api cannot write to %s: %s. Run:' % (directory, exc),
             'install -d -m 700 -o %s %s' % (user, directory))]
 
 
 def _closed(path: pathlib.Path) -> checks.Findings:
-    """Why this user cannot work with a file or directory, if so."""
+    """Check that this user may read and write a file or directory."""
     if not os.path.exists(path):
         return []
     wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
@@ -158,12 +158,12 @@ def _closed(path: pathlib.Path) -> checks.Findings:
     text = '%s cannot be written by %s' % (path, _name(os.geteuid()))
     keeper = path.stat().st_uid
     if keeper == os.geteuid():
-        return [checks.failure('%s, whose it is. Run:' % text,
+        return [checks.failure('%s, who owns it. Run:' % text,
                                'chmod u+rwX %s' % path)]
     user = _name(keeper)
     return [checks.failure(
-        '%s, because it belongs to %s. Run this as the user that nova-api '
-        'runs as:' % (text, user),
+        '%s, because its owner is %s. Run this command as the user that '
+        'nova-api runs as:' % (text, user),
         'sudo -u %s nova-aggregate-mirror-status upgrade check' % user)]
 
 
@@ -173,11 +173,12 @@ def _unusable(path: pathlib.Path | None, reason: str) -> checks.Finding:
             '%s. Start the database server, or correct:' % reason, *SERVER)
     if 'not a database' in reason or 'malformed' in reason:
         return checks.failure(
-            '%s. Put it aside; nova-api makes a new one, and a sync mirrors '
-            'what the old one knew:' % reason,
+            '%s. Move it to another directory; nova-api creates a new '
+            'journal, and a sync mirrors the operations of the old journal:'
+            % reason,
             'mkdir %s/broken' % path.parent,
             'mv %s* %s/broken' % (path, path.parent), RESTART, checks.SYNC)
-    return checks.failure('%s. See who uses it:' % reason,
+    return checks.failure('%s. List the processes that use it:' % reason,
                           'fuser -v %s' % path)
 
 

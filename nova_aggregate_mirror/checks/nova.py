@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the mirror needs of nova: options, the API database, the hook."""
+"""Checks of nova: options, the API database and the hook."""
 
 from importlib import metadata
 
@@ -21,25 +21,26 @@ MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
 
 
 def options(conf: cfg.ConfigOpts) -> checks.Findings:
-    """Whether every option of this package has a value that it can have.
+    """Check that every option of this package has a valid value.
 
-    One that has not gets its default, so that the other checks can go on.
+    An invalid option gets its default, so that the other checks can run.
     """
     mistakes = nova_aggregate_mirror.conf.mistakes(conf)
     found = [
         checks.failure(
-            '[%s] %s: %s. Nova-api does not load the mirror until it is '
-            'right. A value that works is:'
+            '[%s] %s: %s. Nova-api does not load the mirror until this is '
+            'corrected. A valid value is:'
             % (group, name, reason.rstrip('.')),
             '[%s]' % group, '%s = %s' % (name, conf[group][name]))
         for (group, name), reason in sorted(mistakes.items())]
     files = [*(conf.config_file or ()), *(conf.config_dir or ())]
     return found or [checks.good(
-        'Read from %s.' % (', '.join(files) or 'the environment'))]
+        'Options were read from %s.' % (
+            ', '.join(files) or 'the environment'))]
 
 
 def database(source: source.Source) -> checks.Findings:
-    """Whether nova's API database can be read."""
+    """Check that nova's API database can be read."""
     try:
         source.aggregates()
     except exceptions.NovaUnavailable as exc:
@@ -48,7 +49,7 @@ def database(source: source.Source) -> checks.Findings:
 
 
 def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
-    """What to do about an API database that cannot be read."""
+    """Return the finding for an API database that cannot be read."""
     if isinstance(exc.__cause__, db_exc.DBNonExistentTable):
         return checks.failure('%s. Run:' % exc, 'nova-manage api_db sync')
     return checks.failure(
@@ -57,38 +58,39 @@ def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
 
 
 def hook(conf: cfg.ConfigOpts) -> checks.Findings:
-    """Whether nova-api would load the hooks, and nova is as they know it."""
+    """Check that nova-api loads the hooks and that nova is supported."""
     found = [entry_point for entry_point
              in metadata.entry_points(group=ENTRY_POINTS)
              if entry_point.value == PLUGIN]
     if not found:
         return [checks.failure(
-            'The package is not installed: nova-api finds no entry point '
-            'of it in %s. In nova-api\'s environment, run:' % ENTRY_POINTS,
+            'The package is not installed: it has no entry point in %s. In '
+            'nova-api\'s environment, run:' % ENTRY_POINTS,
             REINSTALL)]
     release = metadata.version('nova')
     try:
         requirements.check()
     except exceptions.UnexpectedNova as exc:
         return [checks.failure(
-            'Nova %s is not as this release knows it, and goes on to mirror '
-            'by itself, best effort: %s. In nova-api\'s environment, run:'
+            'Nova %s is not supported by this release, and mirrors host '
+            'aggregates itself, best effort: %s. In nova-api\'s environment, '
+            'run:'
             % (release, exc), UPGRADE)]
-    return _hooks(conf) or [checks.good('Nova %s is as expected.' % release)]
+    return _hooks(conf) or [checks.good('Nova %s is supported.' % release)]
 
 
 def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:
     try:
         loaded = attach.load(conf)
     except exceptions.MissingCredentials:
-        # A check of its own says which.
+        # The check of the credentials reports this.
         return []
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s. Nova mirrors by itself until then. By default there is:'
-            % exc, *MIRROR_HOOK)]
+            '%s. Until this is corrected, nova mirrors host aggregates '
+            'itself, best effort. The default is:' % exc, *MIRROR_HOOK)]
     if not any(hook.replaces_mirroring for hook in loaded):
         return [checks.warning(
-            'The mirror is switched off, and nova mirrors by itself, best '
-            'effort. To switch it on, have:', *MIRROR_HOOK)]
+            'The mirror is switched off: nova mirrors host aggregates '
+            'itself, best effort. To switch it on, set:', *MIRROR_HOOK)]
     return []

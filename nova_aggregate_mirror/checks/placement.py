@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way to placement, step by step, and what is allowed at its end."""
+"""Checks of placement: credentials, endpoint, microversions and rights."""
 
 from oslo_config import cfg
 from oslo_utils import uuidutils
@@ -21,23 +21,23 @@ EXAMPLE = {
     'user_domain_name': 'Default',
     'project_domain_name': 'Default',
 }
-# Of a section without credentials: what happens now, and what is said of the
-# next major release. That of neutron is nova-scheduler's.
+# Effect of a section without credentials, in this release and from the next
+# major release on. Nova-scheduler reads [neutron].
 CONSEQUENCES = {
     'placement': (
-        'what users do stays in the journal', 'nova-api does not start'),
+        'operations stay in the journal', 'nova-api does not start'),
     'neutron': (
-        'nova-scheduler cannot ask neutron which hosts a routed network '
-        'reaches', 'this check fails'),
+        'nova-scheduler cannot query neutron for the hosts of a routed '
+        'network', 'this check fails'),
 }
 
 
 def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
-    """Whether a section of nova.conf has what it takes to authenticate."""
+    """Check that a section of nova.conf has complete credentials."""
     section = auth.section(conf, group)
     try:
         names = auth.missing(conf, group)
-        reason = 'There is no %s in [%s]' % (', '.join(names), section)
+        reason = '[%s] has no %s' % (section, ', '.join(names))
     except exceptions.MissingCredentials as exc:
         reason, names = str(exc).rstrip('.'), ['auth_type']
     except exceptions.MirrorError as exc:
@@ -45,29 +45,29 @@ def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     if not names:
         return []
     lines = ['[%s]' % section]
-    # Without auth_type nobody knows which of the others are read.
+    # Without auth_type it is unknown which of the other options are used.
     for name in EXAMPLE if 'auth_type' in names else names:
         value = EXAMPLE.get(name, name.upper())
         lines.append('%s = %s' % (name, value % {'group': group}))
     now, next_release = CONSEQUENCES[group]
     if conf.aggregate_mirror.missing_credentials == 'fail':
         return [checks.failure(
-            '%s: %s. Add what is not there of:' % (reason, next_release),
-            *lines)]
+            '%s: %s. Add any of these that are missing:'
+            % (reason, next_release), *lines)]
     return [checks.warning(
-        '%s: %s, and from the next major release on %s. Add what is not '
-        'there of:' % (reason, now, next_release), *lines)]
+        '%s: %s, and from the next major release on %s. Add any of these '
+        'that are missing:' % (reason, now, next_release), *lines)]
 
 
 def authentication(way: discovery.Discovery) -> checks.Findings:
-    """Whether keystone gives a token for the credentials."""
+    """Check that keystone issues a token for the credentials."""
     section = auth.section(way.conf, way.group)
     try:
         way.authenticate()
     except exceptions.NotAuthorized as exc:
         user, project, domain = _account(way)
         return [checks.failure(
-            '%s Make that account, or give it the password that [%s] has:'
+            '%s Create the account, or set its password to that in [%s]:'
             % (exc, section),
             'openstack user create --domain %s --password-prompt %s'
             % (domain, user),
@@ -82,7 +82,7 @@ def authentication(way: discovery.Discovery) -> checks.Findings:
 
 
 def endpoint(way: discovery.Discovery) -> checks.Findings:
-    """Whether there is an endpoint, and placement answers at it."""
+    """Check that placement answers at its endpoint."""
     found = catalog(way)
     if found:
         return found
@@ -91,27 +91,27 @@ def endpoint(way: discovery.Discovery) -> checks.Findings:
         way.microversions(url)
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Start what serves placement, which may also be called '
-            'apache2, httpd or devstack@placement-api:' % exc, RESTART)]
+            '%s Start placement, whose service may also be named apache2, '
+            'httpd or devstack@placement-api:' % exc, RESTART)]
     return [checks.good('Placement answers at %s.'
                         % errors.without_secrets(url))]
 
 
 def catalog(way: discovery.Discovery) -> checks.Findings:
-    """Whether the catalog has the endpoint that nova.conf asks for."""
+    """Check that the catalog has the endpoint that nova.conf selects."""
     try:
         if way.endpoint():
             return []
         if not way.has_catalog():
             return [checks.failure(
-                'The token is good for no project, and so has no catalog. '
+                'The token has no project scope, and therefore no catalog. '
                 'Add:', '[%s]' % auth.section(way.conf, way.group),
                 *('%s = %s' % (name, EXAMPLE[name])
                   for name in ('project_name', 'project_domain_name')))]
         return [_not_in_catalog(way, way.offered())]
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Look at these lines:' % exc, '[%s]' % way.group,
+            '%s Check these options:' % exc, '[%s]' % way.group,
             'endpoint_override', 'region_name', 'valid_interfaces')]
 
 
@@ -124,12 +124,13 @@ def _not_in_catalog(way: discovery.Discovery,
         ' or '.join(interfaces))
     if offered:
         return checks.failure(
-            '%s. It has %s. Name one of these, as in:' % (text, '; '.join(
-                'region %s, interface %s' % one for one in offered)),
+            '%s. It has %s. Select an existing endpoint, for example:' % (
+                text, '; '.join(
+                    'region %s, interface %s' % one for one in offered)),
             '[%s]' % way.group, 'region_name = %s' % offered[0][0],
             'valid_interfaces = %s' % offered[0][1])
     return checks.failure(
-        '%s, nor for any other. Once the service runs, make it known:' % text,
+        '%s, nor for any other. When the service runs, register it:' % text,
         'openstack service create --name %s %s'
         % (way.group, wanted.service_type),
         'openstack endpoint create --region %s %s %s URL' % (
@@ -138,7 +139,7 @@ def _not_in_catalog(way: discovery.Discovery,
 
 
 def microversions(way: discovery.Discovery) -> checks.Findings:
-    """Whether placement has the microversion that every request names."""
+    """Check that placement has the microversion of every request."""
     try:
         oldest, newest = way.microversions(way.endpoint())
     except exceptions.MirrorError as exc:
@@ -147,13 +148,13 @@ def microversions(way: discovery.Discovery) -> checks.Findings:
     needed = _number(client.MICROVERSION)
     if _number(newest) < needed:
         return [checks.failure(
-            '%s, and %s is needed. Upgrade placement to 2.0.0 (Train) or '
+            '%s; %s is required. Upgrade placement to 2.0.0 (Train) or '
             'later first:' % (text, client.MICROVERSION),
             'pip install --upgrade openstack-placement',
             'placement-manage db sync', RESTART)]
     if needed < _number(oldest):
         return [checks.failure(
-            '%s, and not %s any more. In nova-api\'s environment, run:'
+            '%s; %s is no longer supported. In nova-api\'s environment, run:'
             % (text, client.MICROVERSION),
             'pip install --upgrade nova-aggregate-mirror')]
     return [checks.good('%s; %s is used.' % (text, client.MICROVERSION))]
@@ -161,10 +162,10 @@ def microversions(way: discovery.Discovery) -> checks.Findings:
 
 def rights(way: discovery.Discovery,
            placement: client.Client) -> checks.Findings:
-    """Whether the account may read and write the aggregates of providers.
+    """Check that the account may read and write aggregates of providers.
 
-    It is tried on a provider that does not exist: placement looks at the
-    rights first.
+    The requests are for a provider that does not exist: placement checks the
+    permissions first.
     """
     nobody = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     for what, attempt in (
@@ -187,21 +188,21 @@ def rights(way: discovery.Discovery,
                 % (project, user))]
         except exceptions.MirrorError as exc:
             return [checks.failure(
-                'It was not possible to %s: %s Placement\'s log says more. If '
-                'its database is not up to date, run:' % (what, exc),
+                'Could not %s: %s See placement\'s log. If its database is '
+                'not up to date, run:' % (what, exc),
                 'placement-manage db sync', RESTART)]
     return [checks.good('The account may list providers, and read and write '
                         'their aggregates.')]
 
 
 def neutron(way: discovery.Discovery) -> checks.Findings:
-    """Whether nova-scheduler can ask neutron which hosts a network reaches."""
+    """Check that nova-scheduler can query neutron for a network's hosts."""
     return (credentials_of(way.conf, way.group) or authentication(way)
             or catalog(way))
 
 
 def _account(way: discovery.Discovery) -> tuple[str, str, str]:
-    """User, project and domain, for a command."""
+    """Return user, project and domain for a suggested command."""
     values = way.conf[auth.section(way.conf, way.group)]
 
     def first(*names: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request filters: whether what belongs together is in nova.conf."""
+"""Checks of the request filters and of the host filters that they need."""
 
 from collections.abc import Iterator
 from importlib import metadata
@@ -19,11 +19,11 @@ OPTION = '[aggregate_mirror] request_filters'
 NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
 GUARD = 'AggregateMembershipFilter'
-# Neutron deletes a segment together with the first aggregate of its provider,
-# whoever put it there: nobody is told to put it into more.
+# When neutron deletes a segment, it also deletes the first aggregate of the
+# segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
-# What a request filter cannot say in one query, this host filter of nova's
-# does; the guard does it for each of them.
+# The host filter of nova that checks what a request filter cannot express in
+# one query; the guard checks it for all request filters.
 HOST_FILTERS = {
     'flavor_extra_specs': 'AggregateInstanceExtraSpecsFilter',
     'tenant_isolation': 'AggregateMultiTenancyIsolation',
@@ -33,12 +33,12 @@ HOST_FILTERS = {
 
 
 def chosen(conf: cfg.ConfigOpts) -> list[str]:
-    """The request filters of nova.conf."""
+    """Return the request filters configured in nova.conf."""
     return list(conf.aggregate_mirror.request_filters)
 
 
 def filters(conf: cfg.ConfigOpts) -> checks.Findings:
-    """Whether request filters and host filters are there, and paired."""
+    """Check that request filters and host filters exist and are paired."""
     names = chosen(conf)
     enabled = conf.filter_scheduler.enabled_filters
     found = [*(_unknown(names) or _unloadable(conf, names)),
@@ -50,11 +50,11 @@ def filters(conf: cfg.ConfigOpts) -> checks.Findings:
 
 def sharing(source: source.Source,
             placement: client.Client) -> checks.Findings:
-    """Whether a sharing provider is outside of aggregates that are asked for.
+    """Check that no sharing provider is outside of a requested aggregate.
 
-    Segments of neutron are left out: they may have no aggregate but their own.
+    Placement requires every provider of a candidate in the aggregate.
 
-    Placement wants every provider of a candidate in the aggregate.
+    Segments of neutron are skipped: they may have no aggregate but their own.
     """
     try:
         aggregates = frozenset(source.aggregates())
@@ -63,16 +63,16 @@ def sharing(source: source.Source,
                    and not aggregates <= placement.get(provider).aggregates}
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Placement\'s log says more:' % exc,
+            '%s See placement\'s log:' % exc,
             'journalctl -u placement-api')]
     if not outside:
         return []
     return [checks.warning(
-        'A host that has its disk or other resources from a sharing provider '
-        'is not found by a request filter, unless that provider is in the '
-        'aggregate too. Not in all are: %s. Repeat for each the aggregates '
-        'that it has, and add those whose hosts it serves; or remove '
-        'request_filters from nova.conf:' % checks.some(outside),
+        'A request filter does not find hosts that get disk or other '
+        'resources from a sharing provider, unless that provider is in the '
+        'aggregate too. Not in all aggregates: %s. For each provider, list '
+        'its current aggregates and those of the hosts that it serves; or '
+        'remove request_filters from nova.conf:' % checks.some(outside),
         *('openstack --os-placement-api-version %s resource provider '
           'aggregate set --generation GENERATION --aggregate AGGREGATE_UUID '
           '%s' % (client.MICROVERSION, provider)
@@ -90,8 +90,8 @@ def _unknown(names: list[str]) -> checks.Findings:
     if not unknown:
         return []
     return [checks.failure(
-        'There is no request filter %s, and nova-scheduler does not '
-        'start. There are: %s. Have, without it:' % (
+        'There is no request filter %s: nova-scheduler does not start. '
+        'Available request filters: %s. Set, without it:' % (
             ', '.join(unknown), ', '.join(sorted(known)) or 'none'),
         '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
             name for name in names if name in known))]
@@ -102,15 +102,15 @@ def _unloadable(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
         plugins.load(NAMESPACE, OPTION, names, conf)
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s. Nova-scheduler does not start. Install anew what has it, '
-            'or take it out of:' % exc, '[aggregate_mirror]',
+            '%s. Nova-scheduler does not start. Reinstall the package that '
+            'provides it, or remove it from:' % exc, '[aggregate_mirror]',
             'request_filters = %s' % ', '.join(names))]
     return []
 
 
 def _unpaired(names: list[str],
               enabled: list[str]) -> Iterator[checks.Finding]:
-    """A request filter narrows what is asked; somebody judges the answer."""
+    """List the request filters whose results no host filter checks."""
     if not names or GUARD in enabled:
         return
     lines = ('[filter_scheduler]',
@@ -118,35 +118,35 @@ def _unpaired(names: list[str],
     alone = [name for name in names if HOST_FILTERS.get(name) not in enabled]
     if alone:
         yield checks.failure(
-            'A request filter only narrows what placement is asked for. No '
-            'host filter judges what comes back for %s. Have:'
+            'A request filter only narrows the query to placement. No host '
+            'filter checks the results for %s. Set:'
             % ', '.join(alone), *lines)
     else:
         yield checks.warning(
-            'Without %s a server may start on a wrong host while placement '
-            'lags behind nova. Have:' % GUARD, *lines)
+            'Without %s a server may be scheduled to the wrong host while '
+            'placement lags behind nova. Set:' % GUARD, *lines)
 
 
 def _unavailable(conf: cfg.ConfigOpts,
                  wanted: bool) -> Iterator[checks.Finding]:
-    """Host filters that nova-scheduler would not find.
+    """List the host filters that nova-scheduler would not find.
 
-    :param wanted: whether there are request filters
+    :param wanted: whether request filters are configured
     """
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
     known = {GUARD}
     for path in available:
         try:
-            # Ours has nova's too, and changes nova when it is called.
+            # Ours includes nova's, and changes nova when it is called.
             known |= _names(NOVAS if path == OURS else path)
-        # Without a dot it is a ValueError.
+        # A path without a dot raises ValueError.
         except (ImportError, ValueError):
             rest = dict.fromkeys(
                 [NOVAS, *(other for other in available if other != path)])
             yield checks.failure(
                 'available_filters names %s, which cannot be imported. '
-                'Correct it, or have without it:' % path, '[filter_scheduler]',
+                'Correct it, or set without it:' % path, '[filter_scheduler]',
                 *('available_filters = %s' % other for other in rest))
             return
     lost = [name for name in enabled if name not in known]
@@ -162,13 +162,14 @@ def _unavailable(conf: cfg.ConfigOpts,
     paths = [NOVAS, OURS, *(path for path in available
                             if path not in (NOVAS, OURS))]
     yield checks.failure(
-        'As available_filters is, %s. Have, each in a line of its own:' % text,
+        'With the current available_filters, %s. Set, each on its own line:'
+        % text,
         '[filter_scheduler]', *('available_filters = %s' % path
                                 for path in paths))
 
 
 def _names(path: str) -> set[str]:
-    """The host filters that a value of available_filters stands for."""
+    """Return the host filters that a value of available_filters provides."""
     found = importutils.import_class(path)
     classes = found() if inspect.isfunction(found) else [found]
     return {one.__name__ for one in classes}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-agent``: keeps placement equal to nova."""
+"""``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
 from collections.abc import Sequence
 import functools
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 PROGRAM = 'nova-aggregate-mirror-agent'
 
-# A database or a catalog that is away is said once, by the agent itself.
+# The agent itself logs an unavailable database or catalog, once.
 AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
                 'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
 
@@ -42,7 +42,7 @@ def _build(journal: store.Journal,
     options = CONF.aggregate_mirror
     source = build.source()
     stop = threading.Event()
-    # An agent that waits long for one request is late when placement is back.
+    # With a longer timeout the agent would notice placement's return late.
     placement = client.Client(CONF, request_timeout=options.inline_timeout)
     return service.Agent(
         drain.Drain(
@@ -71,7 +71,7 @@ def _serve() -> int:
         from nova_aggregate_mirror.agent import metrics_server
     except ImportError as exc:
         raise exceptions.InvalidConfiguration(
-            '%s: install what the agent needs, pip install '
+            '%s: install the dependencies of the agent with pip install '
             '"nova-aggregate-mirror[agent]"' % exc) from exc
     options = CONF.aggregate_mirror
     figures = metrics.Metrics()
@@ -80,18 +80,18 @@ def _serve() -> int:
         server = metrics_server.Server(
             figures, options.metrics_host, options.metrics_port, _limits())
     journal = store.Journal(CONF)
-    # Blocked in every thread that is started from here on: this one waits.
+    # Blocked in all threads started from here on; this thread waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     running = _build(journal, figures)
     running.start()
     LOG.info('Started; a full sync every %g seconds', options.sync_interval)
     while signal.sigwait(SIGNALS) == signal.SIGHUP:
-        LOG.info('SIGHUP: reading the configuration again')
+        LOG.info('SIGHUP: reloading the configuration')
         running.stop()
         _reload()
         running = _build(journal, figures)
         running.start()
-    LOG.info('Stopping when the change in hand is done')
+    LOG.info('Stopping after the current change')
     running.stop()
     if server:
         server.close()
@@ -99,9 +99,9 @@ def _serve() -> int:
 
 
 def _limits() -> dict[str, float]:
-    """Seconds after which each loop counts as stuck."""
+    """Return the seconds after which each loop counts as stuck."""
     options = CONF.aggregate_mirror
-    # What one step may take when whatever it asks hangs until its time is up.
+    # The longest that a step takes, when each of its requests times out.
     step = (options.request_timeout + options.cell_timeout
             + drain.BATCH * options.inline_timeout)
     return {'drain': step, 'lease': step, 'sync': 10 * step}
@@ -109,7 +109,8 @@ def _limits() -> dict[str, float]:
 
 def _reload() -> None:
     if not CONF.reload_config_files():
-        LOG.error('The configuration cannot be read; it stays as it was')
+        LOG.error('The configuration cannot be read; the previous values '
+                  'stay in effect')
     nova_aggregate_mirror.conf.forget_mistakes(CONF)
     try:
         nova_aggregate_mirror.conf.check(CONF)
@@ -130,7 +131,7 @@ def _configure(argv: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM; returns the exit status, see ``program.run``."""
+    """Run until SIGTERM; return the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
         return _serve()

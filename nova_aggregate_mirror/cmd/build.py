@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the configuration, the source and the reconciler of a command."""
+"""Construction of the configuration, source and reconciler of a command."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,26 +20,26 @@ from nova_aggregate_mirror.source import database
 def read_configuration(argv: Sequence[str]) -> None:
     """Read the files and options that nova reads, in nova's order.
 
-    Nova's own function does the same for its services, and imports what takes
+    Nova's own function does the same for its services, but its imports take
     longer than most commands.
 
-    :raises oslo_config.cfg.Error: when they cannot be used
+    :raises oslo_config.cfg.Error: when a file or an option is invalid
     """
     logging.register_options(CONF)
     CONF(argv, project='nova', version=version.version_string())
-    # Nova's own way wants the options of osprofiler, too, where it is there.
+    # Nova's own function also needs osprofiler's options, if it is installed.
     api_db.context_manager.configure(**CONF.api_database)
 
 
 def check_configuration() -> None:
     """Check that the configuration is that of a nova-api.
 
-    :raises InvalidConfiguration: it does not say where nova's database is
+    :raises InvalidConfiguration: when it does not configure nova's database
     """
     if not CONF.api_database.connection:
         raise exceptions.InvalidConfiguration(
-            'there is no [api_database] connection in the configuration that '
-            'was read; name nova-api\'s nova.conf with --config-file')
+            'the configuration has no [api_database] connection; give '
+            'nova-api\'s nova.conf with --config-file')
 
 
 def source() -> database.DatabaseSource:

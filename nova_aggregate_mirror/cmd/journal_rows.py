@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``journal list``, ``retry`` and ``forget``: what is still to be mirrored."""
+"""``journal list``, ``retry`` and ``forget``: the rows of the journal."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -24,13 +24,13 @@ COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
 
 def show(kept: rows.Rows, form: str,
          now: Callable[[], float] = time.time) -> int:
-    """List what is still to be mirrored, oldest first."""
+    """List the operations in the journal, oldest first."""
     rows = kept.all()
     if form == 'json':
         print(json.dumps([_document(row) for row in rows], indent=2))
         return OK
     if not rows:
-        print('The journal is empty: nothing is left to be mirrored.')
+        print('The journal is empty: no operation is pending.')
         return OK
     table = prettytable.PrettyTable(COLUMNS)
     table.align, table.max_width = 'l', WIDTH
@@ -44,9 +44,9 @@ def show(kept: rows.Rows, form: str,
 
 
 def retry(kept: rows.Rows, ids: Collection[str]) -> int:
-    """Let the agent try rows that failed at once.
+    """Make the agent retry failed rows immediately.
 
-    :param ids: none means every row
+    :param ids: rows to retry; empty for all rows
     """
     present = {row.id for row in kept.all()}
     status = _complain(set(ids) - present)
@@ -57,19 +57,19 @@ def retry(kept: rows.Rows, ids: Collection[str]) -> int:
 
 def forget(kept: rows.Rows, ids: Collection[str],
            force: bool = False) -> int:
-    """Take rows out of the journal although they are not mirrored.
+    """Delete rows from the journal although they are not mirrored.
 
-    What they were about is then right only after the next full sync.
+    Their hosts are mirrored by the next full sync.
 
-    :param force: also rows of operations that may still run
+    :param force: also delete rows of operations that may still run
     """
     rows = [row for row in kept.all() if row.id in ids]
     status = _complain(set(ids) - {row.id for row in rows})
     left = [row for row in rows if row.running and not force]
     for row in left:
-        print('Row %s was left: its operation may still run. The agent closes '
-              'it after [aggregate_mirror] max_call_age, --force now'
-              % row.id, file=sys.stderr)
+        print('Row %s was kept: its operation may still run. The agent closes '
+              'it after [aggregate_mirror] max_call_age; --force deletes it '
+              'now' % row.id, file=sys.stderr)
         status = STILL_RUNNING
     print('Rows forgotten: %d' % kept.close(
         row.id for row in rows if row not in left))
@@ -78,8 +78,8 @@ def forget(kept: rows.Rows, ids: Collection[str],
 
 def _complain(unknown: Collection[str]) -> int:
     for row in sorted(unknown):
-        print('There is no row %s: "nova-aggregate-mirror-manage journal '
-              'list" shows those that there are' % row, file=sys.stderr)
+        print('There is no row %s; see "nova-aggregate-mirror-manage journal '
+              'list"' % row, file=sys.stderr)
     return NO_SUCH_ROW if unknown else OK
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-manage``: what operators run by hand."""
+"""``nova-aggregate-mirror-manage``: syncs, the report and the journal."""
 
 import argparse
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ PROGRAM = 'nova-aggregate-mirror-manage'
 Subparsers: TypeAlias = (
     'argparse._SubParsersAction[argparse.ArgumentParser]')
 
-# What a command did, and what went wrong, is printed by the command itself:
-# oslo.db would add a traceback to it, keystoneauth a line.
+# The commands print their own results and errors: oslo.db would add a
+# traceback, keystoneauth a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'oslo_db=CRITICAL', 'keystoneauth=ERROR']
 
@@ -55,14 +55,14 @@ def placement_sync_aggregates() -> int:
 
 
 def show_report() -> int:
-    """Show on one HTML page where placement differs from nova, and why."""
+    """Write an HTML page with the differences between nova and placement."""
     build.check_configuration()
     return report.run(
         CONF, build.source(), CONF.command.html, CONF.command.quiet)
 
 
 def db_sync() -> int:
-    """Bring the journal's tables up to date."""
+    """Create or upgrade the journal's tables."""
     database = engine.Database(CONF)
     database.migrate()
     print('The journal\'s tables are at version %s.' % database.version())
@@ -81,21 +81,21 @@ def db_version() -> int:
 
 
 def journal_list() -> int:
-    """List what is still to be mirrored, oldest first."""
+    """List the operations in the journal, oldest first."""
     return journal_rows.show(store.Journal(CONF).rows, CONF.command.format)
 
 
 def journal_retry() -> int:
-    """Let the agent try rows that failed at once."""
+    """Make the agent retry failed rows immediately."""
     return journal_rows.retry(store.Journal(CONF).rows, CONF.command.id)
 
 
 def journal_forget() -> int:
-    """Take rows out of the journal although they are not mirrored.
+    """Delete rows from the journal although they are not mirrored.
 
-    What they were about is right only after the next full sync. A row of an
-    operation that may still run is left unless --force is given; the agent
-    closes it. Exit status: 1 when there is no such row, 2 when one was left.
+    Their hosts are mirrored by the next full sync. A row whose operation may
+    still run is kept unless --force is given; the agent closes it. Exit
+    status: 1 if there is no row with a given ID, 2 if a row was kept.
     """
     return journal_rows.forget(
         store.Journal(CONF).rows, CONF.command.id, CONF.command.force)
@@ -103,7 +103,7 @@ def journal_forget() -> int:
 
 def _commands(subparsers: Subparsers) -> None:
     placement = subparsers.add_parser(
-        'placement', help='Work with placement').add_subparsers(
+        'placement', help='Commands for placement').add_subparsers(
             metavar='COMMAND', required=True)
     sync = placement.add_parser(
         'sync_aggregates', help=placement_sync_aggregates.__doc__,
@@ -117,16 +117,18 @@ def _commands(subparsers: Subparsers) -> None:
     report.add_arguments(shown)
     shown.set_defaults(run=show_report)
     tables = subparsers.add_parser(
-        'db', help='The journal\'s database').add_subparsers(
+        'db', help='Commands for the journal\'s database').add_subparsers(
             metavar='COMMAND', required=True)
     for name, run in (('sync', db_sync), ('version', db_version)):
         parser = tables.add_parser(
             name, help=run.__doc__, description=run.__doc__)
         parser.set_defaults(run=run)
     parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='a line (the default) or json')
+                        default='table',
+                        help='output format: a line of text (the default) or '
+                             'json')
     _journal_commands(subparsers.add_parser(
-        'journal', help='What is still to be mirrored').add_subparsers(
+        'journal', help='Commands for the rows of the journal').add_subparsers(
             metavar='COMMAND', required=True))
 
 
@@ -140,13 +142,15 @@ def _journal_commands(subparsers: Subparsers) -> None:
         parsers[name].set_defaults(run=run)
     parsers['list'].add_argument(
         '--format', choices=('table', 'json'), default='table',
-        help='table (the default) or json, which is [] for an empty journal')
+        help='output format: table (the default) or json, which is [] for an '
+             'empty journal')
     parsers['retry'].add_argument(
-        'id', nargs='*', help='rows; all when none is named')
-    parsers['forget'].add_argument('id', nargs='+', help='rows')
+        'id', nargs='*', help='IDs of the rows; all rows by default')
+    parsers['forget'].add_argument(
+        'id', nargs='+', help='IDs of the rows')
     parsers['forget'].add_argument(
         '--force', action='store_true',
-        help='also rows of operations that may still run')
+        help='also delete rows whose operations may still run')
 
 
 def _configure(argv: Sequence[str]) -> None:
@@ -161,7 +165,7 @@ def _configure(argv: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status, see ``program.run``."""
+    """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
         status: int = CONF.command.run()

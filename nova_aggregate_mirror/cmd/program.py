@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every command runs, and what it prints when it cannot."""
+"""Error messages and exit statuses that all commands share."""
 
 from collections.abc import Callable
 import io
@@ -15,21 +15,21 @@ STDOUT = 1
 
 
 def run(program: str, command: Callable[[], int]) -> int:
-    """Run a command; what keeps it from running is a line, no traceback.
+    """Run a command; print an error as one line, without a traceback.
 
-    :returns: the command's exit status, 255 when it could not run at all, 130
-        when it was interrupted
+    :returns: the command's exit status, 255 when it could not run, 130 when
+        it was interrupted
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A name that the terminal cannot show is no reason to fail.
+            # A name that the terminal cannot encode must not end the command.
             stream.reconfigure(errors='backslashreplace')
     try:
         status = command()
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read it has seen enough; nothing is to be said at the end.
+        # The reader closed the pipe; Python must not report that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
         return exit_status.BROKEN_PIPE
     except cfg.Error as exc:
@@ -38,8 +38,7 @@ def run(program: str, command: Callable[[], int]) -> int:
     except exceptions.MirrorError as exc:
         print('%s: %s' % (program, exc), file=sys.stderr)
     except KeyboardInterrupt:
-        print('%s: interrupted; what was done until then is complete and the '
-              'rest is as it was, run the command again' % program,
-              file=sys.stderr)
+        print('%s: interrupted; the changes made so far are complete, run '
+              'the command again for the rest' % program, file=sys.stderr)
         return exit_status.INTERRUPTED
     return exit_status.COULD_NOT_RUN

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show on one HTML page where placement differs from nova, and why.
+"""Write an HTML page with the differences between nova and placement.
 
-The page shows each host in each aggregate, what waits in the journal, what is
-kept because it is not nova's, and the last full syncs. It needs nothing from
-the network and is read as a preview of "placement sync_aggregates --prune":
+The page shows each host in each aggregate, the operations in the journal, what
+is kept because it is not nova's, and the last full syncs. It loads nothing
+from the network. It is a preview of "placement sync_aggregates --prune":
 nothing is changed in placement or in the journal.
 
-What cannot be read is told on the page, which is written all the same.
+What cannot be read is reported on the page, which is written nevertheless.
 
-Exit status, the lowest that applies; the page is written unless it is said:
+Exit status, the lowest that applies; the page is written except where noted:
     0  everything is mirrored
     2  placement, or a provider in it, could not be read
     4  a member host has no host mapping
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet
-    7  there is something to add or to remove, be it so much that a sync
-       would not remove it
-  130  interrupted, no page; 143 when by SIGTERM
-  255  nova's database or the journal could not be read; or, and then there is
-       no page, the configuration or the file could not be used
+    7  there is something to add or to remove, including removals that a sync
+       would refuse
+  130  interrupted by Ctrl-C; 143 by SIGTERM; no page is written
+  255  nova's database or the journal could not be read; or the configuration
+       or the file could not be used, and then no page is written
 """
 
 import argparse
@@ -39,20 +39,20 @@ from nova_aggregate_mirror.source import database
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--html', required=True, metavar='FILE',
-        help='where the page goes, - for standard output; a file that is '
-             'there is replaced when the page is complete')
+        help='file to write, - for standard output; an existing file is '
+             'replaced when the page is complete')
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
 
 def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
         name: str, quiet: bool = True) -> int:
-    """Write the page, print what it says in one line, and tell the status.
+    """Write the page, print a summary line, and return the exit status.
 
-    :param name: of the file, or ``-``
+    :param name: name of the file, or ``-``
     :raises InvalidConfiguration: when the file cannot be written
     """
-    # What makes pages is not for the commands beside this one to wait for.
+    # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
     stop = interruption.Interruption()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry points of the commands; Ctrl-C while they import is no traceback."""
+"""Entry points of the commands, without a traceback at an early Ctrl-C."""
 
 import importlib
 import sys
@@ -16,15 +16,15 @@ def _run(name: str) -> int:
 
 
 def agent() -> int:
-    """Run ``nova-aggregate-mirror-agent``; returns its exit status."""
+    """Run ``nova-aggregate-mirror-agent`` and return its exit status."""
     return _run('agent')
 
 
 def manage() -> int:
-    """Run ``nova-aggregate-mirror-manage``; returns its exit status."""
+    """Run ``nova-aggregate-mirror-manage`` and return its exit status."""
     return _run('manage')
 
 
 def status() -> int:
-    """Run ``nova-aggregate-mirror-status``; returns its exit status."""
+    """Run ``nova-aggregate-mirror-status`` and return its exit status."""
     return _run('status')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-status``: whether a deployment is fit for it."""
+"""``nova-aggregate-mirror-status``: the checks of a deployment."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ WIDTH = 60
 
 
 class Deployment:
-    """What the checks look at; each part is made when it is first needed.
+    """The deployment under check; each part is created at its first use.
 
     :param conf: nova's configuration, with this package's options
     """
@@ -60,12 +60,12 @@ class Deployment:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One row of the table."""
+    """A row of the table."""
 
     name: str
     find: Callable[[Deployment], checks.Findings]
     needs: tuple[str, ...] = ()
-    """Checks that must have found nothing wrong before this can be done."""
+    """Checks that must succeed before this check can run."""
     applies: Callable[[Deployment], Any] = lambda on: True
 
 
@@ -109,7 +109,7 @@ CHECKS = (
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """The checks, as oslo.upgradecheck wants them."""
+    """The checks in the form that oslo.upgradecheck expects."""
 
     display_title = 'Host aggregates in placement'
 
@@ -117,7 +117,7 @@ class Checks(upgradecheck.UpgradeCommands):
                  rows: Iterable[Check] = CHECKS) -> None:
         self._deployment = deployment
         self._bad: dict[str, str] = {}
-        """Checks that were not good, to the first one that was to blame."""
+        """Checks that did not succeed, to the first check that caused it."""
         self._upgrade_checks = tuple(
             (check.name, (Checks._run, {'check': check})) for check in rows)
 
@@ -128,7 +128,7 @@ class Checks(upgradecheck.UpgradeCommands):
                       if name in self._bad]
             if blamed:
                 self._bad[check.name] = blamed[0]
-                found = [checks.warning('Not checked: see to "%s" first.'
+                found = [checks.warning('Not checked: resolve "%s" first.'
                                         % blamed[0])]
             else:
                 found = self._find(check)
@@ -145,12 +145,12 @@ class Checks(upgradecheck.UpgradeCommands):
         try:
             return check.find(self._deployment)
         except exceptions.MirrorError as exc:
-            # It was good a moment ago, when another check looked at it.
-            return [checks.failure('%s Try it again:' % exc,
+            # It worked a moment ago, for another check.
+            return [checks.failure('%s Run the checks again:' % exc,
                                    '%s upgrade check' % PROGRAM)]
 
     def _get_details(self, result: upgradecheck.Result) -> str | None:
-        # As it is, a command would be broken at its hyphens.
+        # The inherited method would break a command at its hyphens.
         if result.details is None:
             return None
         title = 'Details: '
@@ -161,14 +161,14 @@ class Checks(upgradecheck.UpgradeCommands):
 
 
 def _configure(argv: Sequence[str]) -> None:
-    """Read nova's configuration in nova's own way.
+    """Read nova's configuration as nova does.
 
     :param argv: the options before the command
     """
     nova_aggregate_mirror.conf.register_opts(CONF)
     build.read_configuration(argv)
     build.check_configuration()
-    # Nova would try for 100 seconds.
+    # Nova would retry for 100 seconds.
     api_db.context_manager.configure(max_retries=0)
 
 
@@ -176,21 +176,21 @@ def _check(argv: list[str]) -> int:
     conf = cfg.ConfigOpts()
     upgradecheck.register_cli_options(conf, Checks(Deployment(CONF)))
     try:
-        # The files are nova's, and nova reads them.
+        # Nova's own function reads the configuration files.
         conf(argv, prog=PROGRAM, default_config_files=[],
              default_config_dirs=[])
     except SystemExit as exc:
-        # Argparse leaves with 2, which here means that something is wrong.
+        # Argparse exits with 2, which here means that a check failed.
         return exit_status.COULD_NOT_RUN if exc.code else 0
-    # What is wrong is said by the checks, not by the log of a library.
+    # The checks report what is wrong, not the log of a library.
     logging.getLogger().addHandler(logging.NullHandler())
     _configure(argv[:len(argv) - 1 - argv[::-1].index(COMMAND)])
-    # Where ``check`` looks for --json.
+    # ``check`` reads --json from it.
     upgradecheck.CONF = conf
     return int(conf.command.action_fn())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run every check; returns the worst result, see ``program.run``."""
+    """Run every check; return the worst result, see ``program.run``."""
     return program.run(PROGRAM, lambda: _check(
         [*(sys.argv[1:] if argv is None else argv)]))

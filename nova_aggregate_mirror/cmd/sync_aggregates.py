@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make placement's aggregates equal to nova's host aggregates.
 
-Every operation in the journal is mirrored, whatever else is missing in
-placement is added, and associations that nova does not have are removed, those
-of deleted aggregates too. Until one sync is in the history, the latter are
-only listed unless --prune is given. It goes on past each failure and reports
-at the end what it changed and what it could not. What is not nova's is never
-touched: aggregates that were never host aggregates, and providers that are no
-compute nodes, unless their aggregate was deleted.
+The hosts of operations in the journal are converged. For all other hosts,
+missing associations are added, and associations that nova does not have are
+removed, including those of deleted aggregates. Until one sync is in the
+history, stale associations are only listed unless --prune is given. A failure
+does not end the run: changes and failures are reported at the end.
+Associations that are not nova's are never changed: aggregates that were never
+host aggregates, and providers that are no compute nodes, unless their
+aggregate was deleted.
 
 Exit status, the lowest that applies:
     0  everything is mirrored
@@ -17,8 +18,8 @@ Exit status, the lowest that applies:
     5  a member host has no compute node, or its cell did not answer
     6  a compute node has no resource provider yet
     7  --dry-run found something to add or to remove
-    8  so much would have been removed that nothing was; see --force
-  130  interrupted; 143 when by SIGTERM
+    8  too many associations would have been removed, so none was; see --force
+  130  interrupted by Ctrl-C; 143 by SIGTERM
   255  nova's database, the journal or the configuration could not be used
 """
 
@@ -53,56 +54,56 @@ NAME = 'placement sync_aggregates'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--dry-run', action='store_true',
-        help='only tell what would be done; exit status 7 when that is '
-             'anything')
+        help='only list the changes; the exit status is 7 if there are any')
     parser.add_argument(
         '--aggregate', action='append', default=[], metavar='NAME_OR_UUID',
         dest='aggregates',
-        help='only the associations with this aggregate, or with a deleted '
-             'one by its UUID; may be repeated')
+        help='only the associations with this aggregate; a deleted aggregate '
+             'is given by its UUID; may be repeated')
     parser.add_argument(
-        # Nova has an option of the name host.
+        # Nova has an option named host.
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='only the compute nodes of this host; may be repeated')
     parser.add_argument(
         '--prune', action=argparse.BooleanOptionalAction, default=None,
         help='also remove associations that nova does not have, including '
-             'those of deleted aggregates, or only add; [aggregate_mirror] '
-             'prune unless given, and not before one sync is in the history')
+             'those of deleted aggregates, or only add; the default is '
+             '[aggregate_mirror] prune, and no removal until one sync is in '
+             'the history')
     parser.add_argument(
         '--force', action='store_true',
-        help='remove even more than [aggregate_mirror] '
-             'max_removed_share allows, or everything when nova says that no '
-             'host is in any aggregate')
+        help='remove even more than [aggregate_mirror] max_removed_share '
+             'allows, and even if nova reports no host in any aggregate')
     parser.add_argument(
         '--format', choices=('table', 'json'), default='table',
-        help='how the result is printed: a table (the default) or json')
+        help='output format: table (the default) or json')
     parser.add_argument(
         '--workers', type=arguments.workers, metavar='N',
-        help='how many placement requests are made at once; [aggregate_mirror]'
-             ' sync_workers unless given')
+        help='number of concurrent placement requests, from 1 to 64; the '
+             'default is [aggregate_mirror] sync_workers')
     how = parser.add_mutually_exclusive_group()
     how.add_argument('--quiet', action='store_true',
                      help='print no progress')
     how.add_argument('--verbose', action='store_true',
-                     help='print progress in lines on a terminal, too')
+                     help='print progress as lines, also on a terminal')
 
 
 def choose(asked: argparse.Namespace, options: Any,
            past: history.History
            ) -> tuple[full_sync.Request, result.Advice]:
-    """What to do with a journal, and what to say of what is kept.
+    """Return the request, and the advice that is printed with the result.
 
-    :param options: of the group ``[aggregate_mirror]``
-    :param past: nothing is removed before somebody has seen what
+    :param options: options of the group ``[aggregate_mirror]``
+    :param past: without a sync in this history nothing is removed by default,
+        so that an operator first sees the removals
     """
     prune, advice = asked.prune, result.Advice()
     if prune is None and options.prune:
         prune = any(entry.compared for entry in past.newest())
         if not prune:
             advice = dataclasses.replace(advice, stale=(
-                'this is the first sync with this journal, look at them and '
-                'then run it with --prune'))
+                'this is the first sync with this journal, check the list, '
+                'then run the command with --prune'))
     return arguments.request(
         asked, bool(prune), options.max_removed_share), advice
 
@@ -111,13 +112,13 @@ def run(build: Build, journal: store.Journal,
         wanted: full_sync.Request, form: str = 'table', quiet: bool = True,
         verbose: bool = False,
         advice: result.Advice = result.Advice()) -> int:
-    """Sync, print what happened, and tell the exit status.
+    """Sync, print the result, and return the exit status.
 
-    :param build: makes the reconciler, given when to leave off, and who is to
-        be told how far it is
-    :param form: of the result, ``table`` or ``json``
-    :param advice: what to say of what is left
-    :raises MirrorError: when nova or the journal could not be read at all
+    :param build: creates the reconciler, given a function that returns
+        whether to stop, and the display of the progress
+    :param form: format of the result, ``table`` or ``json``
+    :param advice: advice that is printed with the result
+    :raises MirrorError: when nova or the journal could not be read
     """
     stop, start = interruption.Interruption(), time.monotonic()
 
@@ -127,7 +128,7 @@ def run(build: Build, journal: store.Journal,
                 journal.history, wanted, NAME, time.monotonic() - start,
                 became, stop.status)
         except exceptions.JournalUnavailable as exc:
-            print('The history of syncs lacks this one: %s' % exc,
+            print('This sync is not recorded in the history: %s' % exc,
                   file=sys.stderr)
 
     try:
@@ -166,7 +167,7 @@ def _print(shown: result.Result, form: str, status: int) -> None:
 
 
 def _print_table(shown: result.Result) -> None:
-    """Print an association in a line; nothing when there is none."""
+    """Print a line for each association; without any, print nothing."""
     table = prettytable.PrettyTable(result.COLUMNS)
     table.align = 'l'
     for row in shown.rows():

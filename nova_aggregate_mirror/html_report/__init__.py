@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One HTML page: where placement differs from nova, and why."""
+"""HTML report of the differences between nova and placement."""

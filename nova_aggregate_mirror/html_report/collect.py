@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads all that the page shows; what cannot be read is told, not raised."""
+"""Data of the page; read errors are part of it and are not raised."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
-# More entries of the history help nobody who looks at a page.
+# More entries of the history would not help on a page.
 SYNCS = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What the page is read from."""
+    """The sources of the page."""
 
     nova: database.DatabaseSource
     placement: client.Client
@@ -42,7 +42,7 @@ class Inputs:
 
 @dataclasses.dataclass(frozen=True)
 class Journal:
-    """What the journal says, or why it cannot."""
+    """The content of the journal, or the reason why it cannot be read."""
 
     known: journal.Ledger = ledger.NoLedger()
     rows: tuple[journal.Row, ...] = ()
@@ -55,18 +55,18 @@ class Collected:
     """Everything that the page shows."""
 
     sync: full_sync.Sync
-    """What a run with ``request`` would do."""
+    """What a sync with ``request`` would do."""
     request: full_sync.Request
     journal: Journal
     zones: database.Zones
     endpoint: str
-    """Where placement is."""
+    """Region, interface and endpoint of placement."""
 
 
 def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
     """Compare everything and read the journal; nothing is written.
 
-    :raises Stopped: when it was told to leave off
+    :raises Stopped: when it was interrupted
     """
     options = conf.aggregate_mirror
     request = full_sync.Request(options.max_removed_share, write=False)
@@ -83,9 +83,9 @@ def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
 
 def read_journal(conf: cfg.ConfigOpts,
                  source: binding.CellMappings) -> Journal:
-    """The journal as it is: no file is made, and no table migrated.
+    """Read the journal without creating a file or migrating a table.
 
-    :param source: of the nova that the journal has to belong to
+    :param source: source of the nova that the journal has to belong to
     """
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
@@ -116,9 +116,9 @@ def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
             outcome.Outcome(), source.Nova({}, {}, {}), drift=0,
             not_compared=exc)
     if isinstance(sync.not_compared, exceptions.Stopped) or inputs.stopping():
-        raise exceptions.Stopped('told to leave off')
+        raise exceptions.Stopped('interrupted')
     if sync.not_compared:
-        # What nova wants is worth seeing while placement is away.
+        # The page shows nova's aggregates even if placement is unavailable.
         try:
             return dataclasses.replace(sync, nova=inputs.nova.read_all())
         except exceptions.NovaUnavailable as exc:
@@ -127,7 +127,7 @@ def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
 
 
 def seen(collected: Collected) -> matrix.Seen:
-    """The comparison by host and aggregate."""
+    """Return the comparison by host and aggregate."""
     sync, nova = collected.sync, collected.sync.nova
     changes = [*sync.outcome.changes, *sync.stale]
     unknown = {*_failed(collected), *nova.hosts_down}
@@ -165,7 +165,7 @@ def _all_marks(collected: Collected) -> Iterator[tuple[str, str]]:
 
 
 def _failed(collected: Collected) -> Iterator[str]:
-    """UUIDs of providers, and names of hosts, that could not be compared."""
+    """List provider UUIDs and host names that could not be compared."""
     for subject in collected.sync.outcome.failed:
         if isinstance(subject, outcome.Provider):
             yield subject.uuid

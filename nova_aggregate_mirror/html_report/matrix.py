@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts by aggregates, as nova and placement have them: pure, no I/O."""
+"""Matrix of hosts and aggregates in nova and placement: pure, no I/O."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ Pair = tuple[str, str]
 
 
 class State(enum.Enum):
-    """One host in one aggregate; what matters most comes first."""
+    """State of a host in an aggregate; the most important comes first."""
 
     MISSING = 'missing'
     STALE = 'stale'
@@ -31,17 +31,17 @@ ORDER = {state: number for number, state in enumerate(State)}
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One host in one aggregate."""
+    """A host in an aggregate."""
 
     aggregate: str
     state: State
     share: str = ''
-    """Of how many of its nodes that is so, if not of all."""
+    """Share of its nodes in this state, such as 2/3; empty for all."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """A host, or a provider that has none."""
+    """A host, or a provider without a host."""
 
     name: str
     nodes: tuple[str, ...]
@@ -49,13 +49,13 @@ class Host:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Hosts of which the same is to be said."""
+    """Hosts in the same state."""
 
     hosts: tuple[Host, ...]
     cells: tuple[Cell, ...]
-    """By aggregate; none where neither nova nor placement has the host."""
+    """By aggregate; no cell if neither nova nor placement has the host."""
     marks: tuple[str, ...]
-    """What else there is to be said."""
+    """Further problems of the hosts."""
 
     @property
     def differs(self) -> bool:
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """Drift first, and hosts in no aggregate last."""
+        """Sort key: drift comes first, hosts in no aggregate come last."""
         worst = min((ORDER[cell.state] for cell in self.cells),
                     default=len(ORDER))
         if self.marks:
@@ -74,11 +74,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """An aggregate, and how many hosts are in it in each state."""
+    """An aggregate, with its number of hosts in each state."""
 
     uuid: str
     name: str
-    """Empty when nova has deleted it."""
+    """Empty for an aggregate that was deleted in nova."""
     counts: Mapping[State, int]
 
     @property
@@ -88,7 +88,7 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What a comparison saw of nova and of placement."""
+    """The result of a comparison of nova and placement."""
 
     nova: source.Nova
     missing: Collection[Pair] = frozenset()
@@ -96,13 +96,13 @@ class Seen:
     pending: Collection[str] = frozenset()
     """Compute nodes without a provider."""
     unknown: Collection[str] = frozenset()
-    """Compute nodes and hosts of which placement's side is not known."""
+    """Compute nodes and hosts whose state in placement is unknown."""
     marks: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict)
-    """Host to what else there is to be said of it."""
+    """Host to its further problems."""
 
     def state(self, node: str, aggregate: str) -> State | None:
-        """Of one compute node; None when nobody has it in there."""
+        """Return the state of a compute node; None if it is no member."""
         if (node, aggregate) in self.stale:
             return State.STALE
         if aggregate not in self.nova.wanted(node):
@@ -115,7 +115,7 @@ class Seen:
 
 
 def rows(seen: Seen) -> list[Row]:
-    """Hosts that are alike in one row, those that differ first."""
+    """Group hosts in the same state into rows; differences come first."""
     also: dict[str, set[str]] = {}
     for node, aggregate in seen.stale:
         also.setdefault(node, set()).add(aggregate)
@@ -130,7 +130,7 @@ def rows(seen: Seen) -> list[Row]:
 
 
 def columns(seen: Seen, found: Iterable[Row]) -> list[Column]:
-    """Every aggregate, by name; those in which something differs first."""
+    """List every aggregate by name; those with differences come first."""
     counts: dict[str, dict[State, int]] = {
         uuid: {} for uuid in seen.nova.aggregates}
     for row in found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that is replaced when it is complete, and not before."""
+"""Atomic replacement of a file."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -21,23 +21,24 @@ Write = Callable[[Iterable[str]], None]
 
 @contextlib.contextmanager
 def replaced(name: str) -> Iterator[Write]:
-    """Open a file, before the work whose result it is to take.
+    """Open a file before the work that produces its content.
 
-    Whoever reads it meanwhile reads the one before; so it stays, too, when
-    the block raises.
+    Until the new content is complete, readers get the previous file. The
+    previous file also stays if the block raises.
 
-    :param name: of the file, or ``-`` for standard output
-    :returns: what writes all of it
-    :raises InvalidConfiguration: when it cannot be written
+    :param name: name of the file, or ``-`` for standard output
+    :returns: a function that writes the whole content
+    :raises InvalidConfiguration: when the file cannot be written
     """
     if name == STDOUT:
         yield lambda parts: _write(sys.stdout.buffer, parts)
         return
-    # A link stays a link.
+    # A symbolic link is kept; its target is replaced.
     path = os.path.realpath(name)
     if os.path.exists(path) and not os.path.isfile(path):
         raise exceptions.InvalidConfiguration(
-            '%s is no file: name another one, or - for standard output' % name)
+            '%s is no regular file; give another name, or - for standard '
+            'output' % name)
     made = '%s.%s' % (path, uuid.uuid4().hex)
     with _translated(name):
         out = open(made, 'xb')
@@ -69,5 +70,5 @@ def _translated(name: str) -> Iterator[None]:
         yield
     except OSError as exc:
         raise exceptions.InvalidConfiguration(
-            '%s cannot be written: %s; name a file in a directory that this '
+            '%s cannot be written: %s; give a file in a directory that this '
             'user may write to' % (name, exc.strerror or exc)) from exc

@@ -1,11 +1,13 @@
 'use strict';
-// A filter, and what a cell means under the pointer; the page is whole
-// without it.
+// Filter, and tooltips of the cells; the page is complete without them.
 const box = document.getElementById('filter');
 const shown = box.querySelector('output');
 const names = [...document.querySelectorAll('.head th')].map(
   (cell) => cell.title);
-const words = ['right', 'missing', 'stale', 'pending', 'nodeless', 'unknown'];
+const words = {
+  right: 'in sync', missing: 'missing', stale: 'stale', pending: 'pending',
+  nodeless: 'no node', unknown: 'unknown',
+};
 
 function column(cell) {
   let place = 0;
@@ -61,7 +63,8 @@ box.querySelector('input').addEventListener('input', (event) => {
 document.addEventListener('mouseover', (event) => {
   const cell = event.target.closest('.chunk td[class]');
   if (cell && !cell.title) {
-    const word = words.find((one) => cell.classList.contains(one));
-    cell.title = `${word}: ${names[column(cell)]}`;
+    const state = Object.keys(words).find(
+      (one) => cell.classList.contains(one));
+    cell.title = `${words[state]}: ${names[column(cell)]}`;
   }
 });

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the page: what was collected in words and figures, all escaped."""
+"""Rendering of the page; all values are escaped."""
 
 import base64
 from collections.abc import Iterator
@@ -21,30 +21,27 @@ from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.reconcile import result
 
 HERE = pathlib.Path(__file__).parent
-# Rows of the matrix that a browser lays out in one go.
+# Rows of the matrix that a browser lays out at once.
 CHUNK = 50
-# Lines of a list; who needs more than that has the commands.
+# Lines of a list; the commands list everything.
 MOST = 500
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
 ADVICE = result.Advice(
     refused='run "%s --force", or raise [aggregate_mirror] max_removed_share '
-            'for a while; if not, look at nova\'s database' % REPAIR,
+            'temporarily; if not, check nova\'s database' % REPAIR,
     all='"%s --dry-run --format json" lists all' % REPAIR)
 
 SYMBOLS = {
-    matrix.State.RIGHT: ('✓', 'right',
-                         'in the aggregate, in nova and in placement'),
-    matrix.State.MISSING: ('+', 'missing',
-                           'in nova, and not yet in placement'),
-    matrix.State.STALE: ('−', 'stale',
-                         'still in placement, and not in nova'),
+    matrix.State.RIGHT: ('✓', 'in sync', 'in nova and in placement'),
+    matrix.State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),
+    matrix.State.STALE: ('−', 'stale', 'in placement, not in nova'),
     matrix.State.PENDING: ('…', 'pending',
                            'in nova; there is no resource provider yet'),
     matrix.State.NO_NODE: ('∅', 'no node',
                            'in nova; the host has no compute node'),
     matrix.State.UNKNOWN: ('?', 'unknown',
-                           'in nova; placement\'s side could not be read')}
+                           'in nova; could not be compared with placement')}
 
 MEANINGS = {
     exit_status.OK: 'everything mirrored',
@@ -53,21 +50,21 @@ MEANINGS = {
     exit_status.NOT_MAPPED: 'a host has no host mapping',
     exit_status.NO_NODE: 'a host has no compute node, or its cell is down',
     exit_status.NO_PROVIDER: 'a compute node has no provider yet',
-    exit_status.REFUSED: 'too much would have been removed',
+    exit_status.REFUSED: 'too many associations would have been removed',
     exit_status.COULD_NOT_RUN: 'nova or the journal could not be read',
     130: 'interrupted', 143: 'interrupted'}
 
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """A cell of a row, or so many empty ones."""
+    """A cell of a row, or several empty cells."""
 
     cell: matrix.Cell | None
     width: int = 1
 
 
 def render(collected: collect.Collected, now: float) -> Iterator[str]:
-    """The page, part by part."""
+    """Render the page, part by part."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True,
@@ -89,7 +86,7 @@ def _result(collected: collect.Collected) -> result.Result:
 
 
 def status(collected: collect.Collected) -> int:
-    """The exit status: the lowest that applies."""
+    """Return the exit status: the lowest that applies."""
     found = _result(collected).status()
     if found == exit_status.OK and collected.journal.trouble:
         return exit_status.COULD_NOT_RUN
@@ -97,7 +94,7 @@ def status(collected: collect.Collected) -> int:
 
 
 def verdict(collected: collect.Collected) -> str:
-    """All of it in one line."""
+    """Summarize the comparison in one line."""
     result = _result(collected)
     if collected.sync.not_compared:
         return 'Nothing could be compared'
@@ -108,14 +105,14 @@ def verdict(collected: collect.Collected) -> str:
         parts.append('%d stale' % (len(result.removed) + len(result.left)))
     text = 'Placement differs from nova: %s' % ' and '.join(parts)
     if not parts:
-        text = 'Placement shows every host aggregate as nova has it'
+        text = 'Placement is in sync with nova'
     if result.fault_count or collected.journal.trouble:
         text += ', as far as it could be compared'
     return text
 
 
 def values(collected: collect.Collected) -> dict[str, Any]:
-    """What the template asks for."""
+    """Return the variables of the template."""
     result = _result(collected)
     seen = collect.seen(collected)
     rows = matrix.rows(seen)
@@ -123,8 +120,8 @@ def values(collected: collect.Collected) -> dict[str, Any]:
     journal, nova = collected.journal, collected.sync.nova
     faults = result.faults()
     if journal.trouble:
-        faults.insert(0, '%s. What this page says of deleted aggregates and '
-                         'of operations is not complete.' % journal.trouble)
+        faults.insert(0, '%s. The information about deleted aggregates and '
+                         'operations is not complete.' % journal.trouble)
     names = {column.uuid: column.name or 'deleted ' + column.uuid
              for column in columns}
     return {
@@ -144,10 +141,10 @@ def values(collected: collect.Collected) -> dict[str, Any]:
 
 def _figures(result: result.Result, collected: collect.Collected
              ) -> list[tuple[str, int | str, str]]:
-    """What stands at the top: a word, a number and its kind."""
+    """Return the figures at the top: a label, a number and its kind."""
     nova = collected.sync.nova
     if collected.sync.not_compared:
-        # No figure at all is not none.
+        # An unknown figure must not look like zero.
         return [('aggregates', len(nova.aggregates), ''),
                 ('missing or stale', '?', 'unknown'),
                 _pending(collected.journal)]
@@ -175,7 +172,7 @@ def _chunks(rows: Sequence[matrix.Row], uuids: Sequence[str]
 
 
 def _spans(row: matrix.Row, places: dict[str, int]) -> list[Span]:
-    """The cells in the order of the columns; empty ones are put together."""
+    """Return the cells in the order of the columns; merge empty cells."""
     spans, at = [], 0
     for cell in sorted(row.cells, key=lambda one: places[one.aggregate]):
         place = places[cell.aggregate]

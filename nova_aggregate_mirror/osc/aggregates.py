@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror list`` and ``show``: how things are."""
+"""``openstack aggregate mirror list`` and ``show``: the current state."""
 
 import argparse
 import collections
@@ -13,9 +13,9 @@ LONG = tuple(one.capitalize() for one in comparison.STATES)
 
 
 class ListAggregates(command.Lister):
-    """List host aggregates, and whether placement has the same.
+    """List host aggregates and whether placement is in sync with nova.
 
-    In Nova counts the compute nodes of the member hosts, In Placement those
+    In Nova counts the compute nodes of the member hosts, In Placement the
     resource providers of compute nodes that are in the placement aggregate.
     """
 
@@ -25,7 +25,7 @@ class ListAggregates(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--long', action='store_true',
-            help='List how many associations are in which state, too')
+            help='Also count the associations in each state')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -50,7 +50,7 @@ class ListAggregates(command.Lister):
 class ShowAggregate(command.Lister):
     """Show each host and each resource provider of a host aggregate.
 
-    A provider without a host is no compute node that nova-api shows: shared
+    A provider without a host is not a compute node that nova-api lists: shared
     storage, a network segment, or a node of a host without a mapping.
     """
 

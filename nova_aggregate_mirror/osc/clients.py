@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova and placement, as clouds.yaml, the options and the catalog say."""
+"""Clients of nova and placement, configured like the openstack client."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -12,25 +12,25 @@ from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_responses
 
 TIMEOUT = 120.0
-"""Seconds for one request. Nova-api gives each cell 60 to answer."""
+"""Seconds per request. Nova-api waits up to 60 seconds for each cell."""
 
 ADVICE = {
     exceptions.PlacementUnreachable:
         'Check that placement runs, that the catalog has its endpoint, and '
         'region, interface, endpoint and CA in clouds.yaml or in the options.',
     exceptions.NotAuthorized:
-        'It takes the admin role, or whatever placement\'s policy wants. '
+        'This requires the admin role, or the roles of placement\'s policy. '
         'Check the user and the project.',
     exceptions.MissingCredentials:
         'Complete clouds.yaml, the environment or the options.',
     exceptions.InvalidConfiguration:
         'Correct clouds.yaml, the options, or the endpoint in the catalog.',
 }
-"""What to do about errors of placement, to somebody without nova.conf."""
+"""Advice about placement errors for users without access to nova.conf."""
 
 
 class Clients:
-    """The clients of one command.
+    """The clients of a command.
 
     :param sdk: a connection of openstacksdk
     """
@@ -45,9 +45,9 @@ class Clients:
             endpoint_override=config.get_endpoint('compute')), TIMEOUT)
 
     def find(self, names: Collection[str]) -> frozenset[str]:
-        """UUIDs of the aggregates of these names, UUIDs or IDs.
+        """Return the UUIDs of aggregates given by name, UUID or ID.
 
-        :raises UnknownName: when there is none, or more than one of a name
+        :raises UnknownName: when no aggregate matches, or several match
         """
         aggregates = self.nova.all_aggregates() if names else []
         return frozenset(_find(name, aggregates) for name in names)
@@ -58,10 +58,9 @@ def _find(name: str, aggregates: Iterable[api_responses.Aggregate]) -> str:
                    if name in (one.name, one.uuid, str(one.id)))
     if not found:
         raise exceptions.UnknownName(
-            'nova has no aggregate %s; "openstack aggregate list" shows those '
-            'that there are' % name)
+            'nova has no aggregate %s; see "openstack aggregate list"' % name)
     if found[1:]:
         raise exceptions.UnknownName(
-            'more than one aggregate is called %s, by name or by ID: give the '
-            'UUID, which is one of %s' % (name, ', '.join(found)))
+            'more than one aggregate has the name or ID %s; give the UUID, '
+            'one of %s' % (name, ', '.join(found)))
     return found[0]

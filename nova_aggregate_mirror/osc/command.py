@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands have in common: their ends, errors and exit status."""
+"""Base class of the commands: clients, errors and exit status."""
 
 import argparse
 from collections.abc import Iterable
@@ -24,21 +24,21 @@ Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
          'client itself could not authenticate, 2 when placement could not be '
-         'read, 255 when nova-api could not, or has no such aggregate.')
+         'read, 255 when nova-api could not be read or has no such aggregate.')
 
 WORKERS = 8
 
-# Nova-api takes as long for some compute nodes as for all of them.
+# Nova-api takes as long to list some compute nodes as to list all of them.
 BATCH = 1000
 
-# Of nova, or of what was asked for; whatever else fails is placement.
+# Errors of nova or of the arguments; all others are errors of placement.
 _COULD_NOT_RUN = (
     exceptions.NovaUnavailable, exceptions.UnexpectedNova,
     exceptions.UnknownName, exceptions.InvalidConfiguration)
 
 
 class Lister(command.Lister):
-    """Prints a table, or what --format says, and has an exit status."""
+    """Command that prints a list in any format, and has an exit status."""
 
     status = exit_status.OK
     # Cliff annotates it by its default, None.
@@ -49,12 +49,12 @@ class Lister(command.Lister):
         parser.add_argument(
             '--workers', type=arguments.workers, default=WORKERS,
             metavar='<number>',
-            help='How many placement requests are made at once, from 1 to 64 '
+            help='Number of concurrent placement requests, from 1 to 64 '
                  '(default: %d)' % WORKERS)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; returns its exit status."""
+        """Run the command and return its exit status."""
         try:
             with errors.advising(clients.ADVICE):
                 super().run(parsed_args)
@@ -85,7 +85,7 @@ class Lister(command.Lister):
 
     def compare(self, parsed_args: argparse.Namespace
                 ) -> tuple[source.Memberships, source.Nova]:
-        """Every provider with its aggregates, and nova."""
+        """Read every provider with its aggregates, and nova."""
         mirror = self.mirror(parsed_args, interruption.Interruption())
         seen = survey.read(mirror.context, survey.scope(mirror.context))
         current, nova = seen.current, seen.nova
@@ -94,6 +94,6 @@ class Lister(command.Lister):
         return current, nova
 
     def tell(self, lines: Iterable[str]) -> None:
-        """Print what is no part of the table."""
+        """Print lines that are not part of the table."""
         for line in lines:
             print(line, file=sys.stderr)

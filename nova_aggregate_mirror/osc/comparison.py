@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova and placement say of one aggregate: pure, no I/O."""
+"""Comparison of an aggregate in nova and in placement: pure, no I/O."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -15,20 +15,20 @@ CELL_DOWN = 'cell down'
 OTHER = 'other provider'
 
 STATES = (MIRRORED, MISSING, STALE, PENDING, NO_NODE, CELL_DOWN, OTHER)
-"""Of an association."""
+"""States of an association."""
 
 DIFFERS = 'differs'
-"""Of an aggregate of which an association is missing or stale."""
+"""State of an aggregate with a missing or a stale association."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Association:
-    """A provider, or a host without one, and the aggregate."""
+    """A provider in an aggregate, or a member host without a provider."""
 
     host: str
-    """Empty for a provider that is no compute node which nova-api shows."""
+    """Empty for a provider that nova-api does not list as a compute node."""
     provider: str
-    """Empty for a host of which nova-api shows no compute node."""
+    """Empty for a host for which nova-api lists no compute node."""
     in_nova: bool
     in_placement: bool
     state: str
@@ -36,7 +36,7 @@ class Association:
 
 def associations(uuid: str, nova: source.Nova, current: source.Memberships
                  ) -> list[Association]:
-    """Everything that is in an aggregate, for nova or for placement.
+    """List everything that is in an aggregate in nova or in placement.
 
     :param current: every provider of placement, to its aggregates
     """
@@ -66,7 +66,7 @@ def _state(ours: bool, theirs: bool, node: bool, exists: bool) -> str:
 
 
 def state(found: Iterable[Association]) -> str:
-    """The state of the aggregate; what can be cured by a sync comes first."""
+    """Return the state of the aggregate; what a sync repairs comes first."""
     states = {one.state for one in found}
     if states & {MISSING, STALE}:
         return DIFFERS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the openstack client finds this package; it reads these names."""
+"""Plugin interface of the openstack client, which reads these names."""
 
 import argparse
 from typing import Any
@@ -11,11 +11,11 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance: Any) -> Any:
-    """What is between nova and placement, as the client reaches them.
+    """Create the clients of nova and placement.
 
     :param instance: the client manager of the openstack client
     """
-    # Every openstack command imports this module.
+    # Imported here, because every openstack command imports this module.
     from nova_aggregate_mirror.osc import clients
     return clients.Clients(instance.sdk_connection)
 

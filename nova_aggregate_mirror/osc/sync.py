@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``openstack aggregate mirror diff`` and ``sync``: what differs, and cure."""
+"""``openstack aggregate mirror diff`` and ``sync``: drift and its repair."""
 
 import argparse
 import sys
@@ -15,15 +15,15 @@ from nova_aggregate_mirror.reconcile import result
 COLUMNS = ('Host', 'Provider', 'Aggregate', 'Aggregate UUID')
 
 ADVICE = result.Advice(
-    nodeless='nova-api shows none; restart nova-compute on that host, or run '
+    nodeless='nova-api lists none; restart nova-compute on that host, or run '
              '"nova-manage cell_v2 discover_hosts" if the host has no mapping',
-    refused='add --force; if not, look at nova\'s aggregates',
-    all='--host tells of one host')
+    refused='add --force; if not, check nova\'s aggregates',
+    all='--host limits the list to one host')
 
 _STATUS = (
     'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
     'not authenticate; 2 placement, or a provider in it, could not be read; '
-    '%s5 nova-api shows no compute node of a member host, or its cell is '
+    '%s5 nova-api lists no compute node of a member host, or its cell is '
     'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
     'could not be read, or has no such host or aggregate.')
 
@@ -40,10 +40,10 @@ def _add_scope(parser: argparse.ArgumentParser) -> None:
 
 
 class Diff(command.Lister):
-    """List what is missing in placement, and what is stale.
+    """List the associations that are missing or stale in placement.
 
-    Providers that differ are read once more, and nova after that, as a sync
-    does it. Nothing is changed.
+    Providers that differ are read again, and nova after that, as in a sync.
+    Nothing is changed.
     """
 
     _epilog = _STATUS % ('nothing differs', '', '7 something differs')
@@ -65,33 +65,32 @@ class Diff(command.Lister):
 class Sync(command.Lister):
     """Make placement's aggregates equal to nova's host aggregates.
 
-    What is missing is added, and with --prune what is stale is removed. What
-    is not nova's is never touched: aggregates that are no host aggregates, and
-    providers that are no compute nodes.
+    Missing associations are added, and with --prune stale associations are
+    removed. Associations that are not nova's are never changed: aggregates
+    that are no host aggregates, and providers that are no compute nodes.
     """
 
     _epilog = _STATUS % (
         'everything is mirrored', '3 a provider could not be updated; ',
-        '7 --dry-run found something to add or to remove; 8 so much would '
-        'have been removed that nothing was, see --force; 130 interrupted, '
-        '143 when by SIGTERM')
+        '7 --dry-run found something to add or to remove; 8 too many '
+        'associations would have been removed, so none was, see --force; '
+        '130 interrupted by Ctrl-C, 143 by SIGTERM')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_scope(parser)
         parser.add_argument(
             '--dry-run', action='store_true',
-            help='Only tell what would be done')
+            help='Only list the changes')
         parser.add_argument(
             '--prune', action='store_true',
-            help='Also remove compute nodes from aggregates of which nova '
-                 'says otherwise; not from deleted ones, which nova-api has '
-                 'forgotten')
+            help='Also remove associations that nova does not have; not those '
+                 'of deleted aggregates, which nova-api no longer lists')
         parser.add_argument(
             '--force', action='store_true',
             help='With --prune: remove even more than %d %%%% of the '
-                 'associations, or everything when nova says that no host is '
-                 'in any aggregate' % (100 * conf.MAX_REMOVED_SHARE))
+                 'associations, and even if nova reports no host in any '
+                 'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -105,7 +104,7 @@ class Sync(command.Lister):
 
 def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
           share: float | None, write: bool) -> result.Result:
-    """Sync as was asked for, and set the exit status."""
+    """Run a sync with these arguments, and set the exit status."""
     request = full_sync.Request(
         share, write, frozenset(parsed_args.hosts),
         lister.clients.find(parsed_args.aggregates))

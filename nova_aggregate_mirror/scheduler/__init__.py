@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregate isolation inside nova-scheduler, in the query and after it."""
+"""Aggregate isolation in nova-scheduler: request filters and the guard."""

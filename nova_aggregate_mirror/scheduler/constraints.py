@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What host aggregates let a request go where: pure, no I/O.
+"""Which hosts aggregate metadata allows for a request: pure, no I/O.
 
-Each function that makes rules is one of nova's host filters. The same rules
-make the query to placement and judge a single host, so that both agree.
+Each function that returns rules implements a host filter of nova. The same
+rules build the query to placement and check a single host, so that both agree.
 """
 
 import bisect
@@ -26,15 +26,15 @@ ZONE = 'availability_zone'
 
 
 class Unsatisfiable(Exception):
-    """No aggregate has what a request needs; the text says what."""
+    """No aggregate meets a requirement of the request, named in the text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a request for a server says that aggregates may decide on.
+    """The fields of a server request that aggregate metadata can restrict.
 
-    ``image`` has the properties that say something, as text. ``zone`` is empty
-    when the request names none.
+    ``image`` has the image properties that are not empty or false, as text.
+    ``zone`` is empty when the request has no availability zone.
     """
 
     project: str | None
@@ -46,9 +46,10 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A host passes in a matching aggregate, or in no restricting one.
+    """A condition on the aggregates of a host.
 
-    A rule that is ``required`` is passed in a matching aggregate only.
+    A host passes if it is in a matching aggregate or in no restricting
+    aggregate. It passes a ``required`` rule in a matching aggregate only.
     """
 
     subject: str
@@ -57,7 +58,7 @@ class Rule:
     required: bool = False
 
     def passes(self, aggregates: Set[str]) -> bool:
-        """Whether a host that is in just these aggregates passes."""
+        """Check whether a host in exactly these aggregates passes."""
         if not self.matching.isdisjoint(aggregates):
             return True
         return not self.required and self.restricting.isdisjoint(aggregates)
@@ -65,17 +66,17 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """What a request to placement says about aggregates.
+    """The aggregate conditions of a query to placement (``member_of``).
 
-    A host must be in one of each set of ``required`` and in none that is
-    ``forbidden``.
+    A host must be in an aggregate of each set in ``required``, and in no
+    aggregate of ``forbidden``.
     """
 
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
 
     def size(self) -> int:
-        """Bytes that this takes in the URL."""
+        """Return the number of bytes in the URL."""
         groups = ['in:' + ','.join(group) for group in self.required]
         if self.forbidden:
             groups.append('!in:' + ','.join(self.forbidden))
@@ -87,7 +88,7 @@ class Query:
 
 
 def extra_spec_keys(specs: Iterable[str]) -> dict[str, str]:
-    """The extra specs that are about aggregates, to their metadata key."""
+    """Map the extra specs that concern aggregates to their metadata key."""
     keys = {}
     for name in specs:
         scope, colon, key = name.partition(':')
@@ -102,7 +103,7 @@ def flavor_extra_specs(specs: Mapping[str, str], metadata: Metadata,
                        match: Match) -> list[Rule]:
     """AggregateInstanceExtraSpecsFilter: each key in a matching aggregate.
 
-    :param match: nova's own comparison of a value with an extra spec
+    :param match: nova's comparison of a value with an extra spec
     """
     return [
         Rule("the flavor's extra spec %s" % name, _having(
@@ -116,7 +117,7 @@ def tenant_isolation(project: str | None, metadata: Metadata,
                      suffixes: bool) -> list[Rule]:
     """AggregateMultiTenancyIsolation: no host of other tenants.
 
-    :param suffixes: whether keys that only begin with ``filter_tenant_id``
+    :param suffixes: whether keys that only start with ``filter_tenant_id``
         isolate too, as they do from nova 30 on
     """
     return [Rule(
@@ -138,23 +139,23 @@ def type_affinity(flavor: str, metadata: Metadata) -> list[Rule]:
 
 
 def default_zone(zone: str, metadata: Metadata) -> list[Rule]:
-    """AvailabilityZoneFilter, for the zone of hosts that are in none."""
+    """AvailabilityZoneFilter, for the zone of hosts without a zone."""
     return [_among('zone %s' % zone, ZONE, zone, metadata)]
 
 
 def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
            asked: Query, budget: int) -> tuple[Query, int]:
-    """Say in one query what it can say of these rules.
+    """Express the rules as conditions of one query, as far as possible.
 
-    No host is left out that passes every rule. A restricting aggregate that
-    has a host in common with a matching one is not forbidden, since no query
-    says "in this one or not in that one".
+    A host that passes every rule is never excluded. A restricting aggregate
+    that shares a host with a matching aggregate is not forbidden, because a
+    query cannot express "in this aggregate or not in that aggregate".
 
-    :param together: pairs of aggregates that have a host in common
-    :param asked: what the query says already
-    :param budget: bytes that all of it may take in the URL
-    :returns: what to add, and how much did not fit
-    :raises Unsatisfiable: when no aggregate has what a rule requires
+    :param together: pairs of aggregates that share a host
+    :param asked: conditions that the query already has
+    :param budget: bytes that all conditions may take in the URL
+    :returns: the conditions to add, and the number that did not fit
+    :raises Unsatisfiable: when no aggregate matches a required rule
     """
     added, left_out = Query(), 0
     for group in _required(rules, asked):
@@ -175,13 +176,12 @@ def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
 
 
 def _required(rules: Collection[Rule], asked: Query) -> list[frozenset[str]]:
-    """Sets that are not implied by others, the smaller ones first."""
+    """List the sets that other sets do not imply, the smallest first."""
     for rule in rules:
         if rule.required and not rule.matching:
-            raise Unsatisfiable('no host aggregate has what %s asks for'
-                                % rule.subject)
+            raise Unsatisfiable('no host aggregate matches %s' % rule.subject)
     found: list[frozenset[str]] = []
-    # The fewer aggregates a set has, the more it says in a byte.
+    # The smaller a set is, the more it narrows the query per byte.
     for group in sorted({rule.matching for rule in rules if rule.required},
                         key=lambda group: (len(group), sorted(group))):
         if not any(group >= other for other in (*asked.required, *found)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How nova-scheduler loads this package, and the filter that judges hosts.
+"""Entry point for nova-scheduler, and the guard: a host filter.
 
-Nova calls ``all_filters`` when nova-scheduler starts, because an operator
-named it in ``[filter_scheduler] available_filters``.
+Nova calls ``all_filters`` when nova-scheduler starts, if ``[filter_scheduler]
+available_filters`` names it.
 """
 
 from collections.abc import Iterable
@@ -27,12 +27,12 @@ GUARD = 'AggregateMembershipFilter'
 
 
 def all_filters() -> list[type]:
-    """Install the request filters; give the host filters, nova's and ours.
+    """Install the request filters; return nova's host filters and the guard.
 
-    An operator who names this function in place of nova's own loses nothing.
+    It can replace nova's function of the same name in ``available_filters``.
     A second call changes nothing.
 
-    :raises SystemExit: when an option cannot be used, after a line in the log
+    :raises SystemExit: when an option is invalid, after logging the reason
     """
     refused: exceptions.MirrorError | None = None
     try:
@@ -41,14 +41,16 @@ def all_filters() -> list[type]:
     except exceptions.MirrorError as exc:
         refused = exc
     if refused:
-        # Isolation was asked for; and in a traceback nobody finds the reason.
+        # Do not start without the configured isolation. A traceback would
+        # hide the reason.
         LOG.critical('nova-scheduler does not start: %s', refused)
         raise SystemExit(1)
     if loaded and GUARD not in CONF.filter_scheduler.enabled_filters:
-        LOG.warning('[aggregate_mirror] request_filters without %s in '
-                    '[filter_scheduler] enabled_filters: nothing keeps a '
-                    'server off the wrong host while placement differs from '
-                    'nova, or where a query could not say everything', GUARD)
+        LOG.warning('[aggregate_mirror] request_filters is set without %s in '
+                    '[filter_scheduler] enabled_filters: a server may be '
+                    'scheduled to the wrong host while placement differs from '
+                    'nova, or if a query could not include all conditions',
+                    GUARD)
     return [AggregateMembershipFilter, *filters.all_filters()]
 
 
@@ -59,10 +61,10 @@ def _load() -> list[request_filters.RequestFilter]:
 
 
 class AggregateMembershipFilter(filters.BaseHostFilter):
-    """Pass a host that nova itself sees in the right aggregates.
+    """Host filter that checks nova's own aggregate memberships.
 
-    What the query to placement said is judged once more, by nova's own
-    memberships, and so is what it could not say.
+    It repeats the conditions of the query to placement, and checks the
+    conditions that the query could not include.
     """
 
     run_filter_once_per_request = True
@@ -75,7 +77,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
 
     def filter_all(self, filter_obj_list: Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
-        """Pass on those of the host states that the request may have.
+        """Return the host states that the request may use.
 
         :raises NovaUnavailable: when nova's API database cannot be read
         """
@@ -83,7 +85,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         rebuild = utils.request_is_rebuild(spec_obj)
         kept = self._keeping_rules(offered, spec_obj, rebuild)
         if rebuild:
-            # Nothing was asked of placement.
+            # A rebuild does not query placement.
             return kept
         query = request_spec.query(spec_obj)
         belonging = [host for host in kept
@@ -94,8 +96,8 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             LOG.warning(
                 'Instance %s is not scheduled to %s: placement and '
                 'nova-scheduler do not have these hosts in the same '
-                'aggregates. Placement is put right by itself; if this is '
-                'said again for minutes, restart nova-scheduler',
+                'aggregates. Placement is reconciled automatically; if this '
+                'warning persists for minutes, restart nova-scheduler',
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 
@@ -104,7 +106,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         request = request_spec.request(spec)
         concerned = [one for one in self._filters
                      if one.on_rebuild or not rebuild]
-        # Most hosts are in the same few aggregates as others.
+        # Most hosts share their set of aggregates with other hosts.
         broken: dict[frozenset[str], list[str]] = {}
         for host in hosts:
             within = _aggregates(host)
@@ -115,7 +117,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                         {one.uuid: one.metadata for one in host.aggregates})
                     if not rule.passes(within)]
             if broken[within]:
-                LOG.debug('%s is not for %s', host,
+                LOG.debug('%s does not pass the rules for %s', host,
                           ', '.join(broken[within]))
         return [host for host in hosts if not broken[_aggregates(host)]]
 
@@ -127,9 +129,9 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                        for group in query.required)
 
     def _is_nova(self, group: frozenset[str]) -> bool:
-        """Whether all of these are nova's aggregates, and so in its memory.
+        """Check whether these are all nova's, and so in the host states.
 
-        Others only placement can judge.
+        Other aggregates can only be checked by placement.
         """
         unknown = group - self._known
         if unknown:

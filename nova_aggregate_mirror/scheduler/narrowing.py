@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the rules of a request get into its query, and this into nova."""
+"""Conversion of rules into a placement query, installed into nova."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Narrowing:
-    """What nova calls for every request before it asks placement.
+    """The request filter that nova calls before each query to placement.
 
     :param budget: bytes that aggregates may take in the URL of the query
     """
@@ -35,9 +35,9 @@ class Narrowing:
         self._warned = False
 
     def __call__(self, context: Any, spec: request_spec.RequestSpec) -> bool:
-        """Narrow the query that follows; tell whether anything was added.
+        """Narrow the query that follows; return whether it was changed.
 
-        :raises RequestFilterFailed: when no host can be right
+        :raises RequestFilterFailed: when no host can pass
         """
         try:
             if not request_spec.forced(spec):
@@ -47,8 +47,8 @@ class Narrowing:
         except exceptions.MirrorError as exc:
             LOG.error('A request is not narrowed to aggregates: %s', exc)
         except Exception:
-            # Host filters still judge what a wider query finds; anything else
-            # that is raised here ends the request.
+            # Host filters still check the hosts of a wider query; any other
+            # exception would end the request.
             LOG.exception('A request is not narrowed to aggregates')
         return False
 
@@ -69,7 +69,8 @@ class Narrowing:
             self._warn(left_out)
         if added == constraints.Query() or not request_spec.narrowable(spec):
             return False
-        LOG.debug('A host must be in one of each of %s and in none of %s',
+        LOG.debug('Query narrowed: in an aggregate of each of %s, in none '
+                  'of %s',
                   [sorted(one) for one in added.required],
                   sorted(added.forbidden))
         request_spec.add(spec, added)
@@ -79,16 +80,16 @@ class Narrowing:
         if not self._warned:
             self._warned = True
             LOG.warning(
-                '[aggregate_mirror] max_member_of_bytes = %d: a query to '
-                'placement had to leave out %d conditions on aggregates, and '
-                'may find too few of the right hosts. Raise it if the web '
-                'server of placement takes longer URLs. This is said once.',
+                '[aggregate_mirror] max_member_of_bytes = %d is too small for '
+                'a query to placement, which may find too few suitable hosts. '
+                'Aggregate conditions left out: %d. Raise it if placement\'s '
+                'web server accepts longer URLs. This is logged once.',
                 self._budget, left_out)
 
 
 def install(conf: cfg.ConfigOpts,
             filters: Sequence[request_filters.RequestFilter]) -> None:
-    """Let nova run request filters after its own; the second call does not.
+    """Add the request filters to nova's own; a second call adds nothing.
 
     :raises UnexpectedNova: when nova has no list to add them to
     """

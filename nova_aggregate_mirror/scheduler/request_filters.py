@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rules a request must keep to, one filter for each of nova's.
+"""Request filters: the rules of a request, a plugin per filter of nova.
 
-A request filter is an object of an entry point in
-``nova_aggregate_mirror.request_filters``, made once with nova's configuration
-when nova-scheduler starts. It must not touch the network, a database or a
-thread: the process may still fork.
+A request filter is a plugin in ``nova_aggregate_mirror.request_filters``. It
+is created once, with nova's configuration, when nova-scheduler starts. It must
+not use the network, a database or a thread: the process may still fork.
 """
 
 from collections.abc import Iterable
@@ -24,30 +23,30 @@ NAMESPACE = 'nova_aggregate_mirror.request_filters'
 
 
 class RequestFilter(Protocol):
-    """Turns what aggregates say into the rules of one request.
+    """Interface of a plugin that turns aggregate metadata into rules.
 
-    A request of which ``keys`` is empty is not concerned. ``rules`` gets the
-    metadata of all aggregates that have one of the keys, or of those of one
-    host, and must not depend on which.
+    A request for which ``keys`` is empty is not affected. ``rules`` gets the
+    metadata of all aggregates that have any of the keys, or of the aggregates
+    of one host, and must not depend on which.
     """
 
     on_rebuild: bool
-    """Whether a rebuild, which stays on its host, must keep the rules too."""
+    """Whether the rules also apply to a rebuild, which stays on its host."""
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
-        """Tell which keys of aggregate metadata decide on a request."""
+        """Return the metadata keys that affect a request."""
 
     def texts(self, request: constraints.Request) -> frozenset[str]:
-        """Tell texts of which a matching aggregate has one in its value.
+        """Return the texts that the values of matching aggregates contain.
 
-        None if a host in no restricting aggregate does not pass: otherwise
-        placement can be asked less where a host is in both kinds, by the
-        same key or by keys of the same beginning.
+        Empty if a host in no restricting aggregate does not pass. Otherwise
+        the query can include fewer conditions where a host is in both kinds
+        of aggregates, by the same key or by keys with the same prefix.
         """
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        """Tell what the request's host must keep to."""
+        """Return the rules for the host of a request."""
 
 
 class FlavorExtraSpecs:
@@ -138,9 +137,9 @@ class TypeAffinity:
 
 
 class DefaultZone:
-    """What AvailabilityZoneFilter did for the default zone, in the query.
+    """AvailabilityZoneFilter for the default zone, in the query.
 
-    Nova's own request filter does it for zones that aggregates have.
+    Nova's own request filter does the same for the zones of aggregates.
     """
 
     on_rebuild = False
@@ -162,9 +161,9 @@ class DefaultZone:
 
 
 def load(conf: cfg.ConfigOpts) -> list[RequestFilter]:
-    """Load what ``[aggregate_mirror] request_filters`` names, in that order.
+    """Load the plugins that an option names, in order.
 
-    :raises InvalidConfiguration: when one is unknown or cannot be loaded
+    :raises InvalidConfiguration: when a plugin is unknown or cannot be loaded
     """
     return plugins.load(NAMESPACE, '[aggregate_mirror] request_filters',
                         conf.aggregate_mirror.request_filters, conf)
@@ -172,19 +171,19 @@ def load(conf: cfg.ConfigOpts) -> list[RequestFilter]:
 
 def rules(filters: Iterable[RequestFilter], request: constraints.Request,
           found: constraints.Metadata) -> list[constraints.Rule]:
-    """Tell what a request's host must keep to, by all of these filters."""
+    """Return the rules of all these filters for the host of a request."""
     return [rule for one in filters if one.keys(request)
             for rule in one.rules(request, found)]
 
 
 def _isolates_by_suffix() -> bool:
-    """Whether nova's filter minds keys that begin with ``filter_tenant_id``.
+    """Check whether nova's filter uses keys that start with filter_tenant_id.
 
-    Nova 29 does not, and what is kept out here it would let in.
+    Nova 29 does not: it passes hosts that such rules would exclude here.
     """
     aggregate = types.SimpleNamespace(
-        metadata={constraints.TENANT + '_1': 'somebody else'})
+        metadata={constraints.TENANT + '_1': 'another project'})
     nova_filter = multitenancy.AggregateMultiTenancyIsolation()
     return not nova_filter.host_passes(
         types.SimpleNamespace(aggregates=[aggregate]),
-        types.SimpleNamespace(project_id='somebody'))
+        types.SimpleNamespace(project_id='a project'))

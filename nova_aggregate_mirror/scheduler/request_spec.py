@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's RequestSpec: what is read from it, and what is added to it."""
+"""Access to nova's RequestSpec: fields that are read, conditions added."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ RequestSpec: TypeAlias = objects.RequestSpec
 
 
 def request(spec: RequestSpec) -> constraints.Request:
-    """Read what aggregates may decide on; what is not set says nothing."""
+    """Read the fields that aggregates can restrict; unset fields are empty."""
     flavor = spec.flavor
     return constraints.Request(
         project=_field(spec, 'project_id'),
@@ -26,17 +26,17 @@ def request(spec: RequestSpec) -> constraints.Request:
 
 
 def forced(spec: RequestSpec) -> bool:
-    """Whether nova's host filters leave the request's hosts alone."""
+    """Check whether nova skips its host filters for the request's hosts."""
     hints = _field(spec, 'scheduler_hints') or {}
     return bool((_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
                 and not hints.get('_nova_check_type'))
 
 
 def narrowable(spec: RequestSpec) -> bool:
-    """Whether the query can say anything about aggregates.
+    """Check whether the query can have aggregate conditions.
 
-    Nova says it in the group without a suffix. If the flavor asks for all of
-    its resources in other groups, placement refuses such a query.
+    Nova puts them into the unsuffixed request group. If the flavor requests
+    all resources in other groups, placement rejects such a query.
     """
     group = utils.ResourceRequest.from_request_spec(
         spec).get_request_group(None)
@@ -44,7 +44,7 @@ def narrowable(spec: RequestSpec) -> bool:
 
 
 def query(spec: RequestSpec) -> constraints.Query:
-    """Read what the query to placement says about aggregates already."""
+    """Read the aggregate conditions that the query already has."""
     destination = _field(spec, 'requested_destination')
     if not destination:
         return constraints.Query()
@@ -55,7 +55,7 @@ def query(spec: RequestSpec) -> constraints.Query:
 
 
 def add(spec: RequestSpec, added: constraints.Query) -> None:
-    """Let the query to placement say this as well."""
+    """Add aggregate conditions to the query."""
     if not _field(spec, 'requested_destination'):
         spec.requested_destination = objects.Destination()
     for group in added.required:
@@ -70,11 +70,11 @@ def _properties(spec: RequestSpec) -> Mapping[str, str]:
     properties = _field(image, 'properties') if image else None
     if not properties:
         return {}
-    # As nova's filter: what is false is not compared, all else is as text.
+    # As in nova's filter: false values are skipped, others compared as text.
     return {name: str(value) for name in properties.obj_fields
             if (value := _field(properties, name))}
 
 
 def _field(owner: Any, name: str) -> Any:
-    """A field of a nova object, or None: reading one not set may fail."""
+    """Return a field of a nova object, or None: reading it unset may fail."""
     return getattr(owner, name) if name in owner else None

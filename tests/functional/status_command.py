@@ -130,7 +130,7 @@ class StatusTest(testtools.TestCase):
         self.assert_row(result, rows[name], *texts)
         rest = [*WAY[WAY.index(name) + 1:], 'Drift']
         for after in rest:
-            self.assert_row(WARNING, rows[after], 'see to "%s" first' % name)
+            self.assert_row(WARNING, rows[after], 'resolve "%s" first' % name)
         self.assert_others_good(rows, name, *rest)
         return rows
 

@@ -97,8 +97,7 @@ class TestPage(ReportTest):
         host = self.host('h1')
         self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
         page = self.report(0)
-        self.assertIn('Placement shows every host aggregate as nova has it',
-                      page)
+        self.assertIn('Placement is in sync with nova', page)
         self.assertIn('None yet: run the agent, or a sync.', page)
         self.placement.set_aggregates(host.nodes[0], [])
         self.assertIn('sync_aggregates --prune</code>', self.report(7))

@@ -159,7 +159,7 @@ class TestHelp(ClientTest):
         """The help lists the exit statuses, even without a cloud."""
         for name, words in (
                 ('show', '255 when nova-api'), ('diff', '7 something differs'),
-                ('sync', '8 so much would have been removed')):
+                ('sync', '8 too many associations would have been removed')):
             said, _errors = self.openstack(
                 'aggregate', 'mirror', name, '--help')
             self.assertIn(words, ' '.join(said.split()))

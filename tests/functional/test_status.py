@@ -23,7 +23,7 @@ class TestOutput(status_command.StatusTest):
         self.assertEqual([check.name for check in status.CHECKS], list(rows))
         self.assert_others_good(rows)
         self.assertIn(str(self.conf), rows['Options'].details)
-        self.assertIn('1 host aggregates', rows['Drift'].details)
+        self.assertIn('1 host aggregate.', rows['Drift'].details)
         self.assertEqual('', rows['Neutron credentials'].details)
         self.assertFalse(pathlib.Path(
             fixtures.CONF.state_path, 'aggregate_mirror').exists())
@@ -39,7 +39,7 @@ class TestOutput(status_command.StatusTest):
             'nova_aggregate_mirror |', re.sub(' +\\|', ' |', done.stdout))
         self.assertIn('| Check: Journal', done.stdout)
         self.assertIn('| Result: Failure', done.stdout)
-        self.assertIn('Details: Not checked: see to "Journal" first.',
+        self.assertIn('Details: Not checked: resolve "Journal" first.',
                       done.stdout)
         prose = [line for line in done.stdout.splitlines()
                  if re.match(r'\| \S', line)]
@@ -103,7 +103,7 @@ class TestNova(status_command.StatusTest):
         waiting = ('Journal of this nova', 'Drift')
         for name in waiting:
             self.assert_row(WARNING, rows[name],
-                            'see to "Nova\'s API database" first')
+                            'resolve "Nova\'s API database" first')
         self.assert_others_good(rows, 'Nova\'s API database', *waiting)
 
     def test_api_database_that_is_unavailable(self):

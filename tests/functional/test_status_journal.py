@@ -63,7 +63,7 @@ class TestTables(JournalTest):
         rows = self.rows(SUCCESS)
         self.assert_others_good(rows)
         self.assertIn(migration.HEAD, rows['Journal'].details)
-        self.assertIn('Nothing is left', rows['Backlog'].details)
+        self.assertIn('No operation is pending', rows['Backlog'].details)
 
     def test_journal_that_is_no_database(self):
         """It prints how to replace it, and skips the checks that need it."""
@@ -75,7 +75,7 @@ class TestTables(JournalTest):
             '  mkdir %s/broken\n  mv %s* %s/broken\n'
             % (self.file.parent, self.file, self.file.parent))
         for name in JOURNAL[1:]:
-            self.assert_row(WARNING, rows[name], 'see to "Journal" first')
+            self.assert_row(WARNING, rows[name], 'resolve "Journal" first')
         self.assert_others_good(rows, *JOURNAL)
 
     def test_journal_that_cannot_be_created(self):
@@ -178,14 +178,14 @@ class TestBacklog(JournalTest):
         """Recent operations that await the agent are no fault."""
         self.left_over(age=5)
         rows = self.rows(SUCCESS)
-        self.assertIn('1 operation is left', rows['Backlog'].details)
+        self.assertIn('1 operation is pending', rows['Backlog'].details)
 
     def test_mirrored_operations_that_may_run(self):
         """Mirrored operations are not pending, at any age."""
         row = self.operation(age=600)
         self.journal().rows.mirrored([row.id])
         rows = self.rows(SUCCESS)
-        self.assertIn('Nothing is left', rows['Backlog'].details)
+        self.assertIn('No operation is pending', rows['Backlog'].details)
 
     def test_old_operations_without_an_agent(self):
         """The command that starts the agent is printed."""

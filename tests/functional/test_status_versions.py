@@ -52,5 +52,5 @@ class TestNewerPlacement(OtherPlacementTest):
     def test_too_new(self):
         """Without our microversion, this package must be upgraded."""
         self.assert_ends_at(
-            'Placement microversions', FAILURE, 'not 1.36 any more',
+            'Placement microversions', FAILURE, '1.36 is no longer supported',
             '  pip install --upgrade nova-aggregate-mirror')

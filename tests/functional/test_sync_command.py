@@ -220,7 +220,8 @@ class TestDefault(SyncTest):
         self.assertIn('| left: not pruned | stale | ', done.stdout)
         self.assertIn(
             '1 stale association kept: this is the first sync with this '
-            'journal, look at them and then run it with --prune', done.stdout)
+            'journal, check the list, then run the command with --prune',
+            done.stdout)
         self.assert_removed()
 
     def test_syncs_that_compared_nothing(self):

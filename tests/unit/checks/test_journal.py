@@ -54,8 +54,7 @@ class TestJournal(ends.TestCase):
         row = self.record('h1')
         self.journal.rows.mirrored([row.id])
         one, = journal.backlog(journal.read(self.conf))
-        self.assertEqual((checks.Code.SUCCESS,
-                          'Nothing is left to be mirrored.'),
+        self.assertEqual((checks.Code.SUCCESS, 'No operation is pending.'),
                          (one.code, one.text))
 
     def test_no_url(self):

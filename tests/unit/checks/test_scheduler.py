@@ -83,7 +83,7 @@ class TestFilters(FiltersTest):
         """Nova-scheduler would not start: the corrected line is printed."""
         self.assert_failure(
             self.find('flavor_extra_specs', 'flavour'),
-            'no request filter flavour,',
+            'no request filter flavour:',
             '[aggregate_mirror]', 'request_filters = flavor_extra_specs')
 
     def test_name_that_cannot_be_loaded(self):
@@ -150,7 +150,7 @@ class TestFilters(FiltersTest):
         line = 'enabled_filters = ' + ','.join([*self.enabled, GUARD])
         for name in NAMES:
             self.assert_failure(
-                self.find(name, enabled=()), 'comes back for %s.' % name,
+                self.find(name, enabled=()), 'the results for %s.' % name,
                 '[filter_scheduler]', line)
 
     def test_guard_is_missing(self):

@@ -34,7 +34,7 @@ class TestJournalRows(ends.TestCase):
         self.assertEqual(0, self.show('json'))
         self.assertEqual([], json.loads(self.text(self.out)))
         self.assertEqual(0, self.show('table'))
-        self.assertIn('nothing is left', self.text(self.out))
+        self.assertIn('no operation is pending', self.text(self.out))
 
     def test_table(self):
         """Oldest first, with the state, the age and the last error."""
@@ -99,7 +99,7 @@ class TestJournalRows(ends.TestCase):
         self.assertEqual(2, journal_rows.forget(
             self.rows, [running.id, failed.id]))
         self.assertEqual([running], self.rows.all())
-        self.assertIn('Row %s was left' % running.id, self.text(self.err))
+        self.assertIn('Row %s was kept' % running.id, self.text(self.err))
         self.assertEqual(1, journal_rows.forget(self.rows, [failed.id]))
         self.assertIn('no row ' + failed.id, self.text(self.err))
 

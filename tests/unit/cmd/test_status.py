@@ -57,7 +57,7 @@ class TestRows(testtools.TestCase):
                             self.check('c', 'b'), self.check('d'))
         self.assertEqual(['a', 'd'], self.ran)
         self.assertEqual([(1, 'odd')] + 2 * [
-            (1, 'Not checked: see to "a" first.')] + [(0, None)], rows)
+            (1, 'Not checked: resolve "a" first.')] + [(0, None)], rows)
 
     def test_check_that_does_not_apply(self):
         """It prints nothing, regardless of other findings."""
@@ -71,7 +71,7 @@ class TestRows(testtools.TestCase):
         """The check fails, and the others are run."""
         self.findings['a'] = exceptions.JournalUnavailable('gone')
         rows = self.results(self.check('a'), self.check('b'))
-        self.assertEqual((2, 'gone Try it again:\n  '
+        self.assertEqual((2, 'gone Run the checks again:\n  '
                           'nova-aggregate-mirror-status upgrade check'),
                          rows[0])
         self.assertEqual((0, None), rows[1])

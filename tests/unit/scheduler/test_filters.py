@@ -87,8 +87,9 @@ class TestAllFilters(testtools.TestCase):
                             group='filter_scheduler')
         filters.all_filters()
         line, = self.process.logged()
-        self.assertIn('request_filters without AggregateMembershipFilter in '
-                      '[filter_scheduler] enabled_filters', line)
+        self.assertIn('request_filters is set without '
+                      'AggregateMembershipFilter in [filter_scheduler] '
+                      'enabled_filters', line)
 
 
 class GuardTest(testtools.TestCase):
@@ -144,8 +145,8 @@ class TestMembership(GuardTest):
         self.assertEqual(
             ['Instance %s is not scheduled to c: placement and '
              'nova-scheduler do not have these hosts in the same aggregates. '
-             'Placement is put right by itself; if this is said again for '
-             'minutes, restart nova-scheduler' % uuids.instance],
+             'Placement is reconciled automatically; if this warning persists '
+             'for minutes, restart nova-scheduler' % uuids.instance],
             self.process.logged())
         self.ask([uuids.A, uuids.B], [uuids.B])
         self.assertEqual('b', self.passing())
