@@ -56,5 +56,5 @@ class TestSmoke(unittest.TestCase):
         """Nova itself mirrors what is asked of it when all goes well."""
         status, output = self.smoke(patience=5)
         self.assertEqual(1, status, output)
-        self.assertIn('FAILED: members are ', output)
+        self.assertIn('FAILED: members: ', output)
         self.check_nothing_is_left()
