@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements; a figure here is a ratio of two things in one run."""
+"""Benchmarks that compare this package with stock nova in the same run."""

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time add-host and remove-host through REST, with our hooks and without.
+"""Benchmark of add-host and remove-host through REST, with and without hooks.
 
-One cloud of real keystone, placement and nova-api processes serves both, on
-SQLite or on a MySQL server. Two nova-api processes share it, one with this
-package's hooks, journal included, one with nova's own mirroring; they are
-called in turn, one request at a time. The ratio is taken pair by pair, with
-new processes for each, and above 1 this package is faster. Machines are noisy:
-quote the medians and the ratios, not a single time.
+A cloud of real keystone, placement and nova-api processes runs on SQLite or on
+a MySQL server. Two nova-api processes share it: the first with this package's
+hooks and journal, the second with nova's own mirroring. They are called in
+turn, sequentially. The ratio is computed per pair, with new processes for each
+pair; above 1 this package is faster. Single times are noisy: quote the medians
+and the ratios.
 
-Each pair runs at another depth of the stack. CPython keeps frames in chunks of
-16 KB, and a loop that happens to call across the end of a chunk takes many
-times as long: 5 of 45 ms went to one place or another of nova's, by depth.
+Each pair runs at a different stack depth. CPython allocates frames in chunks
+of 16 KB, and a loop that calls across the end of a chunk takes many times as
+long: depending on the depth, this cost nova 5 of 45 ms.
 
-exit status: 0 no target is missed, 1 one is, 2 it could not run, 130
-interrupted
+exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
+not run, 130 interrupted
 """
 
 import argparse
@@ -37,18 +37,18 @@ try:
     from tests.cloud import config
     from tests.cloud import processes
 except ImportError as exc:
-    sys.exit('%s; run this in the environment that ./tools/demo makes: '
+    sys.exit('%s; run this in the environment of ./tools/demo: '
              '.venv-demo/bin/python -m benchmarks.add_host' % exc)
 
 WARM_UP = 5
 CHUNK_OF_FRAMES = 117
-"""So many frames that do nothing fill a chunk of CPython 3.11's."""
+"""Number of empty frames that fill a chunk of CPython 3.11."""
 ACTIONS = ('add_host', 'remove_host')
 WALL = 'wall, ms'
 NOT_SLOWER = 1
-"""The ratio that add-host is to reach."""
+"""Target ratio of add-host."""
 ENOUGH = 40
-"""With fewer calls the median is chance, and there is no target."""
+"""Minimum calls for a target: with fewer the median is too noisy."""
 LINE = '%-6s  add-host %6.1f ms  remove-host %6.1f ms  %.1f placement requests'
 HEADER = ('', 'stock nova', 'this package', 'ratio', 'target')
 
@@ -58,14 +58,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         prog='add_host', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--pairs', type=arguments.positive, default=8,
-                        help='how often the two are started and measured (8)')
+                        help='how often both are started and measured (8)')
     parser.add_argument('--calls', type=arguments.positive, default=40,
-                        help='calls of each kind to each of the two (40)')
+                        help='calls of each kind to each nova-api (40)')
     arguments.add_database(parser, arguments.SQLITE, 'sqlite')
     parser.add_argument(
         '--journal', choices=('sqlite', 'server'), default='sqlite',
-        help='where the journal is: in a file (the default), or on the server '
-             'that --database names')
+        help='location of the journal: a file (the default), or the server '
+             'given by --database')
     arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if (options.journal == 'server'
@@ -75,14 +75,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """How long a call takes, in milliseconds."""
+    """Return the duration of a call, in milliseconds."""
     start = time.perf_counter()
     call()
     return (time.perf_counter() - start) * 1000
 
 
 class Api:
-    """One nova-api and an aggregate of its own to move hosts in and out."""
+    """A nova-api with a separate aggregate to add hosts to and remove from."""
 
     def __init__(self, nova: adapter.Adapter, name: str) -> None:
         self._nova = nova
@@ -90,11 +90,11 @@ class Api:
             '/os-aggregates', json={'aggregate': {'name': name}}
         ).json()['aggregate']['id']
         self.requests = 0.0
-        """Placement requests of one call."""
+        """Placement requests per call."""
         self.times: dict[str, list[float]] = {action: [] for action in ACTIONS}
 
     def call(self, host: str) -> None:
-        """Add a host and remove it again, and note how long each took."""
+        """Add a host and remove it again, and record both durations."""
         for action in ACTIONS:
             spent = timed(lambda: self._nova.post(
                 self._path + '/action', json={action: {'host': host}}))
@@ -104,12 +104,15 @@ class Api:
         self._nova.delete(self._path)
 
     def median(self, action: str) -> float:
-        """Milliseconds of the median call, the first ones left out."""
+        """Return the median call in milliseconds, without the warm-up."""
         return statistics.median(self.times[action][WARM_UP:])
 
 
 def journal_on_server(running: cloud.Cloud) -> config.Options:
-    """Make the journal's tables on the server; what nova.conf needs for it."""
+    """Create the journal's tables on the server.
+
+    :returns: the options that nova.conf needs for it
+    """
     options = {'aggregate_mirror_database': {
         'connection': running.config.database_url('journal')}}
     config.write_nova(running.config, 'journal.conf', options)
@@ -123,7 +126,7 @@ def journal_on_server(running: cloud.Cloud) -> config.Options:
 
 def one_pair(running: cloud.Cloud, hosts: list[str], calls: int, frames: int,
              options: config.Options) -> dict[str, Api]:
-    """Run both nova-api processes at once, and call them in turn."""
+    """Run both nova-api processes, and call them in turn."""
     server = functools.partial(processes.waitress, frames=frames)
     with running.another_nova_api('ours', options, server) as ours, \
             stock.nova_api(running, server) as theirs:
@@ -132,7 +135,7 @@ def one_pair(running: cloud.Cloud, hosts: list[str], calls: int, frames: int,
         for number in range(WARM_UP + calls):
             for api in order:
                 api.call(hosts[number % len(hosts)])
-            # A B B A: whatever drifts meanwhile weighs on both alike.
+            # A B B A: gradual changes of the load affect both alike.
             order.reverse()
         for api in apis.values():
             before = running.placement_requests()
@@ -146,7 +149,7 @@ def one_pair(running: cloud.Cloud, hosts: list[str], calls: int, frames: int,
 
 def rows(pairs: Sequence[figures.Pair], calls: int
          ) -> tuple[list[list[str]], list[str]]:
-    """The lines of the table, and the target if it is missed."""
+    """Return the lines of the table, and the missed targets."""
     wanted = {('add-host', WALL): NOT_SLOWER} if calls >= ENOUGH else {}
     lines, missed = [], []
     for action in ACTIONS:
@@ -162,7 +165,10 @@ def rows(pairs: Sequence[figures.Pair], calls: int
 
 def measure(options: argparse.Namespace, chosen: services.Services
             ) -> tuple[list[table.Table], list[str]]:
-    """Do what the command line says; the target if it is missed."""
+    """Run the benchmark.
+
+    :returns: the tables, and the missed targets
+    """
     hosts, pairs = ['bench-%02d' % number for number in range(20)], []
     with chosen.cloud() as running:
         journal = (journal_on_server(running)
@@ -177,9 +183,9 @@ def measure(options: argparse.Namespace, chosen: services.Services
             pairs.append(figures.Pair(apis['ours'], apis['stock']))
     lines, missed = rows(pairs, options.calls)
     return [table.Table(
-        'One host in or out of an aggregate, pairs of %d calls: %d; journal '
-        'in %s' % (options.calls, options.pairs, 'an SQLite file'
-                   if options.journal == 'sqlite' else 'the database server'),
+        'Adding or removing a host, pairs of %d calls: %d; journal in %s' % (
+            options.calls, options.pairs, 'an SQLite file'
+            if options.journal == 'sqlite' else 'the database server'),
         HEADER, lines)], missed
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the agent's full syncs take, by what it tells Prometheus."""
+"""Durations of the agent's full syncs, from its Prometheus metrics."""
 
 import dataclasses
 import time
@@ -12,7 +12,7 @@ from tests.cloud import config
 from tests.cloud import processes
 
 INTERVAL: config.Options = {'aggregate_mirror': {'sync_interval': '1'}}
-"""What nova.conf has, so that nobody waits long for the next one."""
+"""Options for nova.conf: a short interval between full syncs."""
 PREFIX = 'nova_aggregate_mirror_'
 DURATION = 'sync_duration_seconds_'
 POLL = 0.1
@@ -21,41 +21,42 @@ TIMEOUT = 600
 
 @dataclasses.dataclass(frozen=True)
 class Metrics:
-    """What an agent says of its full syncs so far, and of itself."""
+    """An agent's metrics of its full syncs so far, and of its process."""
 
     count: float = 0
     seconds: float = 0
     failures: float = 0
     resident_mib: float = 0
     pending: float = 0
-    """Rows in its journal, when it last looked."""
+    """Pending rows of the journal."""
     by_journal: float = 0
-    """Associations that it added because of them."""
+    """Associations added for journal rows."""
 
 
 class Agent:
-    """An agent that has done its first full sync.
+    """An agent that has completed its first full sync.
 
-    That one found the token, the endpoint and the connections that all others
-    have, and mirrored what was missing.
+    The first full sync gets the token, the endpoint and the connections that
+    later syncs reuse, and adds missing associations.
     """
 
     def __init__(self, running: cloud.Cloud) -> None:
         self._running = running
-        # The machine's proxy settings are not for the loopback interface.
+        # Proxy settings do not apply to the loopback interface.
         self._http = requests.Session()
         self._http.trust_env = False
         running.start_agent()
         self._last = self._next(Metrics())
 
     def stop(self) -> None:
-        """Stop it as systemd would."""
+        """Stop the agent as systemd does."""
         self._running.stop_agent()
 
     def passes(self, count: int) -> list[float]:
-        """Seconds of each of so many full syncs, one after the other.
+        """Return the duration of each of the next full syncs, in seconds.
 
-        :raises CloudError: when one fails, or they do not come
+        :param count: number of full syncs to wait for
+        :raises CloudError: when a full sync fails, or does not run in time
         """
         found = []
         for _pass in range(count):
@@ -66,7 +67,7 @@ class Agent:
         return found
 
     def resident_mib(self) -> float:
-        """The memory that it has, after the last of the passes."""
+        """Return the resident memory after the last pass."""
         return self._last.resident_mib
 
     def _next(self, last: Metrics) -> Metrics:
@@ -81,10 +82,10 @@ class Agent:
                 return found
             time.sleep(POLL)
         raise processes.CloudError(
-            'The agent did no full sync within %d s' % TIMEOUT)
+            'The agent ran no full sync within %d s' % TIMEOUT)
 
     def read(self) -> Metrics:
-        """Read what it tells now."""
+        """Read the current metrics."""
         answer = self._http.get('http://127.0.0.1:%d/metrics'
                                 % self._running.config.metrics_port)
         found = {(sample.name, *sample.labels.values()): sample.value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that the benchmarks share, readable without any package."""
+"""Shared options of the benchmarks; imports the standard library only."""
 
 import argparse
 import os
@@ -9,15 +9,15 @@ from urllib import parse
 SQLITE = 'sqlite'
 LOOPBACK = 'mysql+pymysql://root@127.0.0.1'
 PREFIX = 'mirror_benchmark_'
-"""What the names of a benchmark's databases begin with."""
-OTHERWISE = ('without this option the MySQL server on the loopback '
-             'interface, or SQLite when there is none')
+"""Prefix of the names of a benchmark's databases."""
+OTHERWISE = ('default: the MySQL server on the loopback interface, or SQLite '
+             'if there is none')
 
 
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError('%s is not above 0' % text)
+        raise argparse.ArgumentTypeError('%s is not greater than 0' % text)
     return number
 
 
@@ -33,7 +33,7 @@ def database(text: str) -> str:
 
 
 def output(text: str) -> pathlib.Path:
-    """A file that can be written, or it would be known only at the end."""
+    """Return the path of a writable file, to fail before the benchmark."""
     path = pathlib.Path(text).absolute()
     if path.is_dir() or not os.access(
             path if path.exists() else path.parent, os.W_OK):
@@ -45,13 +45,13 @@ def add_database(parser: argparse.ArgumentParser, default: str | None = None,
                  otherwise: str = OTHERWISE) -> None:
     """Add ``--database`` to a command line.
 
-    :param otherwise: what it does without this option
+    :param otherwise: help on the default
     """
     parser.add_argument(
         '--database', type=database, default=default, metavar='URL',
-        help='a MySQL server for the services\' databases, as in %s, or '
-             'sqlite; databases whose names begin with %s are made and '
-             'dropped there (%s)' % (LOOPBACK, PREFIX, otherwise))
+        help='MySQL server for the services\' databases, such as %s, or '
+             'sqlite; databases with the prefix %s are created and dropped '
+             'there (%s)' % (LOOPBACK, PREFIX, otherwise))
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -59,4 +59,4 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     for name, what in (('write', 'reStructuredText'),
                        ('markdown', 'Markdown')):
         parser.add_argument('--' + name, type=output, metavar='FILE',
-                            help='write what was found as ' + what)
+                            help='write the results as ' + what)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of a command in a cloud, and what it took."""
+"""Runs of the full sync commands in a cloud, with their costs."""
 
 import json
 import pathlib
@@ -19,9 +19,9 @@ CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def check_installed() -> None:
-    """Refuse to measure another state of the package than this checkout's.
+    """Check that the installed package is that of this checkout.
 
-    :raises CloudError: when that is what the commands would run
+    :raises CloudError: when the installed package differs
     """
     installed = pathlib.Path(sysconfig.get_path('purelib'))
     for path in sorted((CHECKOUT / PACKAGE).rglob('*.py')):
@@ -29,12 +29,12 @@ def check_installed() -> None:
         if (installed / PACKAGE).exists() and not (
                 copy.exists() and copy.read_bytes() == path.read_bytes()):
             raise processes.CloudError(
-                '%s is not as it is installed: ./tools/demo installs it'
+                '%s differs from the installed package: run ./tools/demo'
                 % path.relative_to(CHECKOUT))
 
 
 class Commands:
-    """Runs the full sync of nova, or ours, with an operator's environment."""
+    """Runner of nova's and this package's full sync, as an operator."""
 
     def __init__(self, running: cloud.Cloud) -> None:
         path = running.config.path
@@ -50,7 +50,7 @@ class Commands:
             raise processes.CloudError(err)
 
     def sync(self, command: str) -> figures.Run:
-        """Run ``placement sync_aggregates`` of a command.
+        """Run ``placement sync_aggregates`` of the given command.
 
         :raises CloudError: when it fails
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The databases of a benchmark's cloud: its own, and dropped at the end."""
+"""Temporary databases of a benchmark's cloud."""
 
 from collections.abc import Iterator
 import contextlib
@@ -15,18 +15,18 @@ NAMES = ('keystone', 'placement', 'nova', 'nova_api', 'nova_cell0', 'journal')
 
 
 def find() -> str:
-    """The MySQL server of this machine if it lets us in, else SQLite."""
+    """Return the URL of the local MySQL server if accessible, or SQLite."""
     try:
         _execute(arguments.LOOPBACK, 'SELECT 1')
     except processes.CloudError as exc:
-        print('SQLite serves, one request after the other: %s' % exc,
+        print('Using SQLite, with sequential requests: %s' % exc,
               file=sys.stderr)
         return arguments.SQLITE
     return arguments.LOOPBACK
 
 
 def version(url: str) -> str:
-    """What a server says that it is."""
+    """Return the name and version of a database server."""
     if url == arguments.SQLITE:
         return 'SQLite'
     return 'MySQL ' + _execute(url, 'SELECT VERSION()')
@@ -34,11 +34,11 @@ def version(url: str) -> str:
 
 @contextlib.contextmanager
 def made(url: str) -> Iterator[str]:
-    """Make what a cloud needs on a server; gives its ``database``."""
+    """Create a cloud's databases on a server; yields its ``database``."""
     if url == arguments.SQLITE:
         yield url
         return
-    # Two benchmarks may run at once.
+    # Benchmarks may run in parallel.
     prefix = '%s%d_' % (arguments.PREFIX, os.getpid())
     with contextlib.ExitStack() as stack:
         for name in NAMES:
@@ -48,7 +48,7 @@ def made(url: str) -> Iterator[str]:
 
 
 def _execute(url: str, statement: str) -> str:
-    """Run a statement; its first value, if it has any.
+    """Run a statement and return its first value, if any.
 
     :raises CloudError: when the server cannot be used
     """
@@ -60,8 +60,8 @@ def _execute(url: str, statement: str) -> str:
             return str(found.scalar()) if found.returns_rows else ''
     except ImportError as exc:
         raise processes.CloudError(
-            '%s: install what the benchmarks need, pip install -r '
-            'benchmarks/requirements.txt' % exc) from exc
+            '%s: install the requirements of the benchmarks with pip install '
+            '-r benchmarks/requirements.txt' % exc) from exc
     except sqlalchemy.exc.SQLAlchemyError as exc:
         raise processes.CloudError(
             'The database server cannot be used: %s'

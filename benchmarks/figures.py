@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run took, and what the runs of two commands say side by side."""
+"""Measured figures of runs, and the comparison of two commands."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -14,36 +14,36 @@ COLD = 'nothing mirrored'
 WARM = 'all in sync'
 HEADER = ('', 'nova-manage', 'this package', 'ratio', 'target')
 OURS = (0, 2)
-"""The columns that there are without nova-manage."""
+"""Columns of the table without nova-manage."""
 NONE = ''
 MET = 'met'
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What one run of a command took."""
+    """Figures of a single run of a command."""
 
     seconds: float
     cpu_seconds: float
-    """Of the process itself, in user and system mode."""
+    """CPU time of the process, user and system."""
     placement_cpu_seconds: float
-    """Of placement meanwhile, without its database."""
+    """CPU time of placement meanwhile, without its database."""
     peak_mib: float
-    """The most memory that it had at once."""
+    """Peak memory of the process."""
     requests: Mapping[str, int]
-    """By kind, see ``traffic``."""
+    """Requests by kind, see ``traffic``."""
 
     @property
     def placement_requests(self) -> int:
-        """Without those for a token or for discovery."""
+        """Number of requests, without those for a token or discovery."""
         return sum(self.requests[kind] for kind in traffic.PLACEMENT)
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Both of them, one right after the other; theirs may be left out.
+    """Consecutive runs of both implementations; ``theirs`` is optional.
 
-    They are ``Run``, or whatever else the figures that are shown read.
+    The values are ``Run``, or any type that the shown figures can read.
     """
 
     ours: Any
@@ -52,19 +52,19 @@ class Pair:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One line of the table."""
+    """A line of the table."""
 
     name: str
     value: Callable[[Any], float]
     decimals: int = 0
 
     def spread(self, runs: Sequence[Any]) -> str:
-        """The median of all runs, and from which to which they go."""
+        """Render the median and the range of all runs."""
         return spread([self.value(run) for run in runs if run],
                       self.decimals)
 
     def ratios(self, pairs: Sequence[Pair]) -> list[float]:
-        """Theirs to ours, pair by pair, where both have something."""
+        """Return the ratios of theirs to ours, where both are not 0."""
         values = [(self.value(pair.theirs), self.value(pair.ours))
                   for pair in pairs if pair.theirs]
         return [theirs / ours for theirs, ours in values if theirs and ours]
@@ -86,11 +86,11 @@ FIGURES = (
     *map(_kind, (*traffic.PLACEMENT, traffic.TOKEN, traffic.DISCOVERY)))
 
 Targets = Mapping[tuple[str, str], float]
-"""By state and name of the figure: what the median ratio is to reach."""
+"""Minimum of the median ratio, by state and name of the figure."""
 
 
 def targets(hosts: int, memberships: int, aggregates: int) -> Targets:
-    """The targets for a size; none where nobody has set any."""
+    """Return the targets for a size; empty for sizes without targets."""
     warm = {(1000, 3, 20): (12, 100), (5000, 3, 20): (40, 500)}.get(
         (hosts, memberships, aggregates))
     if warm is None:
@@ -101,7 +101,7 @@ def targets(hosts: int, memberships: int, aggregates: int) -> Targets:
 
 
 def spread(values: Sequence[float], decimals: int = 0) -> str:
-    """Render the median, and the least and the greatest if they differ."""
+    """Render the median, and the minimum and maximum if they differ."""
     if not values:
         return NONE
     median, least, greatest = (
@@ -113,16 +113,16 @@ def spread(values: Sequence[float], decimals: int = 0) -> str:
 
 
 def _decimals(ratios: Sequence[float]) -> int:
-    # What is just below 1 is not to look as if it were 1.
+    # A ratio just below 1 must not be rounded to 1.
     return 2 if ratios and statistics.median(ratios) < 2 else 1
 
 
 def rows(state: str, pairs: Sequence[Pair], wanted: Targets,
          shown: Sequence[Figure] = FIGURES
          ) -> tuple[list[list[str]], list[str]]:
-    """The lines of the table for one state, and the targets that are missed.
+    """Return the lines of the table for a state, and the missed targets.
 
-    A kind of request that nobody made has no line.
+    Figures that are 0 in all runs have no line.
     """
     lines, missed = [], []
     for figure in shown:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute hosts that could run servers, some of them in a bound aggregate."""
+"""Compute hosts with inventory, some of them in an isolated aggregate."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from tests.cloud import cloud
 from tests.cloud import seed
 
 ZONES, MEMBERSHIPS = 20, 3
-"""So many aggregates for all hosts, and of these so many for each."""
+"""Number of aggregates, and of aggregates per host."""
 BOUND = 20
-"""Hosts of the aggregate that the flavor is bound to."""
+"""Number of hosts in the aggregate that the flavor is bound to."""
 LONE = 20
-"""Aggregates of one host."""
+"""Number of aggregates with a single host."""
 CPUS, MEMORY_MB, DISK_GB = 64, 262144, 2000
 NODE_TRAITS = 60
 SCOPE = 'aggregate_instance_extra_specs:'
@@ -49,23 +49,23 @@ _ASSOCIATIONS = sa.text(
 
 
 def lone_specs(number: int) -> dict[str, str]:
-    """The extra specs of a flavor for the one host of an aggregate."""
+    """Return the extra specs that select a single-host aggregate."""
     return {SCOPE + 'lone': str(number)}
 
 
 def spread(names: Sequence[str], count: int) -> list[str]:
-    """So many of the names, as far from each other as can be."""
+    """Select ``count`` evenly spaced names."""
     return [names[(2 * number + 1) * len(names) // (2 * count)]
             for number in range(count)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """The compute hosts of a cloud, by name, and those that are bound."""
+    """Compute nodes of a cloud, and the providers of the bound aggregate."""
 
     nodes: Sequence[seed.Node]
     bound: frozenset[str]
-    """UUIDs of the providers that the bound flavor may have."""
+    """UUIDs of the providers that the bound flavor may use."""
 
     @property
     def hosts(self) -> list[str]:
@@ -73,7 +73,7 @@ class Fleet:
 
 
 def seeded(running: cloud.Cloud, hosts: int) -> Fleet:
-    """Seed hosts and aggregates, in nova and in placement alike."""
+    """Seed hosts and aggregates in nova and in placement."""
     size = workload.Size(hosts, MEMBERSHIPS, ZONES)
     names = size.host_names()
     nodes = running.seed_hosts(names)
@@ -96,7 +96,7 @@ def seeded(running: cloud.Cloud, hosts: int) -> Fleet:
 
 
 def _grow(running: cloud.Cloud) -> None:
-    """Let nova's compute nodes say what libvirt's say."""
+    """Set the fields of nova's compute nodes as libvirt reports them."""
     objects.register_all()
     engine = sa.create_engine(running.config.database_url('nova'),
                               poolclass=sa.pool.NullPool)
@@ -131,7 +131,7 @@ def _reported() -> dict[str, Any]:
 
 
 def _numa() -> str:
-    """Two cells, threads, and three sizes of pages."""
+    """Return a topology of two cells, with threads and three page sizes."""
     half = CPUS // 2
     return objects.NUMATopology(cells=[
         objects.NUMACell(
@@ -154,7 +154,7 @@ def _traits(prefix: str) -> list[str]:
 
 
 def _equip(running: cloud.Cloud) -> None:
-    """Give the providers what they have and what they can."""
+    """Set the inventories and traits of the providers."""
     traits = ['OWNER_NOVA', *_traits('COMPUTE_')[:NODE_TRAITS // 2],
               *_traits('HW_CPU_X86_')[:NODE_TRAITS // 2]]
     with _placement(running) as connection:
@@ -168,7 +168,7 @@ def _equip(running: cloud.Cloud) -> None:
 
 def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
             ) -> None:
-    """Put into placement what a full sync would."""
+    """Write the associations of a full sync to placement."""
     with _placement(running) as connection:
         connection.execute(_AGGREGATE, [
             {'uuid': aggregate} for aggregate in members])
@@ -179,7 +179,7 @@ def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
 
 @contextlib.contextmanager
 def _placement(running: cloud.Cloud) -> Iterator[sa.engine.Connection]:
-    """A transaction in placement's database: REST would take minutes."""
+    """Open a transaction in placement's database; REST takes minutes."""
     engine = sa.create_engine(running.config.database_url('placement'),
                               poolclass=sa.pool.NullPool)
     with engine.begin() as connection:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One size of ``benchmarks.scale``, in a process of its own.
+"""A single size of ``benchmarks.scale``, run in a separate process.
 
-Nova's tables are real, in SQLite files, so that our source reads them as it
-reads nova's; placement is the one of the unit tests, in memory. What is left
-is what this package itself needs.
+Nova's tables are real, in SQLite files, so that this package's source reads
+them as usual; placement is the in-memory fake of the unit tests. The figures
+are therefore the cost of this package itself.
 
 usage: python -m benchmarks.in_memory HOSTS MEMBERSHIPS AGGREGATES DIRECTORY
 """
@@ -41,7 +41,7 @@ CELL_TIMEOUT = 600
 
 
 def make_nova(files: config.Config, size: workload.Size) -> list[seed.Node]:
-    """Make nova's databases in files, and its configuration."""
+    """Create nova's databases in files, and its configuration."""
     for name, models in (('nova_api', api_models), ('nova', main_models)):
         engine = sa.create_engine(files.database_url(name))
         models.BASE.metadata.create_all(engine)
@@ -61,10 +61,10 @@ def make_nova(files: config.Config, size: workload.Size) -> list[seed.Node]:
 
 
 class Trial:
-    """This package between nova's tables and a placement in memory."""
+    """This package with nova's tables and an in-memory placement."""
 
     def __init__(self, nodes: list[seed.Node]) -> None:
-        # A log of the requests would grow with them.
+        # No request log, which would count as memory.
         self._placement = ends.Placement(collections.deque(maxlen=0))
         self._source = database.DatabaseSource(cells.bounded(CELL_TIMEOUT))
         self._reconciler = reconciler.Reconciler(
@@ -78,18 +78,18 @@ class Trial:
         return self._source.read_all()
 
     def planned(self) -> Callable[[], list[plan.Change]]:
-        """What it takes to compute the plan, all read already."""
+        """Return a function that computes the plan from data already read."""
         nova = self._source.read_all()
         current = self._placement.memberships(nova.aggregates)
         return lambda: plan.compute(nova.desired(), current,
                                     frozenset(nova.aggregates))
 
     def cold(self) -> None:
-        """Mirror everything, when nothing is mirrored."""
+        """Run a full sync with nothing mirrored."""
         self._sync(len(self._placement.aggregates))
 
     def warm(self) -> None:
-        """Compare everything, when all is in sync."""
+        """Run a full sync with everything in sync."""
         self._sync(0)
 
     def empty(self) -> None:
@@ -99,19 +99,19 @@ class Trial:
     def _sync(self, wanted: int) -> None:
         changed = len(full_sync.run(self._reconciler).outcome.changes)
         if changed != wanted:
-            raise program.Void('%d providers were changed instead of %d' % (
+            raise program.Void('Changed providers: %d, expected: %d' % (
                 changed, wanted))
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """The processor time of this whole process while it works."""
+    """Return the CPU time of this process during the work."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def peak_mib(work: Callable[[], object]) -> float:
-    """The most memory that the work had at once."""
+    """Return the peak memory of the work."""
     tracemalloc.start()
     work()
     peak = tracemalloc.get_traced_memory()[1]
@@ -128,7 +128,7 @@ def main(argv: list[str]) -> None:
         ['in_memory', '--config-file', files.path('nova.conf')],
         init_rpc=False)
     trial = Trial(nodes)
-    # What the first transaction loads and makes is not of the size.
+    # The cost of the first transaction does not depend on the size.
     trial.read()
     found = {
         'read': cpu_seconds(trial.read),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program of benchmarks/run, in the environment that it has made."""
+"""Main program of benchmarks/run, in the environment that it created."""
 
 import datetime
 import importlib
@@ -17,7 +17,7 @@ from benchmarks import services
 
 
 def git(*arguments: str) -> str:
-    """What git says of this checkout; empty where there is none."""
+    """Return the output of git in this checkout; empty if git fails."""
     try:
         return subprocess.run(
             ['git', *arguments], cwd=commands.CHECKOUT, text=True, check=True,
@@ -28,22 +28,22 @@ def git(*arguments: str) -> str:
 
 
 def commit() -> str:
-    """The commit that is measured, and whether it is all of it."""
+    """Return the measured commit, and whether there are local changes."""
     changed = ', with changes' if git('status', '--porcelain') else ''
     return (git('rev-parse', '--short=12', 'HEAD') or 'not known') + changed
 
 
 def environment(chosen: services.Services, quick: bool) -> dict[str, str]:
-    """What the figures depend on, by name."""
+    """Return the environment of the figures, by name."""
     today = datetime.datetime.now(datetime.UTC).date()
     return {'date': today.isoformat(), 'commit': commit(),
-            'sizes': 'the smallest: --quick' if quick else 'the usual ones',
+            'sizes': 'smallest (--quick)' if quick else 'default',
             **machine.description(), **chosen.versions()}
 
 
 def measure(part: parts.Part, chosen: services.Services, quick: bool
             ) -> report.Measured:
-    """Measure one part; why it could not be is said, and the rest goes on."""
+    """Measure a part; an error is printed and does not stop the others."""
     module = importlib.import_module(part.module)
     before, start = machine.load(), time.monotonic()
     tables, missed = [], []

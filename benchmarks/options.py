@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of benchmarks/run, readable without its environment."""
+"""Command line of benchmarks/run; needs no installed packages."""
 
 import argparse
 
@@ -7,34 +7,34 @@ from benchmarks import arguments
 from benchmarks import parts
 
 _DESCRIPTION = """\
-Measure this package beside stock nova, and write one report: what the figures
-depend on, the load before and after each part, medians, from which to which
-they go, ratios that are taken pair by pair, and the targets, met or missed.
-The whole takes a quarter of an hour on a quiet machine with four cores and a
-MySQL server; --quick takes minutes and says nothing but that all works.
+Compare this package with stock nova, and write a report: the environment, the
+load before and after each part, medians with their ranges, ratios per pair,
+and the targets, met or missed. A complete run takes 15 minutes on an idle
+machine with four cores and a MySQL server. --quick takes a few minutes, and
+only verifies that the benchmarks work.
 """
 _EPILOG = """\
-exit status: 0 no target is missed, 1 one is, 2 the command line is wrong or a
-part could not be measured, 3 what it needs cannot be installed, 130
-interrupted
+exit status: 0 all targets are met, 1 a target is missed, 2 the command line is
+invalid or a part could not be measured, 3 the requirements cannot be
+installed, 130 interrupted
 """
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """Read a command line; ``parts`` is in the order of a report."""
+    """Parse a command line; ``parts`` is in the order of the report."""
     parser = argparse.ArgumentParser(
         prog='run', description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [part.name for part in parts.PARTS]
     parser.add_argument(
         '--parts', nargs='+', choices=names, default=names, metavar='PART',
-        help='measure these only, of ' + ', '.join(names))
+        help='parts to measure, of ' + ', '.join(names))
     parser.add_argument(
         '--quick', action='store_true',
-        help='the smallest sizes, for which there are hardly any targets')
+        help='use the smallest sizes, most of which have no targets')
     parser.add_argument(
         '--verbose', action='store_true',
-        help='show what is installed into the environment')
+        help='show the output of the installation')
     arguments.add_database(parser)
     arguments.add_outputs(parser)
     options = parser.parse_args(argv)

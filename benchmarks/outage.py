@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that are added while placement is away, and how long that lasts."""
+"""Recovery of hosts that are added during an outage of placement."""
 
 import collections
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.cloud import cloud
 from tests.cloud import processes
 
 CLIENTS = 4
-"""Who add hosts at the same time: as many as nova-api has threads."""
+"""Parallel clients: as many as nova-api has threads."""
 OK = 200
 POLL = 0.1
 TIMEOUT = 600
@@ -30,36 +30,36 @@ TIMEOUT = 600
 
 @dataclasses.dataclass(frozen=True)
 class Calls:
-    """What nova-api answered while placement was away."""
+    """Nova-api's responses while placement was unavailable."""
 
     statuses: Mapping[int, int]
-    """How often by HTTP status."""
+    """Number of responses by HTTP status."""
     milliseconds: float
-    """Of the median call."""
+    """Duration of the median call."""
     slowest: float
-    """Milliseconds, too."""
+    """Duration of the slowest call, in milliseconds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """An outage, and what followed it."""
+    """Figures of an outage and the recovery."""
 
     calls: Calls
     seconds: float
-    """From placement's first answer until it equals nova."""
+    """From placement's first response until it is in sync with nova."""
     placement_cpu_seconds: float
-    """Of placement meanwhile, without its database."""
+    """CPU time of placement meanwhile, without its database."""
     requests: Mapping[str, int]
-    """By kind, see ``traffic``."""
+    """Requests by kind, see ``traffic``."""
     by_journal: float = 0
-    """Associations that the agent added for the journal, not in a sync."""
+    """Associations that the agent added for journal rows."""
 
-    # The rest is as with a command that ran.
+    # The other properties are those of a command run.
     placement_requests = figures.Run.placement_requests
 
 
 class Outage:
-    """Plays it with each of the two, on one cloud and the same hosts."""
+    """Outages with this package and stock nova, in the same cloud."""
 
     def __init__(self, running: cloud.Cloud, size: workload.Size) -> None:
         self._running = running
@@ -68,16 +68,16 @@ class Outage:
         self._wanted = size.hosts * size.memberships
 
     def ours(self) -> Run:
-        """The agent repairs what is in the journal, and nobody else acts."""
+        """Run an outage that the agent repairs from the journal."""
         self._load.disband()
         agent = agent_pass.Agent(self._running)
         try:
             calls = self._add_hosts(self._running.nova())
-            self._wait('the journal has every call', lambda: (
+            self._wait('the journal has every operation', lambda: (
                 agent.read().pending == self._wanted))
             before = agent.read().by_journal
             start, cpu = self._return()
-            self._wait('placement equals nova', lambda: (
+            self._wait('placement is in sync with nova', lambda: (
                 self._load.associations() == self._wanted))
             run = self._done(calls, time.monotonic() - start, cpu)
             self._wait('the journal is empty', lambda: (
@@ -89,7 +89,7 @@ class Outage:
         return dataclasses.replace(run, by_journal=by_journal)
 
     def stock(self) -> Run:
-        """An operator runs nova-manage as soon as placement answers."""
+        """Run an outage followed by nova-manage when placement answers."""
         self._load.disband()
         with stock.nova_api(self._running) as nova:
             calls = self._add_hosts(nova)
@@ -100,9 +100,9 @@ class Outage:
                    self._running.placement_cpu_seconds() - cpu, took.requests)
 
     def _add_hosts(self, nova: adapter.Adapter) -> Calls:
-        """Add every host to its aggregates, with placement away.
+        """Add every host to its aggregates while placement is unavailable.
 
-        :raises Void: when one is not in its aggregate then
+        :raises Void: when a host is not in its aggregate afterwards
         """
         numbers = {each['uuid']: each['id'] for each in
                    nova.get('/os-aggregates').json()['aggregates']}
@@ -111,7 +111,7 @@ class Outage:
                  for host in hosts]
         path, host = paths[0]
         for action in add_host.ACTIONS:
-            # Nova-api has asked placement before it goes away.
+            # Nova-api has used placement before the outage.
             nova.post(path, json={action: {'host': host}})
         self._running.stop_placement()
         statuses: list[int] = []
@@ -133,7 +133,7 @@ class Outage:
                      max(times))
 
     def _return(self) -> tuple[float, float]:
-        """Start placement; when it answered, and its processor time."""
+        """Start placement; return its start and its CPU time."""
         self._running.start_placement()
         self._runner.traffic.since()
         return time.monotonic(), self._running.placement_cpu_seconds()
@@ -148,7 +148,7 @@ class Outage:
         while not holds():
             if time.monotonic() > deadline:
                 raise processes.CloudError('\n'.join([
-                    'After %d s it does not hold that %s; the end of the '
+                    'Timed out after %d s waiting until %s; the end of the '
                     'agent\'s log:' % (TIMEOUT, what),
                     *self._running.agent_lines()[-10:]]))
             time.sleep(POLL)

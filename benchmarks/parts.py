@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made of, readable without the benchmarks' environment."""
+"""Parts of a report; needs no installed packages."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -7,31 +7,31 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One benchmark at one size."""
+    """A benchmark with its size."""
 
     name: str
     told: str
-    """What it compares, in words."""
+    """Description of the comparison."""
     module: str
-    """Has ``parse`` and ``measure``, see ``program.Measure``."""
+    """Module with ``parse`` and ``measure``, see ``program.Measure``."""
     arguments: Sequence[str]
     quick: Sequence[str]
-    """The same with the smallest sizes that show that it works."""
+    """Arguments for ``--quick``."""
 
 
 PARTS = (
     Part('add-host', 'add-host and remove-host through nova-api',
          'benchmarks.add_host', ['--pairs', '4'],
          ['--pairs', '1', '--calls', '5']),
-    Part('sync', 'The full sync beside nova-manage\'s, cold and warm',
+    Part('sync', 'Full sync compared with nova-manage, cold and warm',
          'benchmarks.sync', [
              '--hosts', '1000', '--pairs', '2', '--agent-pass'],
          ['--hosts', '100', '--pairs', '1', '--agent-pass']),
-    Part('agent', 'The agent\'s pass over many hosts',
+    Part('agent', 'Full sync of the agent with many hosts',
          'benchmarks.sync', [
              '--hosts', '5000', '--pairs', '1', '--ours-only', '--agent-pass'],
          ['--hosts', '200', '--pairs', '1', '--ours-only', '--agent-pass']),
-    Part('scheduler', 'Placing a server',
+    Part('scheduler', 'Scheduling a server',
          'benchmarks.scheduler', ['--pairs', '3', '--calls', '3'],
          ['--hosts', '100', '--pairs', '1', '--calls', '1']),
     Part('recovery', 'Recovery after an outage of placement',

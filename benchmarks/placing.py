@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What placing a server took, with stock nova and with ours side by side."""
+"""Comparison of scheduling with stock nova and with this package."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,36 +11,36 @@ from benchmarks import figures
 
 HEADER = ('', 'stock filters', 'this package', 'ratio', 'target')
 STAGES_HEADER = ('', *HEADER[1:4], 'share of ours')
-REST = 'all else'
+REST = 'other'
 FASTER = {2000: 10}
-"""By number of hosts: so many times as fast ours is to be."""
+"""Minimum ratio of the wall time, by number of hosts."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What one of several calls took."""
+    """Figures of the median call."""
 
     seconds: float
     cpu_seconds: float
-    """Of nova-scheduler, in user and system mode."""
+    """CPU time of nova-scheduler, user and system."""
     placement_cpu_seconds: float
-    """Of placement meanwhile, without its database."""
+    """CPU time of placement meanwhile, without its database."""
     candidates: float
-    """Hosts that placement returned."""
+    """Number of hosts that placement returned."""
     right: float
-    """Those of them that the flavor may have."""
+    """Number of candidates that the flavor may use."""
     load: float
-    """Of the machine, over the last minute."""
+    """Load average of the machine in the last minute."""
     stages: Mapping[str, float]
-    """Seconds of each part."""
+    """Seconds by stage."""
 
 
 def run(answers: Sequence[Mapping[str, Any]], bound: frozenset[str],
         placement_cpu_seconds: float, load: float) -> Run:
-    """The median call.
+    """Compute the figures of the median call.
 
-    :param answers: of ``scheduler_service``, one for each call
-    :param placement_cpu_seconds: of all the calls together
+    :param answers: responses of ``scheduler_service``, one per call
+    :param placement_cpu_seconds: CPU time of all calls together
     """
     def median(name: str) -> float:
         return statistics.median(answer[name] for answer in answers)
@@ -62,7 +62,7 @@ def run(answers: Sequence[Mapping[str, Any]], bound: frozenset[str],
 
 
 WALL = figures.Figure('wall, ms', lambda one: one.seconds * 1000)
-RIGHT, LOAD = 'right hosts offered', 'load of the machine'
+RIGHT, LOAD = 'suitable hosts offered', 'load of the machine'
 FIGURES = (
     WALL,
     figures.Figure('CPU of nova-scheduler, ms',
@@ -76,16 +76,16 @@ FIGURES = (
 
 def rows(state: str, pairs: Sequence[figures.Pair], bound: int, hosts: int
          ) -> tuple[list[list[str]], list[str]]:
-    """The lines of the table for a state, and the targets that are missed.
+    """Return the lines of the table for a state, and the missed targets.
 
-    :param bound: hosts that the flavor may have, of so many ``hosts``
+    :param bound: number of hosts that the flavor may use, of ``hosts``
     """
     wanted = {(state, WALL.name): FASTER[hosts]} if hosts in FASTER else {}
     lines, missed = figures.rows(state, pairs, wanted, FIGURES)
     verdict, failed = _all('%s: %s' % (state, RIGHT), bound, min(
         pair.ours.right for pair in pairs))
     for line in lines:
-        # What is equal or not in our hands has no ratio.
+        # No ratio for figures that must be equal or are external.
         if line[0].endswith(RIGHT):
             line[-2:] = figures.NONE, verdict
         elif line[0].endswith(LOAD):
@@ -95,14 +95,14 @@ def rows(state: str, pairs: Sequence[figures.Pair], bound: int, hosts: int
 
 def lone_row(state: str, stock: int, ours: int, asked: int
              ) -> tuple[list[str], list[str]]:
-    """The line for aggregates of one host, and the target if it is missed."""
-    name = '%s: found, of %d aggregates of one host' % (state, asked)
+    """Return the line for single-host aggregates, and the missed targets."""
+    name = '%s: found, of %d single-host aggregates' % (state, asked)
     verdict, missed = _all(name, asked, ours)
     return [name, str(stock), str(ours), figures.NONE, verdict], missed
 
 
 def stage_rows(state: str, pairs: Sequence[figures.Pair]) -> list[list[str]]:
-    """Where the time of a call goes; what nobody does has no line."""
+    """Return the lines of the time per stage, for stages that ran."""
     lines = []
     names = dict.fromkeys(
         name for pair in pairs for one in (pair.theirs, pair.ours)
@@ -111,7 +111,7 @@ def stage_rows(state: str, pairs: Sequence[figures.Pair]) -> list[list[str]]:
         figure = figures.Figure(
             name + ', ms',
             lambda one, name=name: one.stages.get(name, 0.0) * 1000, 1)
-        # A median of the parts need not add up to that of the whole.
+        # The medians of the stages need not add up to that of the call.
         share = statistics.median(
             pair.ours.stages.get(name, 0.0) / pair.ours.seconds
             for pair in pairs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share as programs: their output, and how they end."""
+"""Shared output and error handling of the benchmark programs."""
 
 import argparse
 from collections.abc import Callable
@@ -17,19 +17,19 @@ INTERRUPTED = 130
 
 
 class Void(Exception):
-    """What was measured did not do its work; the text says what is wrong."""
+    """The measured work was not done correctly; the text has the reason."""
 
 
 REASONS = (processes.CloudError, Void, exceptions.ClientException,
            sqlalchemy.exc.SQLAlchemyError, OSError)
-"""Why a benchmark cannot go on."""
+"""Errors that stop a benchmark."""
 Measure = Callable[[argparse.Namespace, services.Services],
                    tuple[list[table.Table], list[str]]]
-"""Does what a command line says; tables, and the targets that are missed."""
+"""Runs a benchmark; returns its tables, and the missed targets."""
 
 
 def publish(options: argparse.Namespace, *tables: table.Table) -> None:
-    """Print tables, and write them where the command line says."""
+    """Print tables, and write them to the files of the command line."""
     print('\n\n'.join(each.text() for each in tables))
     if options.write:
         options.write.write_text('\n'.join(
@@ -40,7 +40,7 @@ def publish(options: argparse.Namespace, *tables: table.Table) -> None:
 
 
 def compare(options: argparse.Namespace, measure: Measure) -> int:
-    """Run a benchmark that has targets, and publish what it found.
+    """Run a benchmark with targets, and publish its results.
 
     :returns: the exit status
     """
@@ -57,13 +57,13 @@ def compare(options: argparse.Namespace, measure: Measure) -> int:
 
 
 def tell(reason: Exception) -> None:
-    """Say why a benchmark cannot go on."""
-    print('The benchmark cannot go on: %s'
+    """Print the error that stopped a benchmark."""
+    print('The benchmark cannot continue: %s'
           % str(reason).partition('\n[SQL')[0], file=sys.stderr)
 
 
 def guarded(benchmark: Callable[[], int]) -> int:
-    """Run a benchmark; what keeps it from going on is a line, no traceback.
+    """Run a benchmark; print errors as a line instead of a traceback.
 
     :returns: the exit status
     """
@@ -74,5 +74,5 @@ def guarded(benchmark: Callable[[], int]) -> int:
         tell(exc)
         return COULD_NOT_RUN
     except KeyboardInterrupt:
-        print('Interrupted; everything is stopped', file=sys.stderr)
+        print('Interrupted; all processes are stopped', file=sys.stderr)
         return INTERRUPTED

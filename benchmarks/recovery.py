@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time how long placement differs from nova after an outage of placement.
+"""Benchmark of the recovery after an outage of placement.
 
-While placement is away every host is added to an aggregate through a real
-nova-api: once through one with this package, whose agent runs, and once
-through one with stock nova. What stock nova answers then does not matter: the
-hosts are members in nova with both, or the benchmark ends. Placement comes
-back, and the clock starts at its first answer. With this package it stops when
-placement equals nova: nobody does anything. Stock nova has nothing that
-repairs by itself, so "nova-manage placement sync_aggregates" is run at that
-very moment, as if an operator had waited for it, and the clock stops when the
-command ends. Then placement must equal nova with both.
+While placement is unavailable, every host is added to an aggregate through a
+real nova-api: first with this package and a running agent, then with stock
+nova. Stock nova's responses are ignored: the benchmark fails unless the hosts
+are members in nova in both cases. The measurement starts at placement's first
+response after the outage. With this package it ends when placement is in sync
+with nova, without any action. Stock nova has no automatic repair, so that
+"nova-manage placement sync_aggregates" is run immediately, as if an operator
+had waited for it, and the measurement ends with the command. Placement must
+then be in sync with nova in both cases.
 
-All options are the defaults. The ratio is taken pair by pair, and above 1 this
-package is better. Machines are noisy: quote the medians and the ratios, not a
-single time.
+All options have their defaults. The ratio is computed per pair; above 1 this
+package is better. Single times are noisy: quote the medians and the ratios.
 
-exit status: 0 no target is missed, 1 one is, 2 it could not run or a run did
-not do its work, 130 interrupted
+exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
+not run or a run did not mirror correctly, 130 interrupted
 """
 
 import argparse
@@ -33,24 +32,24 @@ try:
     from benchmarks import table
     from benchmarks import workload
 except ImportError as exc:
-    sys.exit('%s; run this in the environment that ./tools/demo makes: '
+    sys.exit('%s; run this in the environment of ./tools/demo: '
              '.venv-demo/bin/python -m benchmarks.recovery' % exc)
 
 HEADER = ('', 'stock nova, then nova-manage', 'this package', 'ratio',
           'target')
 ANSWERED = 'add-host answered %d'
 FIGURES = (
-    figures.Figure('add-host while placement is away, ms',
+    figures.Figure('add-host during the outage, ms',
                    lambda run: run.calls.milliseconds),
-    figures.Figure('the slowest of these, ms', lambda run: run.calls.slowest),
-    figures.Figure('until placement equals nova, s',
+    figures.Figure('slowest add-host, ms', lambda run: run.calls.slowest),
+    figures.Figure('until placement is in sync, s',
                    lambda run: run.seconds, 1),
     figures.Figure('CPU of placement, s',
                    lambda run: run.placement_cpu_seconds, 1),
     figures.Figure('placement requests', lambda run: run.placement_requests),
-    figures.Figure('hosts that the journal mirrored',
+    figures.Figure('hosts mirrored by the journal',
                    lambda run: run.by_journal))
-LINE = '%-5s  add-host %4.0f ms %s  equal after %6.1f s'
+LINE = '%-5s  add-host %4.0f ms %s  in sync after %6.1f s'
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -58,9 +57,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         prog='recovery', description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default, what in (
-            ('hosts', 1000, 'compute hosts, each added to one aggregate'),
+            ('hosts', 1000, 'compute hosts, each added to an aggregate'),
             ('aggregates', 20, 'aggregates'),
-            ('pairs', 2, 'how often both go through an outage')):
+            ('pairs', 2, 'number of outages for each')):
         parser.add_argument('--' + name, type=arguments.positive,
                             default=default, metavar='N',
                             help='%s (%d)' % (what, default))
@@ -75,7 +74,7 @@ def _answered(status: int) -> Callable[[outage.Run], float]:
 
 def rows(pairs: Sequence[figures.Pair], hosts: int
          ) -> tuple[list[list[str]], list[str]]:
-    """The lines of the table, and the target if it is missed."""
+    """Return the lines of the table, and the missed targets."""
     state, name = '%d hosts' % hosts, ANSWERED % outage.OK
     statuses = sorted({outage.OK}.union(*(
         run.calls.statuses for pair in pairs
@@ -84,7 +83,7 @@ def rows(pairs: Sequence[figures.Pair], hosts: int
         ANSWERED % status, _answered(status)) for status in statuses])
     good = all(_answered(outage.OK)(pair.ours) == hosts for pair in pairs)
     for line in lines:
-        # How many calls is no ratio.
+        # Numbers of calls have no ratio.
         line[-2] = figures.NONE
         if line[0].endswith(name):
             line[-1] = 'all %d: %s' % (hosts, 'met' if good else 'MISSED')
@@ -94,7 +93,10 @@ def rows(pairs: Sequence[figures.Pair], hosts: int
 
 def measure(options: argparse.Namespace, chosen: services.Services
             ) -> tuple[list[table.Table], list[str]]:
-    """Do what the command line says; the target if it is missed."""
+    """Run the benchmark.
+
+    :returns: the tables, and the missed targets
+    """
     pairs = []
     with chosen.cloud() as running:
         trial = outage.Outage(running, workload.Size(
@@ -108,12 +110,13 @@ def measure(options: argparse.Namespace, chosen: services.Services
                               dict(run.calls.statuses), run.seconds),
                       flush=True)
             pairs.append(figures.Pair(runs['ours'], runs['stock']))
-            # A B B A: whatever drifts meanwhile weighs on both alike.
+            # A B B A: gradual changes of the load affect both alike.
             both.reverse()
     lines, missed = rows(pairs, options.hosts)
     return [table.Table(
-        '%d hosts added while placement was away, %d clients at once, pairs '
-        'of outages: %d' % (options.hosts, outage.CLIENTS, options.pairs),
+        '%d hosts added during an outage of placement, %d parallel clients, '
+        'pairs of outages: %d' % (
+            options.hosts, outage.CLIENTS, options.pairs),
         HEADER, lines)], missed
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One report of several benchmarks: for the documentation, for an issue."""
+"""Report of several benchmarks, for the documentation or a bug report."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ import dataclasses
 from benchmarks import figures
 from benchmarks import table
 
-ENVIRONMENT = 'What the figures depend on'
-PARTS = 'The parts of the report'
-PARTS_HEADER = ('', 'took, s', 'load before', 'load after', 'targets')
+ENVIRONMENT = 'Environment'
+PARTS = 'Parts'
+PARTS_HEADER = ('', 'duration, s', 'load before', 'load after', 'targets')
 NOT_MEASURED = 'could not be measured'
 
 
@@ -27,7 +27,7 @@ class Measured:
 
     @property
     def verdict(self) -> str:
-        """Which targets it met or missed; empty when nobody set any."""
+        """Targets that are met or missed; empty without targets."""
         if not self.tables:
             return NOT_MEASURED
         if self.missed:
@@ -39,9 +39,9 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What was measured at one time on one machine.
+    """Results of a benchmark session on a machine.
 
-    :param environment: what the figures depend on, by name
+    :param environment: properties that affect the figures, by name
     """
 
     environment: Mapping[str, str]
@@ -56,9 +56,9 @@ class Report:
         return [name for part in self.parts for name in part.missed]
 
     def tables(self) -> list[table.Table]:
-        """All of it: the environment, an overview, and every part."""
+        """Return the environment, an overview, and the tables of each part."""
         return [
-            table.Table(ENVIRONMENT, ('', 'here'),
+            table.Table(ENVIRONMENT, ('', 'value'),
                         [list(each) for each in self.environment.items()]),
             table.Table(PARTS, PARTS_HEADER, [
                 [part.told, '%.0f' % part.seconds, part.load_before,

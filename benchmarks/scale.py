@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show how the full sync grows with the number of hosts.
+"""Benchmark of the full sync's cost by number of hosts.
 
-For each size a new process lets this package's source, plan and reconciler
-work on nova's tables in SQLite files and a placement in memory: what is left
-is what this package itself needs. Time is processor time, so that a busy
-machine does not matter much; memory is the most that the work had at once.
-With --real the full sync runs also on a real keystone and placement, as
-"python -m benchmarks.sync --ours-only" does it.
+For each size a new process runs this package's source, plan and reconciler
+with nova's tables in SQLite files and an in-memory placement: the figures are
+the cost of this package itself. Times are CPU times, so that other load has
+little effect; memory is the peak memory of the work. With --real the full sync
+also runs with a real keystone and placement, as with "python -m
+benchmarks.sync --ours-only".
 
-exit status: 0 the cost of a host does not grow with their number, 1 it does,
-2 it could not run, 130 interrupted
+exit status: 0 the cost per host does not grow with their number, 1 it does, 2
+the benchmark could not run, 130 interrupted
 """
 
 import argparse
@@ -30,7 +30,7 @@ try:
     from benchmarks import table
     from tests.cloud import processes
 except ImportError as exc:
-    sys.exit('%s; run this in the environment that ./tools/demo makes, after '
+    sys.exit('%s; run this in the environment of ./tools/demo, after '
              '.venv-demo/bin/pip install -c constraints.txt '
              '-r benchmarks/requirements.txt: '
              '.venv-demo/bin/python -m benchmarks.scale' % exc)
@@ -40,7 +40,7 @@ REAL = 20000
 AGGREGATES = 20
 TIMEOUT = 3600
 GROWTH = 1.5
-"""So many times as much may a host cost among many as among few."""
+"""Maximum ratio of the cost per host between sizes."""
 HEADER = ('providers', 'read nova, s', 'plan, s', 'sync, nothing mirrored, s',
           'sync, all in sync, s', 'MiB, nothing mirrored', 'MiB, all in sync',
           'per provider')
@@ -58,20 +58,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
     parser.add_argument(
         '--memberships', type=arguments.positive, default=3, metavar='N',
-        help='aggregates that each host is in, of %d (3)' % AGGREGATES)
+        help='aggregates per host, of %d (3)' % AGGREGATES)
     parser.add_argument(
         '--real', type=arguments.positive, nargs='?', const=REAL, metavar='N',
-        help='also run it on a real placement, with so many hosts (%d)' % REAL)
+        help='also run with a real placement and N hosts (%d)' % REAL)
     arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if options.memberships > AGGREGATES:
-        parser.error('--memberships %d is above %d' % (
+        parser.error('--memberships %d is greater than %d' % (
             options.memberships, AGGREGATES))
     return options
 
 
 def measure(hosts: int, memberships: int) -> Found:
-    """Measure one size in a new process, see ``in_memory``.
+    """Measure a size in a new process, see ``in_memory``.
 
     :raises CloudError: when it fails
     """
@@ -82,7 +82,7 @@ def measure(hosts: int, memberships: int) -> Found:
                  str(memberships), str(AGGREGATES), directory],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True,
                 env=processes.clean_environment(), timeout=TIMEOUT,
-                # Ctrl-C is for this process alone: it stops that one.
+                # Only this process handles Ctrl-C, and stops the child.
                 start_new_session=True)
         except subprocess.TimeoutExpired as exc:
             raise processes.CloudError(
@@ -94,7 +94,7 @@ def measure(hosts: int, memberships: int) -> Found:
 
 
 def cost(hosts: int, found: Found) -> tuple[float, float]:
-    """Microseconds and KiB of one host, in both full syncs."""
+    """Return microseconds and KiB per host, for both full syncs."""
     return (1e6 * (found['cold'] + found['warm']) / hosts,
             1024 * max(found['cold_mib'], found['warm_mib']) / hosts)
 
@@ -109,9 +109,9 @@ def row(hosts: int, found: Found) -> list[str]:
 
 
 def growing(costs: Sequence[tuple[float, float]]) -> bool:
-    """Whether a host costs more among more of them.
+    """Check whether the cost per host grows with the number of hosts.
 
-    :param costs: by ascending size
+    :param costs: costs per host, by ascending size
     """
     return any(many > GROWTH * few for figures in zip(*costs)
                for number, few in enumerate(figures)
@@ -119,7 +119,10 @@ def growing(costs: Sequence[tuple[float, float]]) -> bool:
 
 
 def run(options: argparse.Namespace) -> bool:
-    """Do what the command line says; whether the cost of a host grows."""
+    """Run the benchmark.
+
+    :returns: whether the cost per host grows
+    """
     rows, costs = [], []
     for hosts in sorted(set(options.sizes)):
         found = measure(hosts, options.memberships)
@@ -128,7 +131,7 @@ def run(options: argparse.Namespace) -> bool:
         print('  '.join('%s: %s' % cell for cell in zip(HEADER, rows[-1])),
               flush=True)
     tables = [table.Table(
-        'Each host in %d of %d aggregates; processor time; nova in SQLite, '
+        'Each host in %d of %d aggregates; CPU time; nova in SQLite, '
         'placement in memory' % (options.memberships, AGGREGATES),
         HEADER, rows)]
     if options.real:
@@ -147,8 +150,7 @@ def main(argv: list[str]) -> int:
 
     def benchmark() -> int:
         if run(options):
-            print('A host costs more than %g times as much among more of them'
-                  % GROWTH)
+            print('The cost per host grows by more than %g times' % GROWTH)
             return 1
         return 0
 

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time nova-scheduler with stock filters, and with this package's.
+"""Benchmark of nova-scheduler with stock filters and with this package.
 
 A flavor is bound to an aggregate of 20 hosts by an extra spec. Two real
-nova-schedulers, each a process of its own with nova's select_destinations,
-share one keystone, placement and nova's databases: one has nova's default
-filters and AggregateInstanceExtraSpecsFilter, the other one those and this
-package's request filter and guard. They are asked in turn, several times each.
-The ratio is taken pair by pair, and above 1 this package is better. Machines
-are noisy: quote the medians and the ratios, not a single time.
+nova-scheduler processes with nova's select_destinations share a keystone, a
+placement and nova's databases: the first with nova's default filters and
+AggregateInstanceExtraSpecsFilter, the second with these and this package's
+request filter and guard. They are called in turn, several times each. The
+ratio is computed per pair; above 1 this package is better. Single times are
+noisy: quote the medians and the ratios.
 
-All of it is measured twice: when nova-computes tell nova-scheduler of their
-instances, which is nova's default, and when they cannot, because cells have
-message queues of their own ([filter_scheduler] track_instance_changes).
+Each size is measured twice: with nova-computes that report their instances to
+nova-scheduler, which is nova's default, and without, as with a message queue
+per cell ([filter_scheduler] track_instance_changes).
 
-Where there are more hosts than placement may return, both are also asked for
-hosts that are alone in an aggregate, from the first host to the last.
+If there are more hosts than placement may return, both are also asked for the
+hosts of single-host aggregates, from the first host to the last.
 
-exit status: 0 no target is missed, 1 one is, 2 it could not run or a run did
-not do its work, 130 interrupted
+exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
+not run or a run did not schedule correctly, 130 interrupted
 """
 
 import argparse
@@ -35,7 +35,7 @@ try:
     from benchmarks import table
     from tests.cloud import cloud
 except ImportError as exc:
-    sys.exit('%s; run this in the environment that ./tools/demo makes: '
+    sys.exit('%s; run this in the environment of ./tools/demo: '
              '.venv-demo/bin/python -m benchmarks.scheduler' % exc)
 
 SIZES = (200, 1000, 2000)
@@ -53,23 +53,23 @@ def parse(argv: list[str]) -> argparse.Namespace:
         '--hosts', type=arguments.positive, nargs='+', default=SIZES,
         metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
     for name, default, what in (
-            ('pairs', 5, 'how often the two are measured in turn'),
-            ('calls', 5, 'requests to each of the two, each time')):
+            ('pairs', 5, 'how often both are measured in turn'),
+            ('calls', 5, 'requests to each nova-scheduler per pair')):
         parser.add_argument('--' + name, type=arguments.positive,
                             default=default, metavar='N',
                             help='%s (%d)' % (what, default))
     parser.add_argument(
         '--isolation', action='store_true',
-        help='with nova\'s filters that isolate tenants and images, too, and '
-             'with this package\'s request filters for them')
+        help='also enable nova\'s filters for tenant and image isolation, and '
+             'this package\'s request filters for them')
     parser.add_argument(
         '--profile', type=pathlib.Path, metavar='DIRECTORY',
-        help='write what cProfile finds in one more request to each')
+        help='write a cProfile of another request to each')
     arguments.add_database(parser)
     arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if min(options.hosts) < fleet.BOUND:
-        parser.error('--hosts: an aggregate has %d' % fleet.BOUND)
+        parser.error('--hosts must be at least %d' % fleet.BOUND)
     if options.profile and not options.profile.is_dir():
         parser.error('--profile %s is not a directory' % options.profile)
     return options
@@ -77,7 +77,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 def compare(running: dict[str, schedulers.Scheduler], state: str,
             options: argparse.Namespace) -> list[figures.Pair]:
-    """Measure both in turn, and in the other order next."""
+    """Measure both in turn, in alternating order."""
     pairs, names = [], list(running)
     for _pair in range(options.pairs):
         runs = {}
@@ -90,7 +90,7 @@ def compare(running: dict[str, schedulers.Scheduler], state: str,
                 '%.1f' % runs[name].load), flush=True)
         pairs.append(figures.Pair(runs[schedulers.OURS],
                                   runs[schedulers.STOCK]))
-        # A B B A: whatever drifts meanwhile weighs on both alike.
+        # A B B A: gradual changes of the load affect both alike.
         names.reverse()
     if options.profile:
         for name, scheduler in running.items():
@@ -102,7 +102,10 @@ def compare(running: dict[str, schedulers.Scheduler], state: str,
 def one_size(options: argparse.Namespace, running: cloud.Cloud,
              seeded: fleet.Fleet, tracked: bool
              ) -> tuple[list[list[str]], list[list[str]], list[str]]:
-    """One size: lines of the two tables, and the targets that are missed."""
+    """Measure a size.
+
+    :returns: the lines of both tables, and the missed targets
+    """
     hosts = len(seeded.nodes)
     state = '%d hosts%s' % (hosts, '' if tracked else UNTRACKED)
     with schedulers.started(running, seeded, options.isolation,
@@ -120,7 +123,10 @@ def one_size(options: argparse.Namespace, running: cloud.Cloud,
 
 def measure(options: argparse.Namespace, chosen: services.Services
             ) -> tuple[list[table.Table], list[str]]:
-    """Do what the command line says; the targets that are missed."""
+    """Run the benchmark.
+
+    :returns: the tables, and the missed targets
+    """
     rows, missed, stages = [], [], []
     for hosts in sorted(options.hosts):
         with chosen.cloud() as running:
@@ -135,7 +141,7 @@ def measure(options: argparse.Namespace, chosen: services.Services
     title = 'A flavor bound to %d hosts, pairs of %d calls: %d' % (
         fleet.BOUND, options.calls, options.pairs)
     return [table.Table(title, placing.HEADER, rows),
-            table.Table('Where the time of a call goes', placing.STAGES_HEADER,
+            table.Table('Time of a call by stage', placing.STAGES_HEADER,
                         stages)], missed
 
 

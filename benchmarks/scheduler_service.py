@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real nova-scheduler that is asked over HTTP, and tells where time went.
+"""A real nova-scheduler with an HTTP interface that reports time per stage.
 
-Served by ``tests/cloud/child.py`` in a process of its own. In place of the
-message bus a POST of JSON asks it; all that follows is nova's own.
+Served by ``tests/cloud/child.py`` in a separate process. A POST of JSON
+replaces the message bus; everything else is nova's code.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.source import metadata
 
 CONFIGURATION = 'BENCHMARK_NOVA_CONF'
-"""The variable that names nova's configuration file."""
+"""Environment variable with the path of nova's configuration file."""
 
 
 class Stages:
-    """How long parts of a request take, and what came of some of them.
+    """Durations of the stages of a request, and its candidates.
 
-    A part that another one calls is not in that one's time.
+    The duration of a stage excludes nested stages.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Stages:
         self._inner = [0.0]
 
     def watch(self, owner: Any, name: str, stage: str) -> None:
-        """Take the time of each call of a function from now on."""
+        """Wrap a function to measure its calls."""
         function = getattr(owner, name)
 
         @functools.wraps(function)
@@ -67,7 +67,7 @@ class Stages:
 
 
 class Scheduler:
-    """Nova's SchedulerManager as nova-scheduler makes it, with a watch."""
+    """Nova's SchedulerManager with instrumented stages."""
 
     def __init__(self) -> None:
         self._context = context.get_admin_context()
@@ -91,9 +91,9 @@ class Scheduler:
         self._note_candidates(self._manager.placement_client)
 
     def sync(self, hosts: list[str]) -> dict[str, Any]:
-        """Hear from every nova-compute that it has no instance, and again.
+        """Report twice for every nova-compute that it has no instances.
 
-        Of a host that it did not know it believes only what it hears twice.
+        Nova-scheduler only uses the second report of a new host.
         """
         for host in hosts * 2:
             self._manager.sync_instance_info(self._context, host, [])
@@ -101,9 +101,9 @@ class Scheduler:
 
     def schedule(self, extra_specs: dict[str, str],
                  profile: str = '') -> dict[str, Any]:
-        """Select a destination for a server; tell what it took.
+        """Select a destination for a server and return the figures.
 
-        :param profile: a file for what cProfile finds
+        :param profile: file for the output of cProfile
         """
         instance = str(uuid.uuid4())
         spec = self._request(instance, extra_specs)
@@ -123,7 +123,7 @@ class Scheduler:
         return answer
 
     def clean(self) -> dict[str, Any]:
-        """Remove the allocations of all servers so far."""
+        """Remove the allocations of all scheduled servers."""
         while self._placed:
             self._manager.placement_client.delete_allocation_for_instance(
                 self._context, self._placed.pop(), force=True)
@@ -135,7 +135,7 @@ class Scheduler:
         try:
             chosen = call()[0][0]
             host, node = chosen.service_host, chosen.compute_node_uuid
-        # What the conductor sees as such.
+        # The conductor treats both as NoValidHost.
         except exception.NoValidHost:
             pass
         except Exception as exc:
@@ -185,7 +185,7 @@ _SCHEDULER = _load()
 
 
 def application(environ: Any, start_response: Any) -> list[bytes]:
-    """Answer a POST: the path is a method, the body has its arguments."""
+    """Handle a POST; the path is a method, the body its arguments."""
     body = environ['wsgi.input'].read(int(environ.get('CONTENT_LENGTH') or 0))
     answer: Any = {}
     if environ['REQUEST_METHOD'] == 'POST':

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two real nova-schedulers, configured as stock nova and as this package."""
+"""Two real nova-schedulers, with stock nova and with this package."""
 
 from collections.abc import Iterator
 import contextlib
@@ -29,15 +29,15 @@ ISOLATION = (
 
 
 def nova_conf(isolation: bool, tracked: bool) -> dict[str, config.Options]:
-    """What the nova.conf of each has besides what all of the cloud's have.
+    """Return the additional options of each nova-scheduler's nova.conf.
 
     :param isolation: whether tenants and images are isolated, too
-    :param tracked: whether nova-computes tell of their instances
+    :param tracked: whether nova-computes report their instances
     """
     filters, ours = BINDING
     if isolation:
         filters, ours = filters + ISOLATION[0], ours + ISOLATION[1]
-    # No nova-compute reports here; all are taken to be up.
+    # No nova-compute is running; all are treated as up.
     up = {'DEFAULT': {'service_down_time': '999999999'}}
     common = {'track_instance_changes': str(tracked)}
     return {
@@ -55,14 +55,14 @@ def nova_conf(isolation: bool, tracked: bool) -> dict[str, config.Options]:
 
 
 class Scheduler:
-    """A nova-scheduler that runs; see ``scheduler_service``."""
+    """Client of a running nova-scheduler; see ``scheduler_service``."""
 
     def __init__(self, url: str, running: cloud.Cloud,
                  hosts: fleet.Fleet, tracked: bool) -> None:
         self._url = url
         self._running = running
         self._fleet = hosts
-        # The machine's proxy settings are not for the loopback interface.
+        # Proxy settings do not apply to the loopback interface.
         self._http = requests.Session()
         self._http.trust_env = False
         if tracked:
@@ -70,9 +70,9 @@ class Scheduler:
         self.measure(WARM_UP)
 
     def measure(self, calls: int) -> placing.Run:
-        """Place servers with the flavor that is bound, one by one.
+        """Schedule servers with the bound flavor sequentially.
 
-        :raises Void: when one is placed on a wrong host, or nowhere
+        :raises Void: when a server is scheduled to a wrong host, or to none
         """
         before = self._running.placement_cpu_seconds()
         answers = [self._ask('schedule', extra_specs=fleet.BOUND_SPECS)
@@ -81,13 +81,13 @@ class Scheduler:
         self._ask('clean')
         for answer in answers:
             if answer['node'] not in self._fleet.bound:
-                raise program.Void('A server was placed on host "%s", which '
-                                   'it is not bound to' % answer['host'])
+                raise program.Void('A server was scheduled to host "%s", to '
+                                   'which it is not bound' % answer['host'])
         return placing.run(answers, self._fleet.bound, spent,
                            os.getloadavg()[0])
 
     def found(self) -> int:
-        """Ask for each host that is alone in an aggregate: how many come."""
+        """Count the hosts of single-host aggregates that are selected."""
         hosts = [self._ask('schedule', extra_specs=fleet.lone_specs(number))[
             'host'] for number in range(fleet.LONE)]
         self._ask('clean')
@@ -120,7 +120,7 @@ def started(running: cloud.Cloud, hosts: fleet.Fleet, isolation: bool,
 @contextlib.contextmanager
 def _serving(running: cloud.Cloud, name: str,
              options: config.Options) -> Iterator[str]:
-    """Run a nova-scheduler; gives its URL."""
+    """Run a nova-scheduler; yields its URL."""
     port, = processes.free_ports(1)
     path = running.config.path
     config.write_nova(running.config, name + '.conf', options)
@@ -130,7 +130,7 @@ def _serving(running: cloud.Cloud, name: str,
         path('log/%s.log' % name), {
             'BENCHMARK_NOVA_CONF': path(name + '.conf'),
             'PYTHONPATH': str(commands.CHECKOUT),
-            # As nova-scheduler does by itself.
+            # Like the nova-scheduler program.
             'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'})
     url = 'http://127.0.0.1:%d' % port
     try:

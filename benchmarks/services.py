@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every benchmark's cloud runs on: databases, and what serves it."""
+"""Databases and servers of a benchmark's cloud."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -23,24 +23,24 @@ PLACEMENT_PROCESSES = 4
 
 @dataclasses.dataclass(frozen=True)
 class Services:
-    """How clouds are served, one after the other."""
+    """Configuration of the clouds of a benchmark run."""
 
     database: str
-    """``sqlite``, or the URL of a server."""
+    """``sqlite``, or the URL of a database server."""
     server: cloud.Server
     placement: str
-    """What serves placement, in words."""
+    """Description of placement's server."""
 
     @contextlib.contextmanager
     def cloud(self, nova_options: config.Options | None = None
               ) -> Iterator[cloud.Cloud]:
-        """Run a cloud with databases of its own, which are dropped."""
+        """Run a cloud with temporary databases."""
         with databases.made(self.database) as database, \
                 cloud.Cloud(database, self.server, nova_options) as running:
             yield running
 
     def versions(self) -> dict[str, str]:
-        """What the figures depend on besides the machine, by name."""
+        """Return the software versions by name."""
         return {**{name: importlib.metadata.version(name)
                    for name in ('nova', 'openstack-placement')},
                 'Python': platform.python_version(),
@@ -48,7 +48,7 @@ class Services:
                 'database': databases.version(self.database)}
 
     def __str__(self) -> str:
-        """What the figures depend on, in words."""
+        """Describe the environment of the figures."""
         found = self.versions()
         placement, database = found.pop('placement under'), found.pop(
             'database')
@@ -58,10 +58,10 @@ class Services:
 
 
 def choose(database: str | None) -> Services:
-    """Choose what serves the clouds of this run, and say it.
+    """Choose the services of this run, and print them.
 
-    :param database: what the command line says; None for what there is
-    :raises CloudError: when another state of the package is installed
+    :param database: value of the command line; None to detect a server
+    :raises CloudError: when the installed package differs from this checkout
     """
     commands.check_installed()
     machine.warn_if_busy()
@@ -72,11 +72,11 @@ def choose(database: str | None) -> Services:
 
 
 def _server(database: str) -> tuple[cloud.Server, str]:
-    """What serves the cloud, and in words what serves placement."""
+    """Return the cloud's server, and a description of placement's."""
     if database == arguments.SQLITE:
         return processes.waitress, 'waitress with 1 thread'
     if importlib.util.find_spec('pyuwsgi') is None:
-        print('pyuwsgi is not installed, so that placement runs in one '
+        print('pyuwsgi is not installed, so that placement has a single '
               'process: pip install -r benchmarks/requirements.txt',
               file=sys.stderr)
         return processes.waitress, 'waitress with 4 threads'

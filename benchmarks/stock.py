@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova-api with nova's own mirroring, beside one with this package."""
+"""A nova-api with nova's own mirroring, for comparison."""
 
 from collections.abc import Iterator
 import contextlib
@@ -12,22 +12,22 @@ from tests.cloud import cloud
 from tests.cloud import config
 
 OPTIONS: config.Options = {'aggregate_mirror': {'hooks': ''}}
-"""With them this package leaves nova as it is."""
+"""Options that disable this package."""
 NAME = 'stock'
 ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
-"""What a nova-api that this package serves logs at its start."""
+"""Log message of a nova-api with this package at its start."""
 
 
 @contextlib.contextmanager
 def nova_api(running: cloud.Cloud, server: cloud.Server | None = None
              ) -> Iterator[adapter.Adapter]:
-    """Run one beside the others.
+    """Run an additional nova-api without this package.
 
     :raises Void: when this package is active in it
     """
     with running.another_nova_api(NAME, OPTIONS, server) as nova:
         log = pathlib.Path(running.config.path('log/%s.log' % NAME))
         if ACTIVE in log.read_text(errors='replace'):
-            raise program.Void('The nova-api that is to be stock nova has '
-                               'this package in it')
+            raise program.Void('This package is active in the nova-api that '
+                               'must be stock nova')
         yield nova

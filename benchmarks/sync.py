@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare this package's full sync with nova-manage's on one real cloud.
+"""Benchmark of this package's full sync and nova-manage's in a real cloud.
 
-Both commands run in turn on the same keystone, placement and databases: once
-with no provider in any aggregate, and once more when all is in sync. After
+Both commands run in turn with the same keystone, placement and databases:
+first with no provider in any aggregate, then with everything in sync. After
 each run placement is compared with nova; a run that did not mirror everything,
-or that wrote although nothing differed, ends the benchmark. The ratio is taken
-pair by pair, and above 1 this package is better. Machines are noisy: quote the
-medians and the ratios, not a single time.
+or that wrote without a difference, stops the benchmark. The ratio is computed
+per pair; above 1 this package is better. Single times are noisy: quote the
+medians and the ratios.
 
-exit status: 0 no target is missed, 1 one is, 2 it could not run or a run did
-not do its work, 130 interrupted
+exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
+not run or a run did not mirror correctly, 130 interrupted
 """
 
 import argparse
@@ -27,12 +27,12 @@ try:
     from benchmarks import workload
     from tests.cloud import cloud
 except ImportError as exc:
-    sys.exit('%s; run this in the environment that ./tools/demo makes: '
+    sys.exit('%s; run this in the environment of ./tools/demo: '
              '.venv-demo/bin/python -m benchmarks.sync' % exc)
 
 PASSES = 10
 LONGEST_PASS = 1.0
-"""Seconds that an agent may take for 5000 x 3 when all is in sync."""
+"""Maximum seconds of an agent's full sync of 5000 x 3 in sync."""
 LINE = '%-16s  %-28s  %8s s  CPU %7s s  %4s MiB  %6s requests'
 
 
@@ -42,22 +42,22 @@ def parse(argv: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default, what in (
             ('hosts', 1000, 'compute hosts'),
-            ('memberships', 3, 'aggregates that each host is in'),
+            ('memberships', 3, 'aggregates per host'),
             ('aggregates', 20, 'aggregates'),
-            ('pairs', 2, 'how often both commands run, in either state')):
+            ('pairs', 2, 'how often both commands run in each state')):
         parser.add_argument('--' + name, type=arguments.positive,
                             default=default, metavar='N',
                             help='%s (%d)' % (what, default))
     arguments.add_database(parser)
     parser.add_argument('--ours-only', action='store_true',
-                        help='leave nova-manage out: figures without ratios')
+                        help='do not run nova-manage: figures without ratios')
     parser.add_argument(
         '--agent-pass', action='store_true',
-        help='also time the full syncs of a running agent, all in sync')
+        help='also measure full syncs of a running agent, in sync')
     arguments.add_outputs(parser)
     options = parser.parse_args(argv)
     if options.memberships > options.aggregates:
-        parser.error('--memberships %d is above --aggregates %d' % (
+        parser.error('--memberships %d is greater than --aggregates %d' % (
             options.memberships, options.aggregates))
     return options
 
@@ -69,7 +69,7 @@ def tell(state: str, command: str, run: figures.Run) -> None:
 
 
 class Comparison:
-    """Runs both commands on one workload, and keeps what they took."""
+    """Runs of both commands on a workload, with their figures."""
 
     def __init__(self, load: workload.Workload, runner: commands.Commands,
                  ours_only: bool) -> None:
@@ -81,7 +81,7 @@ class Comparison:
             figures.COLD: [], figures.WARM: []}
 
     def pair(self) -> None:
-        """Run both commands in both states, and in the other order next."""
+        """Run both commands in both states, in alternating order."""
         for state, measure in ((figures.COLD, self._cold),
                                (figures.WARM, self._warm)):
             runs = {}
@@ -90,7 +90,7 @@ class Comparison:
                 tell(state, name, runs[name])
             self.pairs[state].append(figures.Pair(
                 runs[commands.OURS], runs.get(commands.STOCK)))
-        # A B B A: whatever drifts meanwhile weighs on both alike.
+        # A B B A: gradual changes of the load affect both alike.
         self._names.reverse()
 
     def _cold(self, name: str) -> figures.Run:
@@ -103,11 +103,11 @@ class Comparison:
         before = self._load.check()
         run = self._runner.sync(name)
         if self._load.check() != before:
-            raise program.Void('%s wrote although all was in sync' % name)
+            raise program.Void('%s wrote although nothing differed' % name)
         return run
 
     def rows(self, size: workload.Size) -> tuple[list[list[str]], list[str]]:
-        """The lines of the table, and the targets that are missed."""
+        """Return the lines of the table, and the missed targets."""
         wanted = figures.targets(size.hosts, size.memberships,
                                  size.aggregates)
         rows, missed = [], []
@@ -120,19 +120,20 @@ class Comparison:
 
 def agent_rows(running: cloud.Cloud, load: workload.Workload,
                size: workload.Size) -> tuple[list[list[str]], list[str]]:
-    """Time a running agent; lines of the table, and a target that is missed.
+    """Measure the full syncs of a running agent.
 
-    :raises Void: when a full sync wrote although all was in sync
+    :returns: the lines of the table, and the missed targets
+    :raises Void: when a full sync wrote although nothing differed
     """
     agent = agent_pass.Agent(running)
     try:
         before = load.check()
         seconds = agent.passes(PASSES)
         if load.check() != before:
-            raise program.Void('The agent wrote although all was in sync')
+            raise program.Void('The agent wrote although nothing differed')
     finally:
         agent.stop()
-    name, missed, verdict = 'agent: one full sync, s', [], figures.NONE
+    name, missed, verdict = 'agent: full sync, s', [], figures.NONE
     if (size.hosts, size.memberships) == (5000, 3):
         good = statistics.median(seconds) <= LONGEST_PASS
         verdict = '%g or less: %s' % (LONGEST_PASS,
@@ -147,7 +148,10 @@ def agent_rows(running: cloud.Cloud, load: workload.Workload,
 
 def measure(options: argparse.Namespace, chosen: services.Services
             ) -> tuple[list[table.Table], list[str]]:
-    """Do what the command line says; the targets that are missed."""
+    """Run the benchmark.
+
+    :returns: the tables, and the missed targets
+    """
     size = workload.Size(options.hosts, options.memberships,
                          options.aggregates)
     title = '%s hosts and memberships, %d aggregates, pairs of runs: %d' % (

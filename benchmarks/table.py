@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of results: for a terminal, for the documentation, for an issue."""
+"""Table of results: as text, reStructuredText or Markdown."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -8,14 +8,14 @@ from typing import Self
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Cells, and what is said above them; all rows are of one length."""
+    """Cells with a title; all rows have the same length."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def where(self, words: str) -> Self:
-        """The same, and its title says what the figures depend on."""
+        """Return a copy with the environment in its title."""
         return dataclasses.replace(
             self, title='%s (%s)' % (self.title, words))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many requests placement and keystone got, by kind, from their logs."""
+"""Requests to placement and keystone by kind, counted from their logs."""
 
 import collections
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ import re
 
 PLACEMENT = ('GET providers', 'GET member_of', 'GET aggregates',
              'PUT aggregates', 'other')
-"""Requests to placement by kind; discovery is apart."""
+"""Kinds of requests to placement, without discovery."""
 TOKEN = 'token'
 DISCOVERY = 'discovery'
 
@@ -17,7 +17,7 @@ _ASKED = re.compile(r'^([A-Z]+) (/\S*)$')
 
 
 def placement_kind(method: str, path: str) -> str:
-    """What a request wants of placement."""
+    """Return the kind of a request to placement."""
     path, _, query = path.partition('?')
     if path in ('', '/'):
         return DISCOVERY
@@ -30,16 +30,16 @@ def placement_kind(method: str, path: str) -> str:
 
 
 def keystone_kind(method: str, path: str) -> str | None:
-    """What a request wants of keystone; None if a service asks, no client."""
+    """Return the kind of a request to keystone; None if not by a client."""
     if path.endswith('/auth/tokens'):
-        # Placement has every new token checked.
+        # The GET is placement's validation of a new token.
         return TOKEN if method == 'POST' else None
     return DISCOVERY
 
 
 def count(placement: Iterable[str], keystone: Iterable[str]
           ) -> dict[str, int]:
-    """Count the requests in lines of the two logs; every kind has a figure."""
+    """Count the requests in lines of both logs, including kinds with 0."""
     found = collections.Counter({
         kind: 0 for kind in (*PLACEMENT, TOKEN, DISCOVERY)})
     for line in placement:
@@ -53,16 +53,20 @@ def count(placement: Iterable[str], keystone: Iterable[str]
 
 
 class Traffic:
-    """What is asked from one look at the logs to the next."""
+    """Counter of the requests since the previous call."""
 
     def __init__(self, placement: str, keystone: str) -> None:
-        """:param placement: the path of its log, as is ``keystone``"""
+        """Create a counter.
+
+        :param placement: the path of placement's log
+        :param keystone: the path of keystone's log
+        """
         self._logs = [pathlib.Path(placement), pathlib.Path(keystone)]
         self._read = [0, 0]
         self.since()
 
     def since(self) -> dict[str, int]:
-        """Count what came since the last call, or since the beginning."""
+        """Count the requests since the previous call or the start."""
         lines = []
         for number, log in enumerate(self._logs):
             with open(log, 'rb') as stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many compute hosts in aggregates: seeded, emptied and compared."""
+"""Workload of compute hosts in aggregates."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -24,7 +24,7 @@ _EMPTY = sa.text('DELETE FROM resource_provider_aggregates')
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """So many hosts, of which each is a member of so many aggregates."""
+    """Number of hosts, of memberships per host, and of aggregates."""
 
     hosts: int
     memberships: int
@@ -37,7 +37,7 @@ class Size:
         return ['bench-%06d' % number for number in range(self.hosts)]
 
     def members(self) -> Mapping[str, list[str]]:
-        """New aggregates, by UUID, with the hosts of each; all alike."""
+        """Return new aggregate UUIDs with their evenly distributed hosts."""
         uuids = sorted(str(uuid.uuid4()) for _ in range(self.aggregates))
         members: dict[str, list[str]] = {each: [] for each in uuids}
         for number, host in enumerate(self.host_names()):
@@ -48,7 +48,7 @@ class Size:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What placement has: the aggregates and the generation by provider."""
+    """Placement's aggregates and generations by provider."""
 
     aggregates: Mapping[str, frozenset[str]]
     generations: Mapping[str, int]
@@ -63,29 +63,29 @@ class Workload:
         self.members = size.members()
         seed.aggregates(running.config, self.members)
         self._placement, self._nova_api = (
-            # Nothing may stay open when the database is dropped.
+            # No open connections, so that the database can be dropped.
             sa.create_engine(running.config.database_url(name),
                              poolclass=sa.pool.NullPool)
             for name in ('placement', 'nova_api'))
 
     def empty(self) -> None:
-        """Take every provider out of every aggregate, and nothing else."""
+        """Remove all associations from placement."""
         with self._placement.begin() as connection:
             connection.execute(_EMPTY)
 
     def disband(self) -> None:
-        """Take every host out of every aggregate, in nova and in placement."""
+        """Remove all hosts from all aggregates, in nova and in placement."""
         with self._nova_api.begin() as connection:
             connection.execute(_DISBAND)
         self.empty()
 
     def associations(self) -> int:
-        """How many providers are in an aggregate, each as often as it is."""
+        """Return the number of associations in placement."""
         with self._placement.connect() as connection:
             return connection.execute(_COUNT).scalar_one()
 
     def state(self) -> State:
-        """Read what placement has, from its database: nobody is asked."""
+        """Read placement's state from its database, without requests."""
         aggregates: dict[str, set[str]] = {}
         generations = {}
         with self._placement.connect() as connection:
@@ -99,7 +99,7 @@ class Workload:
     def check(self) -> State:
         """Compare placement with nova.
 
-        :returns: what placement has
+        :returns: placement's state
         :raises Void: when they differ
         """
         state = self.state()

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What DevStack sources in each phase: plugin.sh MODE [PHASE].
+# DevStack plugin, sourced in each phase: plugin.sh MODE [PHASE].
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib/aggregate_mirror"
 
-# Only nova-api loads the package; hosts that only compute need nothing.
+# Only nova-api loads the package; compute-only hosts do not need it.
 if is_service_enabled aggregate-mirror && is_service_enabled n-api; then
     case "$1 ${2:-}" in
         "stack install")
@@ -21,7 +21,7 @@ if is_service_enabled aggregate-mirror && is_service_enabled n-api; then
             start_aggregate_mirror
             ;;
         "stack test-config")
-            # Not earlier: only now are the compute hosts mapped to cells.
+            # The compute hosts are not mapped to cells before this phase.
             echo_summary "Checking nova-aggregate-mirror"
             check_aggregate_mirror
             smoke_test_aggregate_mirror

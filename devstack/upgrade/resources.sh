@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A mirrored aggregate that has to survive the upgrade.
+# Grenade resource: a mirrored aggregate that must survive the upgrade.
 
 set -o errexit
 
@@ -18,7 +18,7 @@ function members {
         --member-of "$1" -f value -c uuid
 }
 
-# Waits for placement to have so many providers in the aggregate.
+# Wait until placement has the wanted number of providers in the aggregate.
 function wait_for_members {
     local uuid=$1
     local wanted=$2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Stops the agent of the old release. Nova-api, with the old package in it, is
-# stopped by nova's own script.
+# Stop the agent of the old release. Nova's own script stops nova-api, which has
+# the old package loaded.
 
 set -o errexit
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Upgrades the package and its journal. Nova is upgraded by then and runs with
-# the old package: the two are upgraded in any order.
+# Upgrade the package and its journal. Nova is already upgraded and runs with the
+# old package: the two can be upgraded in any order.
 
 set -o errexit
 
 source "$GRENADE_DIR/grenaderc"
 source "$GRENADE_DIR/functions"
 
-# Lets the functions of DevStack know which system this is.
+# Required by DevStack's functions to identify the distribution.
 GetDistro
 
 source "$TARGET_DEVSTACK_DIR/stackrc"
@@ -21,10 +21,10 @@ source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/lib/aggregate_mirror"
 set -o xtrace
 
 install_aggregate_mirror
-# The configuration stays: an upgrade may not need another one.
+# The configuration is kept: an upgrade must not require changes to it.
 migrate_aggregate_mirror
 
-# Nova-api has the old package loaded.
+# Nova-api still has the old package loaded.
 stop_process n-api
 start_nova_api
 

@@ -97,7 +97,7 @@ class TestWithoutEnvironment(testtools.TestCase):
         for command in (['up'], ['status'], ['exec', 'true'], ['chaos']):
             done = self.tool(*command)
             self.assertEqual(1, done.returncode)
-            self.assertIn('.venv-cloud is gone', done.stderr)
+            self.assertIn('.venv-cloud does not exist', done.stderr)
             self.assertIn(f'--directory {self.cloud} down', done.stderr)
 
     def test_down_makes_it_again(self):

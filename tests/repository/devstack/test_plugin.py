@@ -193,7 +193,8 @@ class TestFailure(PluginTest):
 
     def test_failing_db_sync(self):
         played = self.fail('nova-aggregate-mirror-manage', 'exit 255')
-        self.assertIn('the journal\'s tables could not be made', played.output)
+        self.assertIn('the journal\'s tables could not be created',
+                      played.output)
         self.assertNotIn('stack extra', played.phases)
 
     def test_agent_that_does_not_start(self):

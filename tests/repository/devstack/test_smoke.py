@@ -57,5 +57,5 @@ class TestSmoke(unittest.TestCase):
         """The mirroring that nova itself does inline is not enough."""
         status, output = self.smoke(patience=5)
         self.assertEqual(1, status, output)
-        self.assertIn('FAILED: members are ', output)
+        self.assertIn('FAILED: members: ', output)
         self.check_nothing_is_left()

@@ -139,8 +139,8 @@ class TestPlacing(testtools.TestCase):
         """Speed alone does not meet the target."""
         rows, missed = placing.rows(
             'small', [self.pair(), self.pair(['a'])], 2, 200)
-        self.assertEqual(['small: right hosts offered'], missed)
-        self.assertIn(['small: right hosts offered', '1', '2 (1 to 2)',
+        self.assertEqual(['small: suitable hosts offered'], missed)
+        self.assertIn(['small: suitable hosts offered', '1', '2 (1 to 2)',
                        '', 'all 2: MISSED'], rows)
 
     def test_every_lone_host_must_be_found(self):
@@ -160,7 +160,7 @@ class TestPlacing(testtools.TestCase):
         self.assertEqual(
             [['big: claim, ms', '500.0', '50.0', '10.0', '25.0 %'],
              ['big: our SQL query, ms', '0.0', '10.0', '', '5.0 %'],
-             ['big: all else, ms', '1500.0', '150.0', '10.0',
+             ['big: other, ms', '1500.0', '150.0', '10.0',
               '75.0 %']], rows)
 
     def test_hosts_are_spread_evenly(self):

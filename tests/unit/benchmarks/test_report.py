@@ -209,7 +209,8 @@ class TestMeasure(testtools.TestCase):
         status, said = self.run_parts(
             '--write', str(path), fails=program.Void('it wrote too much'))
         self.assertEqual(program.COULD_NOT_RUN, status)
-        self.assertIn('The benchmark cannot go on: it wrote too much\n', said)
+        self.assertIn('The benchmark cannot continue: it wrote too much\n',
+                      said)
         self.assertIn('could not be measured', path.read_text())
         self.assertNotIn('too much', path.read_text())
 
@@ -253,7 +254,7 @@ class TestRecovery(testtools.TestCase):
               'all 10: met'],
              ['10 hosts: add-host answered 500', '10', '0', '', '']],
             rows[:2])
-        self.assertIn(['10 hosts: until placement equals nova, s', '20.0',
+        self.assertIn(['10 hosts: until placement is in sync, s', '20.0',
                        '2.0', '10.0', ''], rows)
         self.assertIn(['10 hosts: placement requests', '10', '10', '1.00',
                        ''], rows)
