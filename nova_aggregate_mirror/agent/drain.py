@@ -47,7 +47,7 @@ class Drain:
         self._schedule = schedule.Schedule(
             2 * options.inline_timeout, options.max_call_age, now)
         self._limit = BATCH
-        self._away = ''
+        self._outage = ''
         """Why mirroring is suspended; empty when it is not."""
 
     def step(self) -> bool:
@@ -61,7 +61,7 @@ class Drain:
         self._schedule.see(self._rows.briefs())
         self._figures.backlog(self._schedule.backlog())
         due = self._schedule.due(self._limit)
-        if not due or (self._away and not self._answers()):
+        if not due or (self._outage and not self._answers()):
             return False
         # A row whose operation must have ended counts as handed over.
         rows = [dataclasses.replace(
@@ -76,10 +76,11 @@ class Drain:
         left = self._keep(rows, outcome)
         # If nothing succeeds, there may be an outage that the probe does not
         # detect: retry with one row until it succeeds, not with all rows.
-        self._limit = (1 if left and not outcome.done and not self._away
+        self._limit = (1 if left and not outcome.done and not self._outage
                        else BATCH)
         self._figures.drained(
-            'unavailable' if self._away else 'failure' if left else 'success',
+            'unavailable' if self._outage
+            else 'failure' if left else 'success',
             self._now() - start, *outcome.counts())
         return not left and len(due) == tried
 
@@ -108,19 +109,19 @@ class Drain:
 
     def _answers(self) -> bool:
         """Check whether placement and nova's API database answer."""
-        away = ''
+        outage = ''
         try:
             self._context.placement.probe()
             self._context.nova.place(0)
         except exceptions.MirrorError as exc:
-            away = str(exc)
-        if away and not self._away:
+            outage = str(exc)
+        if outage and not self._outage:
             LOG.warning('Mirroring is suspended, operations stay in the '
-                        'journal: %s', away)
-        elif self._away and not away:
+                        'journal: %s', outage)
+        elif self._outage and not outage:
             LOG.info('Mirroring is resumed: placement and nova answer')
-        self._away = away
-        return not away
+        self._outage = outage
+        return not outage
 
 
 def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:

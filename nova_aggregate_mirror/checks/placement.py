@@ -167,12 +167,12 @@ def rights(way: discovery.Discovery,
     The requests are for a provider that does not exist: placement checks the
     permissions first.
     """
-    nobody = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
+    absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     for what, attempt in (
             ('list providers', placement.probe),
-            ('read their aggregates', lambda: placement.get(nobody.uuid)),
+            ('read their aggregates', lambda: placement.get(absent.uuid)),
             ('write their aggregates',
-             lambda: placement.put(nobody, frozenset()))):
+             lambda: placement.put(absent, frozenset()))):
         try:
             with placement.deadline(way.conf.aggregate_mirror.inline_timeout):
                 attempt()

@@ -54,7 +54,7 @@ class Diff(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        shown = _sync(self, parsed_args, full_sync.WHATEVER, write=False)
+        shown = _sync(self, parsed_args, full_sync.UNLIMITED, write=False)
         self.tell(shown.faults())
         return ('Difference', *COLUMNS), [
             (difference, *row.values()) for difference, rows in (

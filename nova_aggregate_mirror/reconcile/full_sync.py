@@ -24,7 +24,7 @@ Comparison = comparison.Comparison
 Outcome = outcome.Outcome
 Provider = outcome.Provider
 
-WHATEVER = math.inf
+UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
 
 
@@ -35,7 +35,7 @@ class Request:
     max_removed_share: float | None = None
     """Also remove stale owned associations, unless they exceed this share of
     all owned associations or suggest a damaged database. None only adds, and
-    removes aggregates that users deleted; ``WHATEVER`` disables the brake."""
+    removes aggregates that users deleted; ``UNLIMITED`` disables the brake."""
     write: bool = True
     """False changes nothing, in placement or in the journal."""
     hosts: frozenset[str] = frozenset()
@@ -142,7 +142,7 @@ def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
 def _refusal(seen: Comparison, changes: list[plan.Change],
              share: float | None) -> exceptions.RemovalsRefused | None:
     """Return why the brake refuses the requested removals, if it does."""
-    if share in (None, WHATEVER):
+    if share in (None, UNLIMITED):
         return None
     try:
         plan.check_safe(changes, seen.current, seen.nova.desired(),

@@ -96,14 +96,14 @@ class Reconciler:
         :param aggregates: UUIDs; an aggregate that nova has is kept
         """
         outcome = Outcome()
-        away: exceptions.MirrorError | None = None
+        outage: exceptions.MirrorError | None = None
         for uuid in sorted(aggregates):
             subject = Aggregate(uuid)
-            if away or self._stopping():
-                outcome.failed[subject] = away or _stopped()
+            if outage or self._stopping():
+                outcome.failed[subject] = outage or _stopped()
                 continue
             done = converge.deleted(self.context, uuid, mode)
-            away = _away(done)
+            outage = _outage(done)
             outcome.add(done)
         return outcome
 
@@ -114,35 +114,35 @@ class Reconciler:
         wanted = sorted(frozenset(dirty), key=lambda one: (
             one.host, one.request_id, sorted(one.nodes)))
         outcome = Outcome()
-        away: exceptions.MirrorError | None = None
+        outage: exceptions.MirrorError | None = None
         for start in range(0, len(wanted), self._batch):
             batch = wanted[start:start + self._batch]
-            if away or self._stopping():
-                outcome.add(_not_begun(batch, away))
+            if outage or self._stopping():
+                outcome.add(_not_begun(batch, outage))
                 continue
             done = converge.hosts(self.context, batch, mode)
-            away = None if done.done else _away(done)
+            outage = None if done.done else _outage(done)
             outcome.add(done)
         return outcome
 
 
-def _away(outcome: Outcome) -> exceptions.MirrorError | None:
+def _outage(outcome: Outcome) -> exceptions.MirrorError | None:
     """Return an error with which the next request would fail as well."""
     return next((exc for exc in outcome.failed.values()
                  if isinstance(exc, exceptions.OUTAGE)), None)
 
 
 def _not_begun(dirty: Collection[journal.Dirty],
-               away: exceptions.MirrorError | None) -> Outcome:
+               outage: exceptions.MirrorError | None) -> Outcome:
     """Return the outcome of a batch that is not started.
 
-    :param away: the outage that would fail it; None when this process stops
+    :param outage: the outage that would fail it; None when this process stops
     """
-    if away is None:
+    if outage is None:
         return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
     return Outcome(
-        failed={Host(one.host): away for one in dirty},
-        unfinished=dict.fromkeys(dirty, away))
+        failed={Host(one.host): outage for one in dirty},
+        unfinished=dict.fromkeys(dirty, outage))
 
 
 def _stopped() -> exceptions.Stopped:

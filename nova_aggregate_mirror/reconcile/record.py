@@ -17,7 +17,7 @@ def command(name: str, wanted: full_sync.Request) -> str:
     words = [name]
     if wanted.max_removed_share is not None:
         words.append('--prune')
-    if wanted.max_removed_share == full_sync.WHATEVER:
+    if wanted.max_removed_share == full_sync.UNLIMITED:
         words.append('--force')
     words += ['--aggregate ' + one for one in sorted(wanted.aggregates)]
     words += ['--host ' + one for one in sorted(wanted.hosts)]

@@ -27,22 +27,24 @@ ALWAYS = ', always'
 WITH_NODE = (aggregate_calls.GOING, aggregate_calls.GOING_FREE)
 MADE = (*aggregate_calls.WITHOUT_NODE, *WITH_NODE)
 ADDS_FIRST = (
-    'Nova has added the host when it turns to placement, and the user is told '
-    'of a failure. Trying again gives 409, and the host is never mirrored. '
-    'With this package, placement learns of it once it answers.')
+    'Nova adds the host before it calls placement, and then reports a '
+    'failure to the user. A second attempt returns 409, and the host is '
+    'never mirrored. With this package, the host is mirrored as soon as '
+    'placement is available.')
 REMOVES_LAST = (
-    'Nova turns to placement first and does nothing when that fails. With '
-    'this package the host is removed, and placement learns of it once it '
-    'answers.')
+    'Nova calls placement first and does nothing if that fails. With this '
+    'package the host is removed, and placement is updated as soon as it is '
+    'available.')
 LOOKS_LATE = (
-    'Nova turns to placement before it looks whether the host is a member. '
-    'With this package the answer is the one of other days.')
+    'Nova calls placement before it checks whether the host is a member. '
+    'With this package the response is the same as without an outage.')
 DELETES_TOO = (
-    'Nova takes the host out of its aggregates first, and fails if that does. '
-    'Then it deletes the resource provider, with this package as without, and '
-    'fails at 401 and 503, and in a process that asks placement for the first '
-    'time, when it refuses, too. Deleting the service once more, when '
-    'placement answers, does the rest.')
+    'Nova first removes the host from its aggregates, and fails if that '
+    'fails. It then deletes the resource provider, with and without this '
+    'package, and fails at 401 and 503, and also when placement refuses '
+    'connections if the process has not called placement before. Deleting '
+    'the service again, when placement is available, completes the '
+    'deletion.')
 # Why answers differ, by operation and situation.
 EXPLAINED = {
     ('add host', 'a host'): ADDS_FIRST,
@@ -77,7 +79,8 @@ class TestResponseCodes(base.TestCase):
             'Where the answers differ',
             ('Operation', 'Situation', 'Nova alone', 'With it', 'Why'),
             (12, 18, 18, 12, 40),
-            [(*key, _told(nova[key]), _told(package[key]).removesuffix(ALWAYS),
+            [(*key, _described(nova[key]),
+              _described(package[key]).removesuffix(ALWAYS),
               EXPLAINED[key]) for key in different])))
         everything = pages.figures(
             'All answers, by what placement does',
@@ -208,7 +211,7 @@ class TestResponseCodes(base.TestCase):
             self.zone, image['id'], self._service)
 
 
-def _told(answers):
+def _described(answers):
     """Describe answers, as in ``500* when it refuses``."""
     if len(set(answers.values())) == 1:
         return answers[WELL] + ALWAYS

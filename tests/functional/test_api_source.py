@@ -105,7 +105,7 @@ class TestEquality(ApiSourceTest):
         synced = [
             full_sync.run(reconciler.Reconciler(
                 ledger.NoLedger(), source, client.Client(fixtures.CONF)),
-                request=full_sync.Request(full_sync.WHATEVER, write=False))
+                request=full_sync.Request(full_sync.UNLIMITED, write=False))
             for source in (self.source, self.api)]
         self.assertEqual(*(one.outcome for one in synced))
         self.assertEqual(*(one.nova for one in synced))
@@ -194,7 +194,7 @@ class TestPruning(ApiSourceTest):
         mirror = reconciler.Reconciler(
             ledger.NoLedger(), self.api, client.Client(fixtures.CONF))
         return full_sync.run(
-            mirror, request=full_sync.Request(full_sync.WHATEVER))
+            mirror, request=full_sync.Request(full_sync.UNLIMITED))
 
     def left(self, host):
         return self.cloud.placement.aggregates(host.nodes[0])

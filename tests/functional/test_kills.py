@@ -218,7 +218,7 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
             self.killed([lambda: self.cloud.delete_aggregate(gone)], longest)
             worker = fixtures.Agent()
             full_sync.run(worker.reconciler, worker.journal.rows.all(),
-                          full_sync.Request(full_sync.WHATEVER))
+                          full_sync.Request(full_sync.UNLIMITED))
             exists = False
             with contextlib.suppress(nova_exception.AggregateNotFound):
                 objects.Aggregate.get_by_uuid(
