@@ -64,6 +64,8 @@ class ClientTest(testtools.TestCase):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith('OS_')}
         return {**environment, 'HOME': str(self.home), 'COLUMNS': '250',
+                # The SDK looks for it where it was imported.
+                'OS_CLIENT_CONFIG_FILE': str(self.home / 'clouds.yaml'),
                 'no_proxy': '127.0.0.1'}
 
     def openstack(self, *argv, status=0):
@@ -311,7 +313,7 @@ class TestErrors(ClientTest):
         self.host('far', cell='cell2')
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
             b'no database any more' * 999)
-        self.refused('the status of far', status=255)
+        self.refused('status UNKNOWN for far', status=255)
 
 
 class TestCatalog(ClientTest):

@@ -258,7 +258,7 @@ class TestCells(SourceTest):
             connection.exec_driver_sql('DROP TABLE aggregates')
             connection.exec_driver_sql('DROP TABLE cell_mappings')
         for call in (self.source.read_all, self.source.aggregates,
-                     self.source.cells,
+                     self.source.cell_mappings,
                      lambda: self.source.read(['near']),
                      lambda: self.source.place(1, 'near')):
             self.assertRaises(exceptions.NovaUnavailable, call)

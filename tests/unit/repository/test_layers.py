@@ -160,8 +160,10 @@ class TestLayers(testtools.TestCase):
 
     def assert_pure(self, name):
         found = {module for module, _top in imports(PACKAGE / name)}
-        self.assertEqual({'collections.abc', 'dataclasses',
-                          'nova_aggregate_mirror'}, found)
+        self.assertLessEqual(found, {
+            'collections.abc', 'dataclasses', 'nova_aggregate_mirror',
+            # The wording of counts, which imports nothing.
+            'nova_aggregate_mirror.reconcile'})
 
     def test_constraints_do_no_input_or_output(self):
         """The query and the guard must decide alike, in any process."""
