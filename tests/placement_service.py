@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from http import HTTPStatus
+import io
 import itertools
 import math
 import os
@@ -139,24 +140,36 @@ class PlacementService(fixtures.Fixture):
 
         self._break(app, methods)
 
-    def hold_back(self) -> Callable[[], None]:
+    def hold_back(self, drop: bool = False) -> Callable[[], None]:
         """Hold PUTs back, even after the fault has ended.
 
         ``stuck`` is set when the first of these has arrived.
 
+        :param drop: whether the client loses its connection at that moment
         :returns: a function that lets the oldest land, and then returns
         """
         go, landed = threading.Event(), threading.Event()
         self.addCleanup(go.set)
 
-        def app(environ: dict[str, Any], start: Callable[..., Any]
-                ) -> Iterable[bytes]:
-            self.stuck.set()
+        def finish(environ: dict[str, Any], start: Callable[..., Any]
+                   ) -> Iterable[bytes]:
             go.wait(FOR_EVER)
             try:
                 return self._run(environ, start)
             finally:
                 landed.set()
+
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            self.stuck.set()
+            if not drop:
+                return finish(environ, start)
+            body = environ['wsgi.input'].read(int(environ['CONTENT_LENGTH']))
+            threading.Thread(
+                target=finish, daemon=True, args=(
+                    {**environ, 'wsgi.input': io.BytesIO(body)},
+                    lambda *_response: None)).start()
+            return self._drop(environ, start)
 
         def land() -> None:
             go.set()

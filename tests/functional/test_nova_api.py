@@ -38,6 +38,8 @@ connection = %(cell0)s
 [aggregate_mirror]
 %(ours)s
 """
+# However busy the machine is.
+PATIENT = 'inline_timeout = 60\n'
 ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
 INACTIVE = 'nova-aggregate-mirror is not active'
 # The first aggregate of an empty database has ID 1.
@@ -113,7 +115,8 @@ class NovaApiTest(testtools.TestCase):
                          % (self.cloud.placement.url, placement_service.TOKEN))
         databases = nova_service.CONF
         (self.path / 'nova.conf').write_text(CONF % {
-            'state': self.state, 'placement': placement, 'ours': ours,
+            'state': self.state, 'placement': placement,
+            'ours': ours if 'inline_timeout' in ours else PATIENT + ours,
             'api': databases.api_database.connection,
             'cell0': databases.database.connection})
         (self.path / 'api-paste.ini').write_text(self.paste)

@@ -247,13 +247,15 @@ class MirroredOutageTest(OutageTest):
                 act(lambda placement: placement.conflict(times=2)))
 
     def test_a_write_that_lands_late_changes_nothing(self) -> None:
-        """The PUT of a call that timed out cannot revert a later call."""
-        self._wait_for(0.5)
+        """The PUT of a call that failed cannot revert a later call."""
+        # The later call does not pause.
+        self.cloud.nova.conf.config(inline_backoff=0,
+                                    group='aggregate_mirror')
+        self._wait_for(30)
         aggregate, host = self._new()
-        land = self.placement.hold_back()
+        land = self.placement.hold_back(drop=True)
         self.assertFalse(self.cloud.add_host(aggregate, host).mirrored)
         self.placement.recover()
-        self._wait_for(30)
         self.assertEqual(
             fixtures.Outcome(status=200, member=False, mirrored=True,
                              ended=True, zone='nova'),
