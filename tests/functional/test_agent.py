@@ -327,7 +327,7 @@ class TestProcess(AgentTest):
         self.write_conf('sync_interval = 1\nprune = false')
         process.send_signal(signal.SIGHUP)
         self.wait_for(lambda: 'SIGHUP' in self.log()
-                      and self.log().count('does the full syncs') == 2)
+                      and self.log().count('runs the full syncs') == 2)
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.rack.uuid).add_host('h2')
         self.drift_of_another_tool()
@@ -344,7 +344,7 @@ class TestProcess(AgentTest):
             api='mysql+pymysql://nova:%s@127.0.0.1:1/nova\nmax_retries = 0'
             % PASSWORD)
         process = self.start()
-        self.wait_for(lambda: 'can be mirrored' in self.log())
+        self.wait_for(lambda: 'cannot be processed' in self.log())
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
         for text in ('Traceback', PASSWORD, placement_service.TOKEN):
