@@ -89,11 +89,11 @@ class TestRefusal(BindingTest):
         self.addCleanup(patience.cancel)
         log = processes.hear(process.stdout, ' ERROR ')
         self.assert_refused(log.splitlines()[-1])
-        self.assertNotIn('leads', log)
+        self.assertNotIn('is the leader', log)
         process.send_signal(signal.SIGTERM)
         rest, _nothing = process.communicate(timeout=PATIENCE)
         self.assertEqual(0, process.returncode)
-        for text in (' ERROR ', 'leads'):
+        for text in (' ERROR ', 'is the leader'):
             self.assertNotIn(text, rest)
         self.assertEqual(self.before, self.state())
 
