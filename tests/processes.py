@@ -72,4 +72,4 @@ def hear(stream: Iterable[str], wanted: str) -> str:
         heard += line
         if wanted in line:
             return heard
-    raise AssertionError(f'{wanted!r} is not in {heard!r}')
+    raise AssertionError('%r is not in %r' % (wanted, heard))

@@ -65,7 +65,7 @@ class Access:
         """
         program = self.programs / argv[0]
         if not program.exists():
-            return 127, '', f'{program} is not installed\n'
+            return 127, '', '%s is not installed\n' % program
         try:
             done = subprocess.run(
                 [program, *argv[1:]], capture_output=True, text=True,
@@ -73,7 +73,7 @@ class Access:
                 cwd=self.config.directory, start_new_session=True,
                 env={**processes.clean_environment(), **self.environment()})
         except subprocess.TimeoutExpired as exc:
-            return 124, '', f'{exc}\n'
+            return 124, '', '%s\n' % exc
         return done.returncode, done.stdout, done.stderr
 
     def rest(self, service: str, **options: str) -> adapter.Adapter:

@@ -131,7 +131,7 @@ def _application(module: str) -> Callable:
         return importlib.import_module(module).application
     except ModuleNotFoundError as exc:
         # Only the module itself may be missing, not one of its imports.
-        if not exc.name or not f'{module}.'.startswith(f'{exc.name}.'):
+        if not exc.name or not ('%s.' % module).startswith('%s.' % exc.name):
             raise
     program = pathlib.Path(sys.executable).with_name(PROGRAMS[module])
     return runpy.run_path(str(program), run_name='wsgi')['application']
@@ -163,9 +163,9 @@ def serve_processes(module: str, port: str, count: str, timeout: str
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sys.exit(subprocess.call(
             [pathlib.Path(sys.executable).with_name('uwsgi'),
-             '--http', f'fd://{listening.fileno()}', '--http-keepalive',
+             '--http', 'fd://%s' % listening.fileno(), '--http-keepalive',
              '--http-auto-chunked', '--http-timeout', timeout,
-             '--module', f'{module}:application',
+             '--module', '%s:application' % module,
              '--processes', count, '--master', '--lazy-apps',
              '--enable-threads', '--need-app', '--die-on-term',
              '--buffer-size', '65535',

@@ -128,7 +128,7 @@ class Cloud(access.Access):
         """Start the package's agent, and wait until it is healthy."""
         self._agent.start()
         self._agent.wait_ready(
-            f'http://127.0.0.1:{self.config.metrics_port}/healthz')
+            'http://127.0.0.1:%s/healthz' % self.config.metrics_port)
 
     def stop_agent(self) -> None:
         """Stop the agent as systemd would."""
@@ -159,8 +159,8 @@ class Cloud(access.Access):
         :param server: serves it instead of the cloud's server
         """
         port, = processes.free_ports(1)
-        config.write_nova(self.config, f'{name}.conf', options)
-        process = self._serve_nova(name, f'{name}.conf', port, server)
+        config.write_nova(self.config, '%s.conf' % name, options)
+        process = self._serve_nova(name, '%s.conf' % name, port, server)
         url = self.config.nova_url.replace(str(self.config.nova_port),
                                            str(port))
         try:
@@ -218,7 +218,7 @@ class Cloud(access.Access):
             'OS_NOVA_CONFIG_DIR': self.config.path('.'),
             # The paste configuration has to come first.
             'OS_NOVA_CONFIG_FILES':
-                f'{sys.prefix}/etc/nova/api-paste.ini;{conf}'}, server)
+                '%s/etc/nova/api-paste.ini;%s' % (sys.prefix, conf)}, server)
 
     def _serve(self, name: str, module: str, port: int, threads: int,
                environment: dict[str, str], server: Server | None = None
@@ -228,7 +228,7 @@ class Cloud(access.Access):
 
     def _task(self, name: str, *argv: str) -> processes.Process:
         process = self._process(
-            f'set-up of {name}', processes.child(name, *argv),
+            'set-up of %s' % name, processes.child(name, *argv),
             # Nova's own commands still default to eventlet, which does not fit
             # a fork.
             {'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'})
@@ -237,7 +237,7 @@ class Cloud(access.Access):
 
     def _process(self, name: str, argv: Sequence[str],
                  environment: dict[str, str]) -> processes.Process:
-        log = self.config.path(f'log/{name.replace(" ", "-")}.log')
+        log = self.config.path('log/%s.log' % name.replace(' ', '-'))
         process = processes.Process(name, argv, log, environment)
         self._stack.callback(process.kill)
         return process

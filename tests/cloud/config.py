@@ -38,21 +38,21 @@ class Config:
 
     @property
     def auth_url(self) -> str:
-        return f'http://127.0.0.1:{self.keystone_port}/v3'
+        return 'http://127.0.0.1:%s/v3' % self.keystone_port
 
     @property
     def placement_url(self) -> str:
-        return f'http://127.0.0.1:{self.placement_port}'
+        return 'http://127.0.0.1:%s' % self.placement_port
 
     @property
     def nova_url(self) -> str:
-        return f'http://127.0.0.1:{self.nova_port}/v2.1'
+        return 'http://127.0.0.1:%s/v2.1' % self.nova_port
 
     def database_url(self, name: str) -> str:
         """Return the SQLAlchemy URL of a service's database."""
         if self.database == 'sqlite':
-            return f'sqlite:///{self.directory}/{name}.sqlite'
-        return f'{self.database}{name}?charset=utf8mb4'
+            return 'sqlite:///%s/%s.sqlite' % (self.directory, name)
+        return '%s%s?charset=utf8mb4' % (self.database, name)
 
     def path(self, name: str) -> str:
         """Return the path of a file or folder of the cloud."""
@@ -147,5 +147,5 @@ def _nova(config: Config) -> Options:
         'oslo_concurrency': {'lock_path': config.path('lock')},
         'aggregate_mirror': {'metrics_port': str(config.metrics_port)},
         # nova's wheel installs it there.
-        'wsgi': {'api_paste_config': f'{sys.prefix}/etc/nova/api-paste.ini'},
+        'wsgi': {'api_paste_config': '%s/etc/nova/api-paste.ini' % sys.prefix},
     }

@@ -75,10 +75,12 @@ class Environment:
         # Without its Python, the running processes could not be stopped.
         if there and users:
             raise CannotInstall(
-                f'{self.path} is not what this checkout wants any more, and '
-                f'it is in use: stop what runs first, {", ".join(users)}')
-        print(f'Installing {self._told} into {self.path}; '
-              'this happens once and takes a minute or two', flush=True)
+                '%s is not what this checkout wants any more, and '
+                'it is in use: stop what runs first, %s'
+                % (self.path, ', '.join(users)))
+        print('Installing %s into %s; '
+              'this happens once and takes a minute or two'
+              % (self._told, self.path), flush=True)
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
         # Keep the folder out of git, whatever the checkout's own rules are.
@@ -95,7 +97,7 @@ class Environment:
         wanted = _digest([], [TOP / 'constraints.txt', path])
         if self._stamp('requirements') == wanted:
             return
-        print(f'Installing what {path.relative_to(TOP)} names', flush=True)
+        print('Installing what %s names' % path.relative_to(TOP), flush=True)
         self._pip('install', '-c', str(TOP / 'constraints.txt'),
                   '-r', str(path))
         self._stamp('requirements', wanted)
@@ -105,14 +107,14 @@ class Environment:
         wanted = _digest([], [TOP / name for name in SOURCES])
         if self._stamp('package') == wanted:
             return
-        print(f'Installing {PACKAGE}', flush=True)
+        print('Installing %s' % PACKAGE, flush=True)
         # An old build folder would bring back deleted modules.
         build = self.path / 'build'
         shutil.rmtree(build, ignore_errors=True)
         extra = self.path / 'build.cfg'
-        extra.write_text(f'[build]\nbuild_base = {build}\n')
+        extra.write_text('[build]\nbuild_base = %s\n' % build)
         self._pip('install', '-c', str(TOP / 'constraints.txt'),
-                  f'{TOP}[agent]',
+                  '%s[agent]' % TOP,
                   DIST_EXTRA_CONFIG=str(extra))
         self._stamp('package', wanted)
 
@@ -125,7 +127,7 @@ class Environment:
     def used_by(self, directory: 'pathlib.Path') -> None:
         """Record a directory that uses it while its state file exists."""
         with open(self.path / 'users', 'a') as users:
-            users.write(f'{directory}\n')
+            users.write('%s\n' % directory)
 
     def _users(self) -> 'list[str]':
         users = self.path / 'users'
@@ -174,10 +176,10 @@ class Environment:
         if done.returncode:
             tail = self._log.read_text(errors='replace').splitlines()[-TAIL:]
             raise CannotInstall(
-                '\n'.join([*tail, f'{failure}; see {self._log}']))
+                '\n'.join([*tail, '%s; see %s' % (failure, self._log)]))
 
     def _stamp(self, name: str, written: 'str | None' = None) -> 'str | None':
-        stamp = self.path / f'{name}.stamp'
+        stamp = self.path / ('%s.stamp' % name)
         if written is not None:
             stamp.write_text(written)
         return stamp.read_text() if stamp.exists() else None

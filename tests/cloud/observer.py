@@ -55,7 +55,7 @@ class Observer:
         """
         members = self.members()
         if name not in members:
-            raise LookupError(f'nova has no aggregate {name}')
+            raise LookupError('nova has no aggregate %s' % name)
         return members[name]
 
     def uuid(self, name: str) -> str:
@@ -74,13 +74,13 @@ class Observer:
         answer = self._nova.get('/os-aggregates').json()['aggregates']
         found = [each['id'] for each in answer if each['name'] == name]
         if not found:
-            raise LookupError(f'nova has no aggregate {name}')
+            raise LookupError('nova has no aggregate %s' % name)
         return found[0]
 
     def associations(self, node: seed.Node) -> frozenset[str]:
         """Ask placement for the aggregates of a provider, by name."""
         answer = self._placement.get(
-            f'/resource_providers/{node.uuid}/aggregates').json()
+            '/resource_providers/%s/aggregates' % node.uuid).json()
         return frozenset(self._names.get(uuid, uuid)
                          for uuid in answer['aggregates'])
 

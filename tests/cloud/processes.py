@@ -118,7 +118,7 @@ def tail(log: str) -> str:
     """Return the end of a log with its name, for people."""
     with open(log, errors='replace') as lines:
         last = lines.readlines()[-TAIL:]
-    return f'the end of {os.path.basename(log)}:\n{"".join(last)}'
+    return 'the end of %s:\n%s' % (os.path.basename(log), ''.join(last))
 
 
 class Process:
@@ -173,7 +173,7 @@ class Process:
             self._process.wait(timeout)
         if self._process.returncode != 0:
             raise self._failure('failed' if self._process.returncode
-                                else f'took over {timeout} s')
+                                else 'took over %s s' % timeout)
         self._forget()
 
     def cpu_seconds(self) -> float:
@@ -194,7 +194,7 @@ class Process:
             if answers(url):
                 return
             time.sleep(0.05)
-        raise self._failure(f'did not answer within {START_TIMEOUT} s')
+        raise self._failure('did not answer within %s s' % START_TIMEOUT)
 
     def _signal(self, number: signal.Signals) -> None:
         # Another process may have the pid of a process that was waited for.
@@ -210,4 +210,4 @@ class Process:
         self._process = None
 
     def _failure(self, what: str) -> CloudError:
-        return CloudError(f'{self.name} {what}; {tail(self.log)}')
+        return CloudError('%s %s; %s' % (self.name, what, tail(self.log)))

@@ -38,7 +38,7 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
     :param roles: the roles of each account
     """
     def create(kind: str, **values: Any) -> str:
-        answer = identity.post(f'/{kind}s', json={kind: values}).json()
+        answer = identity.post('/%ss' % kind, json={kind: values}).json()
         return answer[kind]['id']
 
     known = {role['name']: role['id']
@@ -51,7 +51,8 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
                       password=cloud.password)
         for role in roles:
             identity.put(
-                f'/projects/{project}/users/{user}/roles/{known[role]}')
+                '/projects/%s/users/%s/roles/%s' % (
+                    project, user, known[role]))
         service = create('service', name=name, type=kind)
         for interface in ('public', 'internal', 'admin'):
             create('endpoint', service_id=service, interface=interface,
@@ -62,7 +63,8 @@ def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
     """Name the compute nodes; a host's only node has the host's name."""
     for host in hosts:
         names = [host] if nodes_per_host == 1 else [
-            f'{host}-node-{number + 1}' for number in range(nodes_per_host)]
+            '%s-node-%s' % (
+                host, number + 1) for number in range(nodes_per_host)]
         for name in names:
             yield Node(host, name, str(uuid.uuid4()))
 
@@ -121,7 +123,7 @@ def aggregates(cloud: config.Config,
     numbers = {aggregate: number
                for number, aggregate in enumerate(members, start=1)}
     _insert(cloud, 'nova_api', 'aggregates', [
-        {'id': number, 'uuid': aggregate, 'name': f'aggregate-{number:02}'}
+        {'id': number, 'uuid': aggregate, 'name': 'aggregate-%02d' % number}
         for aggregate, number in numbers.items()])
     _insert(cloud, 'nova_api', 'aggregate_hosts', [
         {'aggregate_id': numbers[aggregate], 'host': host}

@@ -60,7 +60,8 @@ class Scene:
         # nova-manage prints its messages; its log is on stderr.
         said = out if argv[0] == 'nova-manage' else err or out
         said = (said.strip() or 'nothing').splitlines()[-1]
-        return [f'"{" ".join(argv[:3])} ..." exited with {status}: {said}']
+        return ['"%s ..." exited with %s: %s' % (
+            " ".join(argv[:3]), status, said)]
 
     def sync(self) -> list[str]:
         """Run the full sync of the package, or nova's own."""
@@ -72,21 +73,23 @@ class Scene:
         found = self.observer.associations(self.nodes[node])
         if found == frozenset(expected):
             return []
-        return [f'placement has {node} in: {observer.names(found)}; '
-                f'expected: {observer.names(expected)}']
+        return ['placement has %s in: %s; '
+                'expected: %s'
+                % (node, observer.names(found), observer.names(expected))]
 
     def nova_has(self, *expected: str, aggregate: str) -> list[str]:
         """Check that exactly these hosts are in the aggregate."""
         found = self.observer.hosts(aggregate)
         if found == frozenset(expected):
             return []
-        return [f'nova has in {aggregate}: {observer.names(found)}; '
-                f'expected: {observer.names(expected)}']
+        return ['nova has in %s: %s; '
+                'expected: %s'
+                % (aggregate, observer.names(found), observer.names(expected))]
 
     def placement_asked(self, before: int) -> list[str]:
         """Check that placement's request count is still ``before``."""
         count = self.cloud.placement_requests() - before
-        return [f'placement got {count} requests'] if count else []
+        return ['placement got %s requests' % count] if count else []
 
     def associate(self, node: str, aggregate: str) -> list[str]:
         """Put a provider into an aggregate as another tool would."""
@@ -262,7 +265,7 @@ def kill(scene: Scene) -> list[str]:
     def add() -> None:
         # There is no answer: the process is killed meanwhile.
         with contextlib.suppress(exceptions.ClientException):
-            nova.post(f'/os-aggregates/{zone}/action', json={
+            nova.post('/os-aggregates/%s/action' % zone, json={
                 'add_host': {'host': 'cmp-3'}}, connect_retries=0)
 
     request = threading.Thread(target=add)
@@ -273,7 +276,7 @@ def kill(scene: Scene) -> list[str]:
     print('(nova-api is killed and starts again)')
     scene.cloud.start_nova_api()
     added = 'cmp-3' in scene.observer.hosts('zone-a')
-    print(f'(cmp-3 was {"" if added else "not "}added before)')
+    print('(cmp-3 was %sadded before)' % ('' if added else 'not ',))
     return []
 
 
@@ -288,10 +291,11 @@ def recover(scene: Scene) -> list[str]:
             scene.nodes.values()) if not row.equal]
         time.sleep(0.2)
     if different:
-        return [f'{node.name} differs after {RECOVERED_AFTER} s'
+        return ['%s differs after %s s' % (node.name, RECOVERED_AFTER)
                 for node in different]
-    print(f'(equal after {time.monotonic() - started:.1f} s; the agent says:)')
-    print(*[f'  {line}' for line in scene.cloud.agent_lines()], sep='\n')
+    print('(equal after %.1f s; the agent says:)' % (
+        time.monotonic() - started,))
+    print(*['  %s' % line for line in scene.cloud.agent_lines()], sep='\n')
     return []
 
 
@@ -301,7 +305,7 @@ def equal(scene: Scene) -> list[str]:
     print()
     print(observer.table(rows))
     print()
-    return [f'{row.node.name} differs' for row in rows if not row.equal]
+    return ['%s differs' % row.node.name for row in rows if not row.equal]
 
 
 STORY = (

@@ -25,9 +25,9 @@ def play(scene: steps.Scene) -> list[str]:
     failed = []
     for number, step in enumerate(steps.STORY, start=1):
         problems = _problems(step, scene)
-        line = f'{number:02} {step.__doc__}'
+        line = '%02d %s' % (number, step.__doc__)
         print('[FAIL]' if problems else '[ok]', line)
-        complaints = [f'       {problem}' for problem in problems]
+        complaints = ['       %s' % problem for problem in problems]
         print(*complaints, sep='\n', end='\n' if complaints else '')
         sys.stdout.flush()
         if problems:
@@ -40,7 +40,7 @@ def _problems(step: Callable[[steps.Scene], list[str]],
     try:
         return step(scene)
     except (exceptions.ClientException, LookupError) as exc:
-        return [f'cannot go on with this step: {exc}']
+        return ['cannot go on with this step: %s' % exc]
 
 
 def _check_package(stock: bool) -> None:
@@ -50,10 +50,10 @@ def _check_package(stock: bool) -> None:
         name=PACKAGE, path=[sysconfig.get_path('purelib')]))
     if found and stock:
         raise processes.CloudError(
-            f'--stock, but {PACKAGE} is installed in {sys.prefix}')
+            '--stock, but %s is installed in %s' % (PACKAGE, sys.prefix))
     if not found and not stock:
         raise processes.CloudError(
-            f'{PACKAGE} is not installed in {sys.prefix}')
+            '%s is not installed in %s' % (PACKAGE, sys.prefix))
 
 
 def _tell_verdict(failed: list[str], stock: bool) -> None:
@@ -70,13 +70,13 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
     openrc = terminal.write_openrc(running)
     services = terminal.Services(running)
     print('\nThe cloud stays up. To use it in another terminal:\n',
-          f'    . {openrc}\n',
+          '    . %s\n' % openrc,
           'There "openstack" is an administrator, and "sudo" and "systemctl" '
           'mean',
           'this cloud: "systemctl restart nova-api" restarts its nova-api.\n',
-          f'Configuration: {running.nova_conf}',
-          f'Logs:          {running.config.directory}/log',
-          f'Metrics:       port {running.config.metrics_port}, not 9184',
+          'Configuration: %s' % running.nova_conf,
+          'Logs:          %s/log' % running.config.directory,
+          'Metrics:       port %s, not 9184' % running.config.metrics_port,
           sep='\n')
     if stock:
         print('To install the package, follow doc/source/install.rst there.')
@@ -89,11 +89,11 @@ def _demonstrate(chosen: argparse.Namespace) -> int:
     _check_package(chosen.stock)
     print('Starting keystone, placement and nova-api', flush=True)
     with cloud.Cloud() as running:
-        print(f'They answer after {time.monotonic() - started:.0f} s',
+        print('They answer after %.0f s' % (time.monotonic() - started,),
               flush=True)
         failed = play(steps.Scene(running, chosen.stock, chosen.verbose))
         _tell_verdict(failed, chosen.stock)
-        print(f'Took {time.monotonic() - started:.0f} s', flush=True)
+        print('Took %.0f s' % (time.monotonic() - started,), flush=True)
         if chosen.keep:
             _keep(running, chosen.stock)
     return 1 if failed else 0
@@ -111,7 +111,7 @@ def main() -> int:
         return 130
     except (processes.CloudError, exceptions.ClientException,
             sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
-        print(f'The demonstration cannot run: {exc}', file=sys.stderr)
+        print('The demonstration cannot run: %s' % exc, file=sys.stderr)
         return 2
 
 

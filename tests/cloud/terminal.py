@@ -27,7 +27,7 @@ def write_openrc(running: cloud.Cloud) -> pathlib.Path:
     directory = running.config.directory
     variables = {**running.environment(), 'MIRROR_CLOUD': str(directory),
                  'NOVA': sys.prefix}
-    lines = [f'export {name}={shlex.quote(value)}'
+    lines = ['export %s=%s' % (name, shlex.quote(value))
              for name, value in sorted(variables.items())]
     path = [PROGRAMS, pathlib.Path(sys.prefix) / 'bin']
     lines.append('export PATH=%s:"$PATH"' % shlex.quote(
@@ -95,7 +95,7 @@ class Services:
             for name in names:
                 self._change(verb, name)
         except processes.CloudError as exc:
-            return f'{exc}\n'
+            return '%s\n' % exc
         return ''
 
     def _change(self, verb: str, name: str) -> None:

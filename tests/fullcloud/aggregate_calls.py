@@ -81,7 +81,7 @@ def _delete_service(situation: str, host: str, **options: Any) -> Call:
 
 _ALL = '/os-aggregates'
 _ONE = '/os-aggregates/{id}'
-_NONE = f'/os-aggregates/{MISSING}'
+_NONE = '/os-aggregates/%s' % MISSING
 _IMAGES = {'cache': [{'id': '{image}'}]}
 _NEW = {'aggregate': {'name': '{name}'}}
 _ANOTHER_ZONE = {'availability_zone': 'another'}
@@ -159,7 +159,7 @@ CALLS = (
     _delete_service('a host with servers', ZONED),
     _delete_service('not an administrator', GOING, user=MEMBER),
     Call('delete a service', 'no such service', 'DELETE',
-         f'/os-services/{MISSING_UUID}'),
+         '/os-services/%s' % MISSING_UUID),
 )
 
 
@@ -196,10 +196,10 @@ class Caller:
             authenticated=known).status_code
         if not call.adds and not call.removes:
             return str(status)
-        has = set(self._helper.get(f'/os-aggregates/{number}').json()[
+        has = set(self._helper.get('/os-aggregates/%s' % number).json()[
             'aggregate']['hosts'])
         done = call.adds in has if call.adds else call.removes not in has
-        return f'{status}{"" if done == (status < 400) else BUT_DONE}'
+        return '%s%s' % (status, '' if done == (status < 400) else BUT_DONE)
 
     def _make(self, hosts: tuple[str, ...], zone: str | None) -> int:
         number = self._helper.post('/os-aggregates', json={'aggregate': {
@@ -207,7 +207,7 @@ class Caller:
                 'aggregate']['id']
         for host in hosts:
             # Nova also adds a host without a compute node, but answers 404.
-            self._helper.post(f'/os-aggregates/{number}/action',
+            self._helper.post('/os-aggregates/%s/action' % number,
                               json={'add_host': {'host': host}},
                               raise_exc=host not in WITHOUT_NODE)
         return number

@@ -57,7 +57,7 @@ class TestCase(testtools.TestCase):
         :returns: the parsed JSON, or the text if it printed no JSON
         """
         status, out, err = self.cloud.through(controller).run(*argv)
-        self.assertEqual(0, status, f'{" ".join(argv)}: {out}{err}')
+        self.assertEqual(0, status, '%s: %s%s' % (' '.join(argv), out, err))
         return json.loads(out) if 'json' in argv else out
 
     def openstack(self, *argv: str, controller: int = 1) -> Any:
@@ -83,7 +83,7 @@ class TestCase(testtools.TestCase):
 
     def aggregate(self, zone: str = '') -> str:
         """Create an aggregate for this test alone; return its name."""
-        name = f'aggregate-{uuid.uuid4().hex[:8]}'
+        name = 'aggregate-%s' % uuid.uuid4().hex[:8]
         self.cloud.nova().post('/os-aggregates', json={'aggregate': {
             'name': name, 'availability_zone': zone or None}})
         self.addCleanup(self.delete_aggregate, name)
@@ -99,7 +99,7 @@ class TestCase(testtools.TestCase):
         nova = self.cloud.nova()
         for each in nova.get('/os-aggregates').json()['aggregates']:
             if each['name'] == name:
-                url = f'/os-aggregates/{each["id"]}'
+                url = '/os-aggregates/%s' % each['id']
                 for host in each['hosts']:
                     nova.post(url + '/action',
                               json={'remove_host': {'host': host}})
@@ -107,7 +107,7 @@ class TestCase(testtools.TestCase):
 
     def server(self, *options: str) -> dict[str, Any]:
         """Create a server for this test alone, and wait until it runs."""
-        name = f'server-{uuid.uuid4().hex[:8]}'
+        name = 'server-%s' % uuid.uuid4().hex[:8]
         self.addCleanup(self._delete_servers, name)
         made = self.openstack(
             'server', 'create', '--flavor', 'tiny', '--image', 'empty',
@@ -128,7 +128,7 @@ class TestCase(testtools.TestCase):
                    in nova.get('/flavors').json()['flavors']}
         named = {'availability_zone': zone} if zone else {}
         made = nova.post('/servers', json={'server': named | {
-            'name': f'server-{uuid.uuid4().hex[:8]}',
+            'name': 'server-%s' % uuid.uuid4().hex[:8],
             'flavorRef': flavors[flavor],
             'imageRef': images['images'][0]['id'],
             'networks': [network]}}).json()['server']
@@ -137,18 +137,18 @@ class TestCase(testtools.TestCase):
 
         def done() -> bool:
             server.update(
-                nova.get(f'/servers/{made["id"]}').json()['server'])
+                nova.get('/servers/%s' % made['id']).json()['server'])
             # Nova sets the status ERROR first, and the fault later.
             return (server['status'] != 'BUILD'
                     and (server['status'] != 'ERROR' or 'fault' in server))
 
-        self.wait_until(done, f'nova is done with {made["id"]}')
+        self.wait_until(done, 'nova is done with %s' % made['id'])
         return server
 
     def _delete_servers(self, name: str) -> None:
         """Delete all servers with a name."""
         for each in self.cloud.nova().get(
-                f'/servers?name=^{name}$&all_tenants=1').json()['servers']:
+                '/servers?name=^%s$&all_tenants=1' % name).json()['servers']:
             self.delete_server(each)
 
     def delete_server(self, server: dict[str, Any]) -> None:
@@ -156,11 +156,11 @@ class TestCase(testtools.TestCase):
 
         Its host still has it for a while after the status is DELETED.
         """
-        nova, url = self.cloud.nova(), f'/servers/{server["id"]}'
+        nova, url = self.cloud.nova(), '/servers/%s' % server['id']
         nova.delete(url, raise_exc=False)
         self.wait_until(
             lambda: nova.get(url, raise_exc=False).status_code == 404,
-            f'nova has deleted {server["id"]}')
+            'nova has deleted %s' % server['id'])
 
     def wait_for(self, server: dict[str, Any], status: str,
                  *hosts: str | None) -> dict[str, Any]:
@@ -168,24 +168,25 @@ class TestCase(testtools.TestCase):
 
         :param hosts: the server has to be on one of these; None means no host
         """
-        url = f'/servers/{server["id"]}'
+        url = '/servers/%s' % server['id']
 
         def shown() -> bool:
             found = self.cloud.nova().get(url).json()['server']
             self.assertNotEqual('ERROR', found['status'], found)
             return found['status'] == status and found[HOST] in hosts
 
-        self.wait_until(shown, f'the server is {status} on one of {hosts}')
+        self.wait_until(shown, 'the server is %s on one of %s' % (
+            status, hosts))
         return self.cloud.nova().get(url).json()['server']
 
     def hosts_tried(self, server: dict[str, Any]) -> list[str]:
         """Return the hosts that tried to build a server, in order."""
         nova = self.cloud.nova()
-        url = f'/servers/{server["id"]}/os-instance-actions'
+        url = '/servers/%s/os-instance-actions' % server['id']
         created, = (each['request_id'] for each
                     in nova.get(url).json()['instanceActions']
                     if each['action'] == 'create')
-        events = nova.get(f'{url}/{created}').json()['instanceAction']
+        events = nova.get('%s/%s' % (url, created)).json()['instanceAction']
         # Nova lists the newest first, and its times have no fractions of a
         # second.
         return [each['host'] for each in sorted(
@@ -202,7 +203,7 @@ class TestCase(testtools.TestCase):
         deadline = time.monotonic() + PATIENCE
         while not done():
             if time.monotonic() > deadline:
-                self.fail(f'{what}: not within {PATIENCE} s')
+                self.fail('%s: not within %s s' % (what, PATIENCE))
             time.sleep(POLL)
 
     def assert_equal(self) -> None:

@@ -84,7 +84,8 @@ def network_agents(conf: str, networks: str) -> None:
                 'binary': 'neutron-openvswitch-agent', 'host': host,
                 'agent_type': 'Open vSwitch agent', 'topic': 'N/A',
                 'configurations': {
-                    'bridge_mappings': {name: f'br-{name}' for name in names},
+                    'bridge_mappings': {name: 'br-%s' % (
+                        name) for name in names},
                     'tunnel_types': [], 'tunneling_ip': None}}
             if first:
                 state['start_flag'] = True

@@ -112,7 +112,7 @@ def down(kept: state.State, keep_logs: bool = False) -> None:
 
 
 def _in(made: state.Made, private: list[daemons.Daemon]) -> bool:
-    return any(f':{each.port}' in made.where for each in private)
+    return any(':%s' % each.port in made.where for each in private)
 
 
 def _start(kept: state.State, hosts: int, private: bool,
@@ -221,7 +221,7 @@ def _furnish(running: Cloud) -> None:
     image = images.post('/v2/images', json={
         'name': 'empty', 'disk_format': 'raw', 'container_format': 'bare',
         'visibility': 'public'}).json()['id']
-    images.put(f'/v2/images/{image}/file', data=b'\0' * 1024, headers={
+    images.put('/v2/images/%s/file' % image, data=b'\0' * 1024, headers={
         'Content-Type': 'application/octet-stream'})
     networks = running.rest('network')
     network = networks.post('/v2.0/networks', json={'network': {

@@ -39,19 +39,21 @@ def up(chosen: argparse.Namespace) -> int:
             _tell_use(chosen)
             return 0
         print('There is a cloud already, but not all of it runs: see '
-              f'"{options.tool(chosen)} status", or remove it with '
-              f'"{options.tool(chosen)} down"', file=sys.stderr)
+              '"%s status", or remove it with '
+              '"%s down"'
+              % (options.tool(chosen), options.tool(chosen)), file=sys.stderr)
         return FAILED
 
     def tell(line: str) -> None:
-        print(f'{time.monotonic() - started:5.0f} s  {line}', flush=True)
+        print('%5.0f s  %s' % (time.monotonic() - started, line), flush=True)
 
     servers.install(chosen.private)
     try:
         cloud.up(chosen.directory, chosen.hosts, chosen.private, tell)
     except FileExistsError as exc:
-        print(f'{chosen.directory} is not empty, it has {exc}: name another '
-              'directory with --directory', file=sys.stderr)
+        print('%s is not empty, it has %s: name another '
+              'directory with --directory'
+              % (chosen.directory, exc), file=sys.stderr)
         return FAILED
     tell('The cloud is up.')
     _tell_use(chosen)
@@ -91,7 +93,7 @@ def execute(chosen: argparse.Namespace) -> int:
                             os.environ.get('PATH', os.defpath)])
     program = shutil.which(chosen.argv[0], path=path)
     if program is None:
-        print(f'There is no program {chosen.argv[0]}', file=sys.stderr)
+        print('There is no program %s' % chosen.argv[0], file=sys.stderr)
         return NOT_FOUND
     # A program starts with these signals unblocked.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.INTERRUPTIONS)
@@ -114,17 +116,17 @@ def _whole(chosen: argparse.Namespace) -> state.State:
     kept = state.State.read(chosen.directory)
     if not kept.complete:
         raise processes.CloudError(
-            f'the cloud is not up; see "{options.tool(chosen)} status"')
+            'the cloud is not up; see "%s status"' % options.tool(chosen))
     return kept
 
 
 def _tell_use(chosen: argparse.Namespace) -> None:
     tool, directory = options.tool(chosen), pathlib.Path(chosen.directory)
-    print(f'Use it:         {tool} exec openstack aggregate list\n'
-          f'Its processes:  {tool} status\n'
-          f'Configuration:  {directory}/nova.conf and others\n'
-          f'Logs:           {directory}/log\n'
-          f'Stop it:        {tool} down')
+    print('Use it:         %s exec openstack aggregate list\n'
+          'Its processes:  %s status\n'
+          'Configuration:  %s/nova.conf and others\n'
+          'Logs:           %s/log\n'
+          'Stop it:        %s down' % (tool, tool, directory, directory, tool))
 
 
 def main() -> int:
@@ -149,7 +151,7 @@ def main() -> int:
         return UNAVAILABLE
     except (processes.CloudError, exceptions.ClientException,
             sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
-        print(f'{chosen.command} failed: {exc}', file=sys.stderr)
+        print('%s failed: %s' % (chosen.command, exc), file=sys.stderr)
         return FAILED
 
 

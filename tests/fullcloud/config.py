@@ -35,15 +35,15 @@ class FullConfig(config.Config):
 
     @property
     def glance_url(self) -> str:
-        return f'http://127.0.0.1:{self.glance_port}'
+        return 'http://127.0.0.1:%s' % self.glance_port
 
     @property
     def neutron_url(self) -> str:
-        return f'http://127.0.0.1:{self.neutron_port}'
+        return 'http://127.0.0.1:%s' % self.neutron_port
 
     @property
     def second_nova_url(self) -> str:
-        return f'http://127.0.0.1:{self.second_nova_port}/v2.1'
+        return 'http://127.0.0.1:%s/v2.1' % self.second_nova_port
 
     @property
     def refusal(self) -> pathlib.Path:
@@ -52,14 +52,14 @@ class FullConfig(config.Config):
 
     def host_names(self) -> list[str]:
         """Return the compute hosts; the last has several nodes."""
-        return [*(f'compute-{number}' for number in range(1, self.hosts)),
+        return [*('compute-%s' % number for number in range(1, self.hosts)),
                 'ironic-1']
 
     def nodes_of(self, host: str) -> list[str]:
         """Return the names of a host's compute nodes."""
         if not host.startswith('ironic'):
             return [host]
-        return [f'{host}-node-{number + 1}' for number in range(NODES)]
+        return ['%s-node-%s' % (host, number + 1) for number in range(NODES)]
 
     def rack_of(self, host: str) -> str:
         """Return a host's physical network other than the public network."""
@@ -89,13 +89,14 @@ def write(full: FullConfig) -> None:
     _write_nova(full, 'nova.conf', 'controller-1', {})
     for number, port in enumerate(
             (full.metrics_port, full.second_metrics_port), start=1):
-        _write_nova(full, f'controller-{number}.conf', f'controller-{number}',
-                    {'aggregate_mirror': {'metrics_port': str(port)}})
+        host = 'controller-%d' % number
+        _write_nova(full, host + '.conf', host, {
+            'aggregate_mirror': {'metrics_port': str(port)}})
     for host in full.host_names():
         driver = (ONE_NODE if full.nodes_of(host) == [host]
                   else SEVERAL_NODES)
-        _write_nova(full, f'{host}.conf', host, {
-            'DEFAULT': {'compute_driver': f'fake.{driver}'},
+        _write_nova(full, '%s.conf' % host, host, {
+            'DEFAULT': {'compute_driver': 'fake.%s' % driver},
             # Compute hosts have no database access.
             'api_database': {'connection': None},
             'database': {'connection': None}})
@@ -152,7 +153,7 @@ def _glance(full: FullConfig) -> config.Options:
         'paste_deploy': {
             'flavor': 'keystone',
             # glance's wheel installs it there.
-            'config_file': f'{sys.prefix}/etc/glance/glance-api-paste.ini'},
+            'config_file': '%s/etc/glance/glance-api-paste.ini' % sys.prefix},
         **stores,
     }
 
@@ -163,7 +164,7 @@ def _neutron(full: FullConfig) -> config.Options:
             'core_plugin': 'ml2', 'service_plugins': 'segments',
             'state_path': str(full.directory / 'neutron'),
             'transport_url': full.transport_url,
-            'api_paste_config': f'{sys.prefix}/etc/neutron/api-paste.ini',
+            'api_paste_config': '%s/etc/neutron/api-paste.ini' % sys.prefix,
             'dhcp_agent_notification': 'False',
             'rpc_workers': '1', 'rpc_state_report_workers': '0'},
         'database': config.database(full, 'neutron') | _few_connections(),
@@ -177,5 +178,5 @@ def _neutron(full: FullConfig) -> config.Options:
                 'type_drivers': 'flat,vlan', 'tenant_network_types': 'vlan'},
         'ml2_type_flat': {'flat_networks': PUBLIC},
         'ml2_type_vlan': {'network_vlan_ranges': ','.join(
-            f'{name}:100:199' for name in (PUBLIC, *RACKS))},
+            '%s:100:199' % name for name in (PUBLIC, *RACKS))},
     }

@@ -74,8 +74,9 @@ class Daemon:
         """
         if not self.alive():
             raise processes.CloudError(
-                f'{self.name} has died; {processes.tail(self.log)}\n'
-                f'The whole of it: {self.log}')
+                '%s has died; %s\n'
+                'The whole of it: %s'
+                % (self.name, processes.tail(self.log), self.log))
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it and all processes that it started."""
@@ -106,8 +107,9 @@ class Daemon:
             self.check()
             if time.monotonic() > deadline:
                 raise processes.CloudError(
-                    f'{self.name} {what} within {processes.START_TIMEOUT} s; '
-                    f'{processes.tail(self.log)}\nThe whole of it: {self.log}')
+                    '%s %s within %s s; %s\nThe whole of it: %s' % (
+                        self.name, what, processes.START_TIMEOUT,
+                        processes.tail(self.log), self.log))
             time.sleep(POLL)
 
     def wait_ready(self) -> None:

@@ -28,7 +28,7 @@ class Footprint:
         for process in self.processes:
             # A child may have ended meanwhile.
             with contextlib.suppress(psutil.NoSuchProcess):
-                found += [f'{process.name()} {socket.laddr}'
+                found += ['%s %s' % (process.name(), socket.laddr)
                           for socket in process.net_connections('inet')
                           if socket.status == psutil.CONN_LISTEN
                           and socket.laddr.ip not in LOOPBACK]
@@ -41,10 +41,10 @@ class Footprint:
 
     def left(self) -> list[str]:
         """Describe everything that is still there."""
-        return [*(f'process {each}' for each
+        return [*('process %s' % each for each
                   in {*self.processes, *_working(self._kept)}
                   if _runs(each)),
-                *(f'{each.kind} {each.name}' for each in self._kept.made
+                *('%s %s' % (each.kind, each.name) for each in self._kept.made
                   if _THERE[each.kind](each))]
 
 

@@ -19,20 +19,21 @@ def difference(name: str, text: str) -> str:
 
     :param text: the expected content
     """
-    path = FOLDER / f'{name}.inc'
+    path = FOLDER / ('%s.inc' % name)
     if os.environ.get(VARIABLE):
         path.write_text(text)
     if path.read_text() == text:
         return ''
-    return f'{path} is not as measured; set {VARIABLE}=1 to write:\n{text}'
+    return '%s is not as measured; set %s=1 to write:\n%s' % (
+        path, VARIABLE, text)
 
 
 def figures(title: str, header: Sequence[object], widths: Sequence[int],
             rows: Iterable[Sequence[object]]) -> str:
     """Render a table of short cells, a line per row."""
-    lines = [f'.. csv-table:: {title}', '   :header-rows: 1',
-             f'   :widths: {" ".join(map(str, widths))}', '']
-    lines += ['   ' + ','.join(f'"{cell}"' if ',' in str(cell) else str(cell)
+    lines = ['.. csv-table:: %s' % title, '   :header-rows: 1',
+             '   :widths: %s' % ' '.join(map(str, widths)), '']
+    lines += ['   ' + ','.join('"%s"' % cell if ',' in str(cell) else str(cell)
                                for cell in row) for row in (header, *rows)]
     return '\n'.join(lines) + '\n'
 
@@ -40,11 +41,12 @@ def figures(title: str, header: Sequence[object], widths: Sequence[int],
 def texts(title: str, header: Sequence[str], widths: Sequence[int],
           rows: Iterable[Sequence[str]]) -> str:
     """Render a table of sentences, one or more lines per cell."""
-    lines = [f'.. list-table:: {title}', '   :header-rows: 1',
-             f'   :widths: {" ".join(map(str, widths))}', '']
+    lines = ['.. list-table:: %s' % title, '   :header-rows: 1',
+             '   :widths: %s' % ' '.join(map(str, widths)), '']
     for row in (header, *rows):
         for number, cell in enumerate(row):
             lines += textwrap.wrap(
-                cell, WIDTH, initial_indent=f'   {" " if number else "*"} - ',
+                cell, WIDTH, initial_indent='   %s - ' % (
+                    " " if number else "*",),
                 subsequent_indent=' ' * 7) or ['     -']
     return '\n'.join(lines) + '\n'

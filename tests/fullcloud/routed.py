@@ -59,17 +59,17 @@ class RoutedNetwork(fixtures.Fixture):
         self.segments: list[Segment] = []
 
     def _setUp(self) -> None:
-        found = self._neutron.get(f'/v2.0/networks?name={NETWORK}').json()
+        found = self._neutron.get('/v2.0/networks?name=%s' % NETWORK).json()
         self.id = (found['networks'][0]['id'] if found['networks'] else
                    self._create('network', {'name': NETWORK}))
         # A new network has a segment of its own.
         self.delete()
         self.addCleanup(self._delete)
         for number, rack in enumerate(config.RACKS, start=1):
-            self._bind(rack, f'10.2.{number}.0/{self._bits}')
+            self._bind(rack, '10.2.%s.0/%s' % (number, self._bits))
         for each in self.segments:
             self._wait_until(lambda: self._is_ready(each),
-                             f'neutron has made the aggregate of {each}')
+                             'neutron has made the aggregate of %s' % each)
 
     def _bind(self, rack: str, cidr: str) -> None:
         segment = self._create('segment', {
@@ -102,15 +102,15 @@ class RoutedNetwork(fixtures.Fixture):
         """Delete the network's resources in the order neutron requires."""
         for kind in ('port', 'subnet', 'segment'):
             for each in self._list(kind):
-                self._neutron.delete(f'/v2.0/{kind}s/{each["id"]}')
+                self._neutron.delete('/v2.0/%ss/%s' % (kind, each['id']))
 
     def delete_subnet(self, segment: Segment) -> None:
         """Delete the subnet that makes a segment known to nova."""
-        self._neutron.delete(f'/v2.0/subnets/{segment.subnet}')
+        self._neutron.delete('/v2.0/subnets/%s' % segment.subnet)
 
     def delete_port(self, port: str) -> None:
         """Delete a port, and release its address."""
-        self._neutron.delete(f'/v2.0/ports/{port}')
+        self._neutron.delete('/v2.0/ports/%s' % port)
 
     def is_gone(self) -> bool:
         """Check that nova and placement have nothing of the segments."""
@@ -130,25 +130,25 @@ class RoutedNetwork(fixtures.Fixture):
     def read(self, segment: Segment, what: str) -> dict[str, Any]:
         """Read an attribute of a segment's provider; empty if none exists."""
         answer = self._placement.get(
-            f'/resource_providers/{segment.id}/{what}', raise_exc=False)
+            '/resource_providers/%s/%s' % (segment.id, what), raise_exc=False)
         return answer.json() if answer.ok else {}
 
     def write(self, segment: Segment, what: str, values: list[str]) -> None:
         """Replace the traits or aggregates of a segment's provider."""
         generation = self.read(segment, what)['resource_provider_generation']
         self._placement.put(
-            f'/resource_providers/{segment.id}/{what}',
+            '/resource_providers/%s/%s' % (segment.id, what),
             json={what: values, 'resource_provider_generation': generation})
 
     def delete_provider(self, segment: Segment) -> None:
         """Delete a segment's resource provider, if it exists."""
-        self._placement.delete(f'/resource_providers/{segment.id}',
+        self._placement.delete('/resource_providers/%s' % segment.id,
                                raise_exc=False)
 
     def members(self, aggregate: str) -> frozenset[str]:
         """Return the UUIDs of all providers in a placement aggregate."""
         found = self._placement.get(
-            f'/resource_providers?member_of={aggregate}').json()
+            '/resource_providers?member_of=%s' % aggregate).json()
         return frozenset(each['uuid'] for each in found['resource_providers'])
 
     def port(self, segment: Segment | None = None) -> str:
@@ -169,7 +169,7 @@ class RoutedNetwork(fixtures.Fixture):
 
     def addresses(self, port: str) -> list[str]:
         """Return the addresses of a port."""
-        found = self._neutron.get(f'/v2.0/ports/{port}').json()['port']
+        found = self._neutron.get('/v2.0/ports/%s' % port).json()['port']
         return [each['ip_address'] for each in found['fixed_ips']]
 
     def ports(self) -> list[str]:
@@ -177,9 +177,9 @@ class RoutedNetwork(fixtures.Fixture):
         return [each['id'] for each in self._list('port')]
 
     def _create(self, kind: str, values: dict[str, Any]) -> str:
-        answer = self._neutron.post(f'/v2.0/{kind}s', json={kind: values})
+        answer = self._neutron.post('/v2.0/%ss' % kind, json={kind: values})
         return answer.json()[kind]['id']
 
     def _list(self, kind: str) -> list[dict[str, Any]]:
         return self._neutron.get(
-            f'/v2.0/{kind}s?network_id={self.id}').json()[f'{kind}s']
+            '/v2.0/%ss?network_id=%s' % (kind, self.id)).json()['%ss' % kind]

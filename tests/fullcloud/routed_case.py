@@ -46,7 +46,7 @@ class TestCase(base.TestCase):
 
     def zone(self, *hosts: str) -> str:
         """Create a zone with hosts, for this test alone; return its name."""
-        name = f'zone-{uuid.uuid4().hex[:8]}'
+        name = 'zone-%s' % uuid.uuid4().hex[:8]
         aggregate = self.aggregate(name)
         for host in hosts:
             self.add_host(aggregate, host)
@@ -55,12 +55,12 @@ class TestCase(base.TestCase):
     def flavor(self, extra_specs: Mapping[str, str]) -> str:
         """Create a flavor for this test alone; return its name."""
         nova = self.cloud.nova()
-        name = f'flavor-{uuid.uuid4().hex[:8]}'
+        name = 'flavor-%s' % uuid.uuid4().hex[:8]
         made = nova.post('/flavors', json={'flavor': {
             'name': name, 'vcpus': 1, 'ram': 64, 'disk': 1,
             'id': name}}).json()['flavor']['id']
-        self.addCleanup(nova.delete, f'/flavors/{made}')
-        nova.post(f'/flavors/{made}/os-extra_specs',
+        self.addCleanup(nova.delete, '/flavors/%s' % made)
+        nova.post('/flavors/%s/os-extra_specs' % made,
                   json={'extra_specs': extra_specs})
         return name
 
@@ -78,8 +78,8 @@ class TestCase(base.TestCase):
     def _set(self, host: str, status: str) -> None:
         nova = self.cloud.nova()
         service, = (each['id'] for each in nova.get(
-            f'/os-services?host={host}').json()['services'])
-        nova.put(f'/os-services/{service}', json={'status': status})
+            '/os-services?host=%s' % host).json()['services'])
+        nova.put('/os-services/%s' % service, json={'status': status})
 
     def uuid(self, segment: routed.Segment) -> str:
         """Return the UUID of the aggregate that neutron created."""
@@ -93,7 +93,7 @@ class TestCase(base.TestCase):
              remove: Iterable[str] = ()) -> None:
         """Change a provider's aggregates, as another tool would."""
         placement = self.cloud.placement()
-        url = f'/resource_providers/{provider}/aggregates'
+        url = '/resource_providers/%s/aggregates' % provider
         found = placement.get(url).json()
         found['aggregates'] = sorted(
             {*found['aggregates'], *add} - set(remove))

@@ -38,7 +38,7 @@ def set_up(kept: state.State) -> dict[str, processes.Process]:
     started = {}
     for name, argv in tasks.items():
         started[name] = processes.Process(
-            f'set-up of {name}', argv, kept.log(f'set-up-{name}'), NATIVE)
+            'set-up of %s' % name, argv, kept.log('set-up-%s' % name), NATIVE)
         started[name].start()
     return started
 
@@ -93,7 +93,7 @@ def computes(kept: state.State) -> list[daemons.Daemon]:
     """Return a nova-compute for each host."""
     found = []
     for host in kept.config.host_names():
-        conf = kept.config.path(f'{host}.conf')
+        conf = kept.config.path('%s.conf' % host)
         nodes = kept.config.nodes_of(host)
         several = nodes if nodes != [host] else []
         found.append(_daemon(kept, host, _child(
@@ -105,10 +105,10 @@ def agents(kept: state.State) -> list[daemons.Daemon]:
     """Return this package's agents, one for each nova-api."""
     full = kept.config
     return [
-        _daemon(kept, f'agent-{number}',
+        _daemon(kept, 'agent-%s' % number,
                 program('nova-aggregate-mirror-agent', '--config-file',
-                        full.path(f'controller-{number}.conf')),
-                port=port, ready=f'http://127.0.0.1:{port}/healthz')
+                        full.path('controller-%s.conf' % number)),
+                port=port, ready='http://127.0.0.1:%s/healthz' % port)
         for number, port in ((1, full.metrics_port),
                              (2, full.second_metrics_port))]
 
@@ -125,16 +125,15 @@ def _child(*task: str) -> list[str]:
 
 def _nova_api(kept: state.State, number: int, port: int, url: str
               ) -> daemons.Daemon:
-    return _serve(kept, f'nova-api-{number}', 'nova.wsgi.osapi_compute', port,
-                  url, {
-                      'OS_NOVA_CONFIG_DIR': str(kept.directory),
-                      # The paste configuration has to come first.
-                      'OS_NOVA_CONFIG_FILES':
-                          f'{sys.prefix}/etc/nova/api-paste.ini;'
-                          f'controller-{number}.conf'},
-                  # Longer than keystone's timeout: when keystone hangs, as it
-                  # may without its database, nova still gives its own answer.
-                  timeout=90)
+    name = 'nova-api-%d' % number
+    return _serve(kept, name, 'nova.wsgi.osapi_compute', port, url, {
+        'OS_NOVA_CONFIG_DIR': str(kept.directory),
+        # The paste configuration has to come first.
+        'OS_NOVA_CONFIG_FILES': '%s/etc/nova/api-paste.ini;%s' % (
+            sys.prefix, 'controller-%d.conf' % number),
+        # Longer than keystone's timeout: when keystone hangs, as it may
+        # without its database, nova still gives its own answer.
+    }, timeout=90)
 
 
 def _serve(kept: state.State, name: str, module: str, port: int, url: str,

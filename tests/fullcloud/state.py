@@ -90,7 +90,7 @@ class State:
     def log(self, name: str) -> str:
         """Return the path of a process's log."""
         (self.directory / 'log').mkdir(mode=0o700, exist_ok=True)
-        return str(self.directory / 'log' / f'{name}.log')
+        return str(self.directory / 'log' / ('%s.log' % name))
 
     def daemon(self, name: str) -> daemons.Daemon:
         """Return the process with a name.
@@ -100,7 +100,7 @@ class State:
         for each in self.daemons:
             if each.name == name:
                 return each
-        raise LookupError(f'{self.directory} has no process {name}')
+        raise LookupError('%s has no process %s' % (self.directory, name))
 
     def add(self, made: Made) -> None:
         """Record an object before it is created."""

@@ -22,7 +22,7 @@ NAME = 'nova-api-stock'
 REGION = 'Stock'
 PACKAGE = 'nova_aggregate_mirror'
 LOOK = ('import importlib.metadata as found; '
-        f'print(found.version("{PACKAGE}"))')
+        'print(found.version("%s"))' % PACKAGE)
 
 
 class StockNova(fixtures.Fixture):
@@ -45,7 +45,7 @@ class StockNova(fixtures.Fixture):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.python = _environment(kept.programs, folder)
         port, = processes.free_ports(1)
-        self.cloud = _StockCloud(kept, f'http://127.0.0.1:{port}/v2.1')
+        self.cloud = _StockCloud(kept, 'http://127.0.0.1:%s/v2.1' % port)
         for name in ('agent-1', 'agent-2'):
             self.addCleanup(self._cloud.start, name)
             daemons.stop([self._cloud.daemon(name)])
@@ -81,13 +81,13 @@ class StockNova(fixtures.Fixture):
     def _publish(self) -> None:
         """Register its endpoint, as the compute service of its region."""
         identity = self._cloud.identity()
-        identity.put(f'/regions/{REGION}', json={'region': {}})
-        self.addCleanup(identity.delete, f'/regions/{REGION}')
+        identity.put('/regions/%s' % REGION, json={'region': {}})
+        self.addCleanup(identity.delete, '/regions/%s' % REGION)
         service, = identity.get('/services?type=compute').json()['services']
         made = identity.post('/endpoints', json={'endpoint': {
             'service_id': service['id'], 'interface': 'public',
             'url': self.cloud.url, 'region_id': REGION}}).json()['endpoint']
-        self.addCleanup(identity.delete, f'/endpoints/{made["id"]}')
+        self.addCleanup(identity.delete, '/endpoints/%s' % made['id'])
 
 
 class _StockCloud(cloud.Cloud):
@@ -107,7 +107,7 @@ def has_package(python: pathlib.Path) -> bool:
                            text=True, stdin=subprocess.DEVNULL,
                            env=processes.clean_environment())
     if found.returncode and 'PackageNotFoundError' not in found.stderr:
-        raise processes.CloudError(f'{python}: {found.stderr[-500:]}')
+        raise processes.CloudError('%s: %s' % (python, found.stderr[-500:]))
     return found.returncode == 0
 
 
@@ -125,7 +125,7 @@ def _environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
     # The cloud's own script would run with the cloud's Python.
     uwsgi = (python.parent / 'uwsgi').read_text()
     (made / 'bin' / 'uwsgi').write_text(
-        f'#!{made}/bin/python\n' + uwsgi.partition('\n')[2])
+        '#!%s/bin/python\n' % made + uwsgi.partition('\n')[2])
     (made / 'bin' / 'uwsgi').chmod(0o755)
     return made / 'bin' / 'python'
 

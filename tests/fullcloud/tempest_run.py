@@ -46,8 +46,9 @@ class Result:
         return list(self.outcomes.values()).count(outcome)
 
     def __str__(self) -> str:
-        return (f'{self.count("success")} passed, {self.count("fail")} failed,'
-                f' {self.count("skip")} skipped in {self.seconds:.0f} s')
+        return '%d passed, %d failed, %d skipped in %.0f s' % (
+            self.count('success'), self.count('fail'), self.count('skip'),
+            self.seconds)
 
 
 def make_accounts(running: access.Access) -> None:
@@ -59,9 +60,10 @@ def make_accounts(running: access.Access) -> None:
              for each in identity.get('/roles').json()['roles']}
     for name in ACCOUNTS:
         user = identity.post('/users', json={'user': {
-            'name': f'{PROJECT}-{name}', 'domain_id': 'default',
+            'name': '%s-%s' % (PROJECT, name), 'domain_id': 'default',
             'password': running.config.password}}).json()['user']['id']
-        identity.put(f'/projects/{project}/users/{user}/roles/{roles[name]}')
+        identity.put('/projects/%s/users/%s/roles/%s' % (
+            project, user, roles[name]))
 
 
 def configure(running: access.Access, folder: pathlib.Path,
@@ -78,7 +80,8 @@ def configure(running: access.Access, folder: pathlib.Path,
          'password': running.config.password, 'domain_name': 'Default'}
         for username, project, role in (
             ('admin', 'admin', 'admin'),
-            *((f'{PROJECT}-{role}', PROJECT, role) for role in ACCOUNTS))],
+            *(('%s-%s' % (
+                PROJECT, role), PROJECT, role) for role in ACCOUNTS))],
         indent=1))
     image, = running.rest('image').get(
         '/v2/images?name=empty').json()['images']
@@ -129,8 +132,9 @@ def run(running: access.Access, path: pathlib.Path) -> Result:
     outcomes, output = _read(path.parent / 'subunit')
     if not outcomes:
         raise processes.CloudError(
-            f'tempest ended with {process.returncode}: '
-            f'{errors.decode(errors="replace")[-2000:]}')
+            'tempest ended with %s: '
+            '%s'
+            % (process.returncode, errors.decode(errors='replace')[-2000:]))
     return Result(outcomes, output, time.monotonic() - started)
 
 

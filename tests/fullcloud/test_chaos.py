@@ -72,7 +72,7 @@ class TestChaos(testtools.TestCase):
         self.assertEqual('0', counts['differences'])
         self.assertLess(0, int(counts['operations']))
         for kind in options.FAULTS:
-            self.assertIn(f'\n{kind} ', out)
+            self.assertIn('\n%s ' % kind, out)
 
     def test_the_journal_heals_alone(self):
         """With its database available, the journal repairs everything.
@@ -131,7 +131,7 @@ class TestChaos(testtools.TestCase):
             self.assertEqual([], there.left())
             self.assertFalse(self.directory.exists())
             self.assertEqual(130, running.poll())
-        self.assertIn(f'process {running.pid}\n', done.stdout)
+        self.assertIn('process %s\n' % running.pid, done.stdout)
 
 
 def _wait_for_fault(chaos: 'subprocess.Popen[str]') -> None:

@@ -37,7 +37,7 @@ class TestTake(testtools.TestCase):
         """Shorten time limits for events that never happen in the test."""
         for name in limits:
             self.useFixture(fixtures.MonkeyPatch(
-                f'tests.fullcloud.chaos.lock.{name}', 1))
+                'tests.fullcloud.chaos.lock.%s' % name, 1))
 
     def chaos(self, kind):
         """Start a process that holds the lock; return it and its daemon."""
@@ -69,7 +69,7 @@ class TestTake(testtools.TestCase):
             self.assertEqual(-15, chaos.wait(timeout=10))
         self.assertTrue(daemon.is_running())
         said, = self.told
-        self.assertIn(f'process {chaos.pid}', said)
+        self.assertIn('process %s' % chaos.pid, said)
 
     def test_deaf_one_is_killed(self):
         """Its daemons are killed too: they may not be recorded yet."""
@@ -86,7 +86,7 @@ class TestTake(testtools.TestCase):
         self.wait_a_second('ENDS_WITHIN', 'DIES_WITHIN')
         number, created = (self.folder / lock.NAME).read_text().split()
         (self.folder / lock.NAME).write_text(
-            f'{number} {float(created) - 100}\n')
+            '%s %s\n' % (number, float(created) - 100))
         self.assertRaises(processes.CloudError, self.take().__enter__)
         self.assertIsNone(chaos.poll())
         self.assertEqual([], self.told)

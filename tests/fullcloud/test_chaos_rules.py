@@ -103,9 +103,9 @@ class TestAnswers(testtools.TestCase):
             shown = report.render(self.result(
                 *slow, windows=[window(target)]))
             self.assertRegex(shown, 'slowest answer, s +9.0')
-            self.assertRegex(shown, f'nova lacked nothing, s +{seconds}.0')
+            self.assertRegex(shown, 'nova lacked nothing, s +%s.0' % seconds)
             self.assertEqual(bool(seconds), (
-                f'add by controller 1, 9.0 s: 200, during: kill {target}'
+                'add by controller 1, 9.0 s: 200, during: kill %s' % target
                 in shown))
 
     def test_nothing_done_is_not_good(self):
@@ -150,7 +150,7 @@ class TestRest(testtools.TestCase):
             self.assertEqual((3, lost), (result.left, result.lost), target)
             self.assertEqual(not lost, result.good, target)
             self.assertRegex(report.render(result),
-                             f'lost by the journal +{lost}')
+                             'lost by the journal +%s' % lost)
 
 
 class TestDeaths(testtools.TestCase):
@@ -169,7 +169,7 @@ class TestDeaths(testtools.TestCase):
                 faults.Window(faults.DIED, target, 100, 101, found=100)])
             self.assertEqual(crashes, len(result.crashed()), (target, other))
             self.assertEqual(not crashes, result.good)
-            self.assertEqual(bool(crashes), f'DIED: {target}'
+            self.assertEqual(bool(crashes), 'DIED: %s' % target
                              in report.render(result))
 
     def test_fault_before_it_was_found_is_a_reason(self):

@@ -48,7 +48,7 @@ class TestEnvironment(testtools.TestCase):
                     ('METADATA', 'Metadata-Version: 2.1\nName: pip\n'
                                  'Version: 99\n'),
                     ('WHEEL', 'Wheel-Version: 1.0\nTag: py3-none-any\n')):
-                wheel.writestr(f'pip-99.dist-info/{name}', text)
+                wheel.writestr('pip-99.dist-info/%s' % name, text)
         error = self.assertRaises(environment.CannotInstall, made.make)
         self.assertNotIsInstance(error, environment.Unreachable)
         self.assertIn('no-such-package', str(error))
@@ -81,14 +81,14 @@ class TestWithoutEnvironment(testtools.TestCase):
         """The absence of a cloud is reported without an environment."""
         done = self.tool('down')
         self.assertEqual(
-            (0, f'There is no cloud in {self.cloud}.\n', ''),
+            (0, 'There is no cloud in %s.\n' % self.cloud, ''),
             (done.returncode, done.stdout, done.stderr))
         for command in (['status'], ['exec', 'true'], ['chaos']):
             done = self.tool(*command)
             self.assertEqual(1, done.returncode)
             self.assertEqual(
-                f'There is no cloud in {self.cloud}: ./tools/cloud '
-                f'--directory {self.cloud} up\n', done.stderr)
+                'There is no cloud in %s: ./tools/cloud '
+                '--directory %s up\n' % (self.cloud, self.cloud), done.stderr)
 
     def test_environment_that_is_gone_is_told(self):
         """Each command reports that the environment no longer exists."""
@@ -98,7 +98,7 @@ class TestWithoutEnvironment(testtools.TestCase):
             done = self.tool(*command)
             self.assertEqual(1, done.returncode)
             self.assertIn('.venv-cloud does not exist', done.stderr)
-            self.assertIn(f'--directory {self.cloud} down', done.stderr)
+            self.assertIn('--directory %s down' % self.cloud, done.stderr)
 
     def test_down_makes_it_again(self):
         """Down reinstalls an environment without Python, even if in use."""
@@ -107,7 +107,7 @@ class TestWithoutEnvironment(testtools.TestCase):
         there = self.checkout / '.venv-cloud'
         there.mkdir()
         (there / 'cloud.stamp').touch()
-        (there / 'users').write_text(f'{self.cloud}\n')
+        (there / 'users').write_text('%s\n' % self.cloud)
         done = self.tool('down')
-        self.assertIn(f'into {there}', done.stdout)
+        self.assertIn('into %s' % there, done.stdout)
         self.assertEqual(3, done.returncode, done.stderr)

@@ -13,7 +13,7 @@ ALIVE = 30
 
 class TestControllers(testscenarios.WithScenarios, base.TestCase):
 
-    scenarios = [(f'controller-{number}', {'controller': number})
+    scenarios = [('controller-%s' % number, {'controller': number})
                  for number in (1, 2)]
 
     def setUp(self):
@@ -70,7 +70,7 @@ class TestAgents(base.TestCase):
     def _leader(self) -> str:
         for name in base.AGENTS:
             daemon = self.cloud.daemon(name)
-            url = f'http://127.0.0.1:{daemon.port}/metrics'
+            url = 'http://127.0.0.1:%s/metrics' % daemon.port
             with contextlib.suppress(OSError), urllib.request.urlopen(
                     url, timeout=ALIVE) as answer:
                 if b'nova_aggregate_mirror_leader 1.0' in answer.read():
@@ -80,7 +80,7 @@ class TestAgents(base.TestCase):
     def _empty(self, provider: str) -> None:
         """Remove a provider from all aggregates, as another tool would."""
         placement = self.cloud.placement()
-        url = f'/resource_providers/{provider}/aggregates'
+        url = '/resource_providers/%s/aggregates' % provider
         generation = placement.get(url).json()['resource_provider_generation']
         placement.put(url, json={
             'aggregates': [], 'resource_provider_generation': generation})

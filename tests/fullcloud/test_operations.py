@@ -63,8 +63,8 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
     def setUp(self):
         super().setUp()
         self.stop_agents()
-        self.names = {'name': f'first-{uuid.uuid4().hex[:8]}',
-                      'new': f'second-{uuid.uuid4().hex[:8]}',
+        self.names = {'name': 'first-%s' % uuid.uuid4().hex[:8],
+                      'new': 'second-%s' % uuid.uuid4().hex[:8],
                       'zone': 'zone-a'}
         for name in ('name', 'new'):
             self.addCleanup(self.delete_aggregate, self.names[name])
@@ -74,7 +74,7 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         argv = self.commands[operation].format(
             **self.names | names).split()
         found, out, err = self.cloud.run(*argv)
-        self.assertEqual(status, found, f'{argv}: {out}{err}')
+        self.assertEqual(status, found, '%s: %s%s' % (argv, out, err))
         self.assert_equal()
         return out + err
 
@@ -141,14 +141,14 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
         self.do('create')
         self.do('add', host='ironic-1')
         matching = self.do('hypervisors', host='ironic-1')
-        self.assertEqual([f'ironic-1-node-{number}' for number in (1, 2, 3)],
+        self.assertEqual(['ironic-1-node-%s' % number for number in (1, 2, 3)],
                          sorted(re.findall(r'ironic-1-node-\d', matching)))
         found = self.cloud.nova().get(
             '/os-hypervisors').json()['hypervisors']
         page = self.do('page', marker=found[0]['id'])
         self.assertEqual([found[1]['hypervisor_hostname']], [
             each['hypervisor_hostname'] for each in found
-            if re.search(rf"\b{each['hypervisor_hostname']}\b", page)])
+            if re.search(r"\b%s\b" % each['hypervisor_hostname'], page)])
 
 
 class TestHosts(base.TestCase):

@@ -28,7 +28,7 @@ class TestDirectory(testtools.TestCase):
         self.err.seek(0)
         said = self.err.read()
         self.assertIn('usage:', said)
-        self.assertIn(f'{directory} cannot have a cloud: {why}', said)
+        self.assertIn('%s cannot have a cloud: %s' % (directory, why), said)
 
     def test_file(self):
         """A file is a usage error, not a traceback."""

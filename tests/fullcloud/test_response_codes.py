@@ -85,7 +85,7 @@ class TestResponseCodes(base.TestCase):
         everything = pages.figures(
             'All answers, by what placement does',
             ('Operation', 'Situation', *PLACEMENT,
-             *(f'with: {each}' for each in PLACEMENT)),
+             *('with: %s' % each for each in PLACEMENT)),
             (12, 30, *[9] * 8),
             [(*key, *nova[key].values(), *package[key].values())
              for key in nova])
@@ -100,10 +100,10 @@ class TestResponseCodes(base.TestCase):
             'availability_zone': aggregate_calls.ZONE}}).json()['aggregate']
         self.addCleanup(self.delete_aggregate, aggregate_calls.ZONE)
         self.zone = zone['id']
-        nova.post(f'/os-aggregates/{self.zone}/action', json={
+        nova.post('/os-aggregates/%s/action' % self.zone, json={
             'add_host': {'host': aggregate_calls.ZONED}})
         self.server('--availability-zone', aggregate_calls.ZONE)
-        self.server('--availability-zone', f'nova:{aggregate_calls.BUSY}')
+        self.server('--availability-zone', 'nova:%s' % aggregate_calls.BUSY)
         self.addCleanup(self._delete_aggregates)
         # Before the aggregates: nova removes no host without a compute node.
         self.addCleanup(self._forget_services)
@@ -122,7 +122,7 @@ class TestResponseCodes(base.TestCase):
 
         def ask():
             service = self._service(aggregate_calls.GOING_FREE)
-            self.cloud.nova().delete(f'/os-services/{service}')
+            self.cloud.nova().delete('/os-services/%s' % service)
             with open(log) as lines:
                 lines.seek(read)
                 asked = {line.split()[2] for line in lines
@@ -135,7 +135,7 @@ class TestResponseCodes(base.TestCase):
     def _service(self, host):
         """Return the UUID of a host's nova-compute; create it if necessary."""
         nova, full = self.cloud.nova(), self.cloud.config
-        url = f'/os-services?binary=nova-compute&host={host}'
+        url = '/os-services?binary=nova-compute&host=%s' % host
         if not nova.get(url).json()['services']:
             with open(full.path('service_version')) as kept:
                 version = int(kept.read())
@@ -166,12 +166,12 @@ class TestResponseCodes(base.TestCase):
                                     ('nova_api', 'host_mappings')):
                 databases.execute(
                     self.cloud.config.database_url(database),
-                    f"DELETE FROM {table} WHERE host = '{host}'")
+                    "DELETE FROM %s WHERE host = '%s'" % (table, host))
         placement = self.cloud.placement()
         for each in placement.get('/resource_providers').json()[
                 'resource_providers']:
             if each['name'] in WITH_NODE:
-                placement.delete(f'/resource_providers/{each["uuid"]}')
+                placement.delete('/resource_providers/%s' % each['uuid'])
 
     def _measure(self):
         """Measure the answers without and with this package.
@@ -200,7 +200,7 @@ class TestResponseCodes(base.TestCase):
         """Return a sender of calls to the nova-api of a cloud."""
         admin = running.nova()
         member = adapter.Adapter(
-            running.new_session(f'{tempest_run.PROJECT}-member',
+            running.new_session('%s-member' % tempest_run.PROJECT,
                                 tempest_run.PROJECT),
             endpoint_override=admin.endpoint_override, service_type='compute',
             default_microversion=admin.default_microversion)
@@ -215,7 +215,7 @@ def _described(answers):
     """Describe answers, as in ``500* when it refuses``."""
     if len(set(answers.values())) == 1:
         return answers[WELL] + ALWAYS
-    return ', '.join(f'{answer} when it {how}' if how in (WELL, 'refuses')
-                     else f'{answer} at {how}'
-                     for how, answer in answers.items()
-                     if answer != answers[WELL])
+    return ', '.join(
+        '%s %s %s' % (
+            answer, 'when it' if how in (WELL, 'refuses') else 'at', how)
+        for how, answer in answers.items() if answer != answers[WELL])

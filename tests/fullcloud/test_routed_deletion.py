@@ -40,7 +40,7 @@ class DeletionTest(routed_case.TestCase):
         """
         found = self.routed.aggregate(segment)
         nova = (running or self.cloud).nova()
-        url = f'/os-aggregates/{found["id"]}'
+        url = '/os-aggregates/%s' % found['id']
         for host in found['hosts']:
             nova.post(url + '/action', json={'remove_host': {'host': host}})
         nova.delete(url)
@@ -49,7 +49,7 @@ class DeletionTest(routed_case.TestCase):
 
 class TestByHand(testscenarios.WithScenarios, DeletionTest):
 
-    scenarios = [(f'controller-{number}', {'controller': number})
+    scenarios = [('controller-%s' % number, {'controller': number})
                  for number in (1, 2)]
 
     def test_nothing_is_left_of_it(self):

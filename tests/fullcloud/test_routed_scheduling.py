@@ -12,7 +12,7 @@ ATTEMPTS = 3
 
 class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
 
-    scenarios = [(f'controller-{number}', {'controller': number})
+    scenarios = [('controller-%s' % number, {'controller': number})
                  for number in (1, 2)]
 
     def test_with_an_address(self):
@@ -99,7 +99,7 @@ class TestCountedAddresses(routed_case.TestCase):
 
 class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
 
-    scenarios = [(f'controller-{number}', {'controller': number})
+    scenarios = [('controller-%s' % number, {'controller': number})
                  for number in (1, 2)]
 
     def setUp(self):
@@ -144,7 +144,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
 
     def ports_of(self, server):
         found = self.cloud.nova().get(
-            f'/servers/{server["id"]}/os-interface').json()
+            '/servers/%s/os-interface' % server['id']).json()
         return [each['port_id'] for each in found['interfaceAttachments']]
 
 

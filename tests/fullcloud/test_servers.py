@@ -29,8 +29,8 @@ class TestVirtualHost(testtools.TestCase):
     def rabbitmqctl(self, delete, listed):
         """Set what rabbitmqctl does on delete_vhost and on list_vhosts."""
         self.program.write_text(
-            f'#!/bin/sh\ncase $2 in\ndelete_vhost) {delete};;\n'
-            f'list_vhosts) {listed};;\nesac\n')
+            '#!/bin/sh\ncase $2 in\ndelete_vhost) %s;;\n'
+            'list_vhosts) %s;;\nesac\n' % (delete, listed))
         self.program.chmod(0o755)
 
     def assert_not_removed(self, why):
@@ -50,7 +50,7 @@ class TestVirtualHost(testtools.TestCase):
 
     def test_kept_one_is_not_forgotten(self):
         """RabbitMQ may have been unavailable: down can be repeated."""
-        self.rabbitmqctl('echo away >&2; exit 69', f'echo name; echo {NAME}')
+        self.rabbitmqctl('echo away >&2; exit 69', 'echo name; echo %s' % NAME)
         self.assert_not_removed('delete_vhost failed: away')
         self.assert_removed()
 
@@ -62,7 +62,7 @@ class TestVirtualHost(testtools.TestCase):
 
     def test_absent_one_is_removed(self):
         """A virtual host that does not exist counts as removed."""
-        self.rabbitmqctl('exit 67', f'echo name; echo /; echo {NAME}ef')
+        self.rabbitmqctl('exit 67', 'echo name; echo /; echo %sef' % NAME)
         cloud.down(self.kept)
         self.assertFalse(self.kept.directory.exists())
 

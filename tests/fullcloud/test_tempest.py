@@ -27,7 +27,7 @@ class TestTempest(base.TestCase):
         self.assertEqual({'success', 'skip'},
                          {*with_it.outcomes.values(), 'skip'}, with_it.output)
         self.assertEqual(without.outcomes, with_it.outcomes,
-                         f'{without.output}\n{with_it.output}')
+                         '%s\n%s' % (without.output, with_it.output))
         self.assertEqual('', pages.difference('tempest', _table(
             without.outcomes, with_it.outcomes)))
 
@@ -47,7 +47,7 @@ class TestTempest(base.TestCase):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         result = tempest_run.run(running, tempest_run.configure(
             running, folder, *region))
-        print(f'tempest {name}: {result}', file=sys.stderr, flush=True)
+        print('tempest %s: %s' % (name, result), file=sys.stderr, flush=True)
         return result
 
     def _mirrored(self, running):

@@ -22,7 +22,7 @@ class TestZones(base.TestCase):
         super().setUp()
         self.stop_agents()
         unique = uuid.uuid4().hex[:8]
-        self.first, self.second = f'zone-{unique}-1', f'zone-{unique}-2'
+        self.first, self.second = 'zone-%s-1' % unique, 'zone-%s-2' % unique
 
     def tearDown(self):
         super().tearDown()
@@ -42,7 +42,7 @@ class TestZones(base.TestCase):
         number, = (each['id'] for each in nova.get(
             '/os-aggregates').json()['aggregates']
             if each['name'] == aggregate)
-        nova.post(f'/os-aggregates/{number}/action', json={name: values})
+        nova.post('/os-aggregates/%s/action' % number, json={name: values})
         self.assert_equal()
 
     def refused(self, error, *arguments, **values):
@@ -62,9 +62,9 @@ class TestZones(base.TestCase):
     def flavor(self):
         """Create a larger flavor for this test alone; return its ID."""
         made = self.cloud.nova().post('/flavors', json={'flavor': {
-            'name': f'larger-{self.first}', 'vcpus': 1, 'ram': 96,
+            'name': 'larger-%s' % self.first, 'vcpus': 1, 'ram': 96,
             'disk': 1}}).json()['flavor']['id']
-        self.addCleanup(self.cloud.nova().delete, f'/flavors/{made}')
+        self.addCleanup(self.cloud.nova().delete, '/flavors/%s' % made)
         return made
 
     def test_a_host_has_one_zone(self):
@@ -94,7 +94,7 @@ class TestZones(base.TestCase):
         status, _out, err = self.cloud.run(
             'openstack', 'server', 'create', '--flavor', 'tiny', '--image',
             'empty', '--network', 'public', '--availability-zone', self.first,
-            f'server-{self.first}')
+            'server-%s' % self.first)
         self.assertEqual(1, status)
         self.assertIn('availability zone is not available', err)
 
@@ -160,11 +160,11 @@ class TestZones(base.TestCase):
 
     def _service(self, host):
         service, = self.cloud.nova().get(
-            f'/os-services?host={host}').json()['services']
+            '/os-services?host=%s' % host).json()['services']
         return service
 
     def _force_down(self, host, down):
-        self.cloud.nova().put(f'/os-services/{self._service(host)["id"]}',
+        self.cloud.nova().put('/os-services/%s' % self._service(host)['id'],
                               json={'forced_down': down})
 
     def _bring_back(self, host):
@@ -182,7 +182,7 @@ class TestZones(base.TestCase):
             return (service['state'] == 'up'
                     and service['updated_at'] != before['updated_at'])
 
-        self.wait_until(accepted, f'{host} is back')
+        self.wait_until(accepted, '%s is back' % host)
         # Its last report is from before it was killed.
         before = self._service(host)
-        self.wait_until(reported, f'{host} is up')
+        self.wait_until(reported, '%s is up' % host)

@@ -64,8 +64,8 @@ def delayed_by_mirror(answer: Answer, windows: Iterable[faults.Window]
     """Check whether there were faults, but none that stock nova waits for."""
     targets = {window.target for window in met(answer, windows)}
     return bool(targets) and targets.isdisjoint(
-        {*_NEEDED, f'nova-api-{answer.controller}',
-         f'database-of-{answer.controller}'})
+        {*_NEEDED, 'nova-api-%s' % answer.controller,
+         'database-of-%s' % answer.controller})
 
 
 def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
@@ -81,6 +81,6 @@ def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
         return True
     targets = {window.target for window in met(answer, windows)}
     if answer.status == NONE:
-        return f'nova-api-{answer.controller}' in targets
+        return 'nova-api-%s' % answer.controller in targets
     return answer.status >= 500 and not targets.isdisjoint(
-        {*_NEEDED, f'database-of-{answer.controller}'})
+        {*_NEEDED, 'database-of-%s' % answer.controller})

@@ -61,7 +61,7 @@ class Client:
         self._urls = {1: running.config.nova_url,
                       2: running.config.second_nova_url}
         self._hosts = running.config.host_names()
-        self._chance = random.Random(f'{seed}/{name}')
+        self._chance = random.Random('%s/%s' % (seed, name))
         self._shared = shared
         self._keep = keep
         self._own: list[Aggregate] = []
@@ -97,7 +97,7 @@ class Client:
 
     def create(self) -> Aggregate | None:
         """Create an aggregate; half of them are zones."""
-        name = f'{PREFIX}{self._name}-{next(self._numbers)}'
+        name = '%s%s-%s' % (PREFIX, self._name, next(self._numbers))
         zone = self._chance.choice(['', '', *ZONES])
         answer, body = self._ask('create', 'post', '', {'aggregate': {
             'name': name, 'availability_zone': zone or None}})
@@ -109,7 +109,7 @@ class Client:
 
     def show(self, one: Aggregate) -> None:
         """Check that nova has what its answers promised."""
-        answer, body = self._ask('show', 'get', f'/{one.id}', None, one)
+        answer, body = self._ask('show', 'get', '/%s' % one.id, None, one)
         if one.sure and answer.status == 200:
             shown = body['aggregate']
             found = (shown['name'], shown['availability_zone'] or '',
@@ -118,12 +118,13 @@ class Client:
             if found != promised:
                 self._keep(dataclasses.replace(
                     answer, allowed=frozenset(),
-                    text=f'nova has {found} and had promised {promised}'))
+                    text='nova has %s and had promised %s' % (
+                        found, promised)))
 
     def rename(self, one: Aggregate) -> None:
         """Change the aggregate's name."""
-        name = f'{PREFIX}{self._name}-{next(self._numbers)}'
-        answer, _body = self._ask('rename', 'put', f'/{one.id}', {
+        name = '%s%s-%s' % (PREFIX, self._name, next(self._numbers))
+        answer, _body = self._ask('rename', 'put', '/%s' % one.id, {
             'aggregate': {'name': name}}, one)
         if answer.status == 200:
             one.name = name
@@ -131,7 +132,7 @@ class Client:
     def zone(self, one: Aggregate) -> None:
         """Set another zone; other aggregates of its hosts may forbid it."""
         zone = self._chance.choice(ZONES)
-        answer, _body = self._ask('zone', 'put', f'/{one.id}', {
+        answer, _body = self._ask('zone', 'put', '/%s' % one.id, {
             'aggregate': {'availability_zone': zone}}, one,
             {200, 400} if one.hosts else {200})
         if answer.status == 200:
@@ -171,15 +172,16 @@ class Client:
                 self._act('remove', one, 'remove_host', {'host': host},
                           {200})
                 one.hosts.discard(host)
-        answer, _body = self._ask('delete', 'delete', f'/{one.id}', None, one,
-                                  {400} if one.hosts else {200})
+        answer, _body = self._ask(
+            'delete', 'delete', '/%s' % one.id, None, one,
+            {400} if one.hosts else {200})
         if answer.status in (200, 404):
             self._own.remove(one)
 
     def _act(self, operation: str, one: Aggregate, action: str,
              body: Mapping[str, object], allowed: set[int] | None = None
              ) -> answers.Answer:
-        return self._ask(operation, 'post', f'/{one.id}/action',
+        return self._ask(operation, 'post', '/%s/action' % one.id,
                          {action: body}, one, allowed)[0]
 
     def _ask(self, operation: str, method: str, path: str, body: object,
@@ -201,7 +203,7 @@ class Client:
             status, text = response.status_code, response.text
             self._answered += 1
         except requests.RequestException as exc:
-            status, text = answers.NONE, f'{type(exc).__name__}: {exc}'
+            status, text = answers.NONE, '%s: %s' % (type(exc).__name__, exc)
         answer = answers.Answer(
             operation, controller, began, time.monotonic(), status, text,
             frozenset(allowed))
@@ -219,7 +221,7 @@ class Client:
         with requests.Session() as http:
             http.trust_env = False
             return http.request(
-                method, f'{self._urls[controller]}/os-aggregates{path}',
+                method, '%s/os-aggregates%s' % (self._urls[controller], path),
                 json=body, timeout=PATIENCE, headers={
                     'X-Auth-Token': self.token,
                     'OpenStack-API-Version': 'compute 2.41'})

@@ -23,12 +23,12 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     """
     seed = chosen.seed or secrets.token_hex(4)
     tell = _teller()
-    print(f'Seed {seed}', flush=True)
+    print('Seed %s' % seed, flush=True)
     names = {each.name for each in running.state.daemons}
     for kind in ('mariadb', 'rabbitmq'):
         if kind in chosen.faults and kind not in names:
-            print(f'Left out: {kind}, which is this machine\'s own; a cloud '
-                  'of "up --private" has one', flush=True)
+            print('Left out: %s, which is this machine\'s own; a cloud '
+                  'of "up --private" has one' % kind, flush=True)
     tell('Putting relays between each nova-api and what it uses')
     try:
         wiring.prepare(running, chosen.without)
@@ -53,10 +53,10 @@ def _teller() -> Callable[[str], None]:
         if counts and not terminal and now - last['at'] < INTERVAL:
             return
         last['at'] = now
-        line = f'{now:5.0f} s  {text}'
+        line = '%5.0f s  %s' % (now, text)
         if terminal and counts:
-            print(f'\r\033[K{line[:100]}', end='', flush=True)
+            print('\r\033[K%s' % line[:100], end='', flush=True)
         else:
-            print(f'\r\033[K{line}' if terminal else line, flush=True)
+            print('\r\033[K%s' % line if terminal else line, flush=True)
 
     return tell

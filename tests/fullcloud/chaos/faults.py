@@ -87,14 +87,14 @@ class Faults:
 
     def current(self) -> list[str]:
         """Describe the current faults."""
-        return [f'{each.kind} {each.target}' for each in self.windows
+        return ['%s %s' % (each.kind, each.target) for each in self.windows
                 if each.ended is None]
 
     def tasks(self, name: str, stop: threading.Event
               ) -> list[Callable[[], None]]:
         """Return tasks that make faults until the event, a thread for each."""
         return [functools.partial(self._run, random.Random(
-            f'{self._seed}/{name}/{number}'), stop)
+            '%s/%s/%s' % (self._seed, name, number)), stop)
             for number in range(AT_ONCE if self._choices else 0)]
 
     def supervise(self) -> None:

@@ -47,11 +47,11 @@ def take(directory: pathlib.Path, tell: Callable[[str], None]
     :raises CloudError: when a process that is no chaos run holds the lock
     """
     def ask(chaos: psutil.Process) -> None:
-        tell(f'Ending the chaos on this cloud, process {chaos.pid}')
+        tell('Ending the chaos on this cloud, process %s' % chaos.pid)
         chaos.terminate()
 
     def kill(chaos: psutil.Process) -> None:
-        tell(f'Killing it: it did not end within {ENDS_WITHIN} s')
+        tell('Killing it: it did not end within %s s' % ENDS_WITHIN)
         # Its newest child process may not be recorded yet; while suspended it
         # starts no more.
         chaos.suspend()
@@ -63,8 +63,8 @@ def take(directory: pathlib.Path, tell: Callable[[str], None]
         if not (_freed(lock, ask, ENDS_WITHIN)
                 or _freed(lock, kill, DIES_WITHIN)):
             raise processes.CloudError(
-                f'another process works on this cloud and has {lock.name}; '
-                'wait until it has ended')
+                'another process works on this cloud and has %s; '
+                'wait until it has ended' % lock.name)
         yield
 
 

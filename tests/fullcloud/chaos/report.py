@@ -61,7 +61,7 @@ class Result:
         if open_rows:
             self.open_rows += len(open_rows)
             self.tables.append('\n'.join(
-                f'OPEN: {row[:LENGTH]}' for row in open_rows[:SHOWN]))
+                'OPEN: %s' % row[:LENGTH] for row in open_rows[:SHOWN]))
         if differences(rows):
             self.different += differences(rows)
             self.tables.append(observer.table(rows))
@@ -108,26 +108,26 @@ def render(result: Result) -> str:
     patient = [each for each in result.given
                if answers.delayed_by_mirror(each, result.windows)]
     parts = [_operations(result), _faults(result)]
-    parts += [f'NEVER CAME: {kind}' for kind in result.missing()]
+    parts += ['NEVER CAME: %s' % kind for kind in result.missing()]
     parts += result.tables[:SHOWN]
     parts += ['WRONG: ' + _told(each, result.windows)
               for each in wrong[:SHOWN]]
-    parts += [f'DIED: {each.target}' for each in result.crashed()[:SHOWN]]
+    parts += ['DIED: %s' % each.target for each in result.crashed()[:SHOWN]]
     parts += ['SLOWEST of those that nova lacked nothing for: ' + _told(
         each, result.windows) for each in _slowest(patient)]
     parts.append('\n'.join([
-        f'seed                    {result.seed}',
-        f'rounds                  {result.rounds}',
-        f'operations              {len(result.given)}',
-        f'faults                  {len(result.windows)}',
-        f'slowest answer, s       {_longest(result.given):.1f}',
-        f'nova lacked nothing, s  {_longest(patient):.1f}',
-        f'left to the full sync   {result.left}',
-        f'lost by the journal     {result.lost}',
-        f'differences             {result.different}',
-        f'open journal rows       {result.open_rows}',
-        f'died by themselves      {len(result.crashed())}',
-        f'wrong answers           {len(wrong)}']))
+        'seed                    %s' % result.seed,
+        'rounds                  %s' % result.rounds,
+        'operations              %s' % len(result.given),
+        'faults                  %s' % len(result.windows),
+        'slowest answer, s       %.1f' % _longest(result.given),
+        'nova lacked nothing, s  %.1f' % _longest(patient),
+        'left to the full sync   %s' % result.left,
+        'lost by the journal     %s' % result.lost,
+        'differences             %s' % result.different,
+        'open journal rows       %s' % result.open_rows,
+        'died by themselves      %s' % len(result.crashed()),
+        'wrong answers           %s' % len(wrong)]))
     return '\n\n'.join(parts)
 
 
@@ -161,14 +161,14 @@ def _longest(given: Sequence[answers.Answer]) -> float:
 
 
 def _told(answer: answers.Answer, windows: Iterable[faults.Window]) -> str:
-    during = ', '.join(f'{each.kind} {each.target}'
+    during = ', '.join('%s %s' % (each.kind, each.target)
                        for each in answers.met(answer, windows))
     instead = ('' if answer.expected
-               else f' instead of {sorted(answer.allowed)}')
-    said = '' if answer.expected else f'\n  {answer.text[:LENGTH]}'
-    return (f'{answer.operation} by controller {answer.controller}, '
-            f'{answer.seconds:.1f} s: {answer.status or "none"}{instead}, '
-            f'during: {during or "nothing"}{said}')
+               else ' instead of %s' % sorted(answer.allowed))
+    said = '' if answer.expected else '\n  %s' % answer.text[:LENGTH]
+    return '%s by controller %s, %.1f s: %s%s, during: %s%s' % (
+        answer.operation, answer.controller, answer.seconds,
+        answer.status or 'none', instead, during or 'nothing', said)
 
 
 def _columns(cells: Sequence[Sequence[str]]) -> str:

@@ -71,7 +71,7 @@ class Soak:
         try:
             shared = self._share()
             self._clients = [
-                clients.Client(self._cloud, f'client-{number}',
+                clients.Client(self._cloud, 'client-%s' % number,
                                self.result.seed, shared,
                                self.result.given.append)
                 for number in range(1, CLIENTS + 1)]
@@ -91,7 +91,7 @@ class Soak:
         token = self._cloud.identity().get_token()
         stop = threading.Event()
         end = time.monotonic() + ROUND
-        tasks = self._faults.tasks(f'round-{self.result.rounds}', stop)
+        tasks = self._faults.tasks('round-%s' % self.result.rounds, stop)
         for each in self._clients:
             each.token = token
             tasks.append(functools.partial(each.run, stop))
@@ -115,8 +115,8 @@ class Soak:
             each.result()
 
     def _progress(self) -> str:
-        done = f'{len(self.result.given)} operations, ' \
-               f'{len(self.result.windows)} faults'
+        done = '%s operations, ' \
+               '%s faults' % (len(self.result.given), len(self.result.windows))
         return ', '.join([done, *self._faults.current()])
 
     def _rest(self, since: float) -> None:
@@ -151,7 +151,7 @@ class Soak:
         return ['row {}: {}, running {}, {} attempts: {}'.format(*row)
                 for row in databases.execute(
                     where, 'SELECT id, host, running, attempts, last_error '
-                    f'FROM {prefix}journal.dirty WHERE mirrored_at IS NULL')]
+                    'FROM %sjournal.dirty WHERE mirrored_at IS NULL' % prefix)]
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(self._cloud, {}).compare(self._cloud.nodes())
@@ -162,7 +162,7 @@ class Soak:
         made = []
         for number in range(1, SHARED + 1):
             body = nova.post('/os-aggregates', json={'aggregate': {
-                'name': f'{clients.PREFIX}shared-{number}'}}).json()
+                'name': '%sshared-%s' % (clients.PREFIX, number)}}).json()
             made.append(clients.Aggregate(
                 body['aggregate']['id'], body['aggregate']['name'],
                 sure=False))
@@ -174,7 +174,7 @@ class Soak:
         for each in nova.get('/os-aggregates').json()['aggregates']:
             if not each['name'].startswith(clients.PREFIX):
                 continue
-            url = f'/os-aggregates/{each["id"]}'
+            url = '/os-aggregates/%s' % each['id']
             for host in each['hosts']:
                 nova.post(url + '/action',
                           json={'remove_host': {'host': host}})

@@ -23,7 +23,8 @@ SYNC_INTERVAL = 30
 
 def relays() -> list[str]:
     """Return the names of all relays."""
-    return [f'{wire}-of-{number}' for wire in WIRES for number in CONTROLLERS]
+    return ['%s-of-%s' % (
+        wire, number) for wire in WIRES for number in CONTROLLERS]
 
 
 def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
@@ -37,7 +38,7 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
             'journal': running.config.database_url('journal')}
     restarted = []
     for number in CONTROLLERS:
-        wires = {wire: _relay(running, f'{wire}-of-{number}', url)
+        wires = {wire: _relay(running, '%s-of-%s' % (wire, number), url)
                  for wire, url in urls.items()}
         options = {
             'placement': {'endpoint_override': wires['placement']},
@@ -45,12 +46,12 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
             'aggregate_mirror_database': {'connection': wires['journal']},
             'aggregate_mirror': (
                 {'hooks': ''} if 'mirror' in without else {})}
-        nova = running.daemon(f'nova-api-{number}')
-        name = f'chaos-{number}.conf'
+        nova = running.daemon('nova-api-%s' % number)
+        name = 'chaos-%s.conf' % number
         config.write_file(running.config, name, options)
         nova.environment[SETTINGS] = ';'.join(
             [*_others(nova.environment[SETTINGS].split(';')), name])
-        restarted += [nova, _seldom(running, f'agent-{number}')]
+        restarted += [nova, _seldom(running, 'agent-%s' % number)]
     for each in restarted:
         each.kill()
         running.state.start(each)
@@ -58,7 +59,7 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
         each.wait_ready()
     if {'mirror', 'agents'} & set(without):
         for number in CONTROLLERS:
-            running.daemon(f'agent-{number}').kill()
+            running.daemon('agent-%s' % number).kill()
 
 
 def revive(running: cloud.Cloud) -> None:

@@ -107,7 +107,7 @@ class Sandbox(fixtures.Fixture):
         """Give a recorder a script to run."""
         path = self.path / 'answers' / program
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f'#!/bin/bash\n{script}\n')
+        path.write_text('#!/bin/bash\n%s\n' % script)
         path.chmod(0o755)
 
     def play(self, script: str, localrc: str = '') -> Played:

@@ -12,8 +12,8 @@ from tests.repository.devstack import sandbox
 DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
 COMPUTE = 'ENABLED_SERVICES+=,n-cpu\nVIRT_DRIVER=fake'
 VENV = 'opt/stack/data/venv'
-MANAGE = [f'{VENV}/bin/nova-aggregate-mirror-manage', 'db', 'sync']
-CHECK = [f'{VENV}/bin/nova-aggregate-mirror-status', 'upgrade', 'check']
+MANAGE = ['%s/bin/nova-aggregate-mirror-manage' % VENV, 'db', 'sync']
+CHECK = ['%s/bin/nova-aggregate-mirror-status' % VENV, 'upgrade', 'check']
 SMOKE = ['opt/stack/nova-aggregate-mirror/devstack/smoke']
 PHASES = ['stack pre-install', 'stack install', 'stack post-config',
           'stack extra', 'stack test-config']
@@ -53,14 +53,14 @@ class TestStack(PluginTest):
         constraints = self.sandbox.dest / 'requirements/upper-constraints.txt'
         self.sandbox.record(self.sandbox.path / 'bin', 'python3.99')
         for localrc, pip in (
-                ('', [f'{VENV}/bin/pip']),
+                ('', ['%s/bin/pip' % VENV]),
                 ('USE_VENV=True', ['opt/stack/nova.venv/bin/pip']),
                 ('GLOBAL_VENV=False\nPYTHON3_VERSION=3.99',
                  ['python3.99', '-m', 'pip'])):
             played = self.play(localrc=localrc)
             self.assertEqual(
                 [*pip, 'install', '-c', str(constraints), '-e',
-                 f'{self.sandbox.plugin}[agent]'],
+                 '%s[agent]' % self.sandbox.plugin],
                 played.phases['stack install'][-1])
 
     def test_its_constraint_is_lifted(self):
@@ -105,7 +105,7 @@ class TestStack(PluginTest):
         """Nova-api is started right after this phase."""
         # The connection has to be configured before the tables are created.
         self.sandbox.answer('nova-aggregate-mirror-manage',
-                            f'grep -q connection "{self.sandbox.drop_in}"')
+                            'grep -q connection "%s"' % self.sandbox.drop_in)
         played = self.play()
         self.assertEqual(
             ['DROP DATABASE IF EXISTS nova_aggregate_mirror;',
@@ -123,7 +123,8 @@ class TestStack(PluginTest):
         unit.optionxform = str
         unit.read(self.sandbox.unit)
         self.assertEqual(
-            f'{self.sandbox.path}/{VENV}/bin/nova-aggregate-mirror-agent',
+            '%s/%s/bin/nova-aggregate-mirror-agent' % (
+                self.sandbox.path, VENV),
             unit['Service']['ExecStart'])
         self.assertEqual('http://127.0.0.1:9184/healthz',
                          played.phases['stack extra'][-1][-1])
@@ -249,7 +250,7 @@ class TestUnstack(PluginTest):
     def test_clean_leaves_nova_without_the_package(self):
         """An entry point without its module would stop nova-api."""
         for localrc, pip in (
-                ('', f'{VENV}/bin/pip'),
+                ('', '%s/bin/pip' % VENV),
                 ('USE_VENV=True', 'opt/stack/nova.venv/bin/pip')):
             self.play(localrc=localrc)
             for _twice in range(2):

@@ -66,14 +66,14 @@ class TestUpgrade(testtools.TestCase):
         new = self.sandbox.dest / 'new' / sandbox.PLUGIN
         programs = 'opt/stack/data/venv/bin'
         commands = self.play('upgrade.sh')
-        self.assertEqual(['-e', f'{new}[agent]'], commands[1][-2:])
+        self.assertEqual(['-e', '%s[agent]' % new], commands[1][-2:])
         self.assertEqual(
-            [[f'{programs}/nova-aggregate-mirror-manage', 'db', 'sync'],
+            [['%s/nova-aggregate-mirror-manage' % programs, 'db', 'sync'],
              ['systemctl', 'stop', 'devstack@n-api.service'],
              ['systemctl', 'disable', 'devstack@n-api.service'],
              ['systemctl', 'enable', 'devstack@n-api.service'],
              ['systemctl', 'start', 'devstack@n-api.service'],
              ['systemctl', 'enable', 'devstack@aggregate-mirror.service'],
              ['systemctl', 'start', 'devstack@aggregate-mirror.service'],
-             [f'{programs}/nova-aggregate-mirror-status', 'upgrade',
+             ['%s/nova-aggregate-mirror-status' % programs, 'upgrade',
               'check']], commands[2:])

@@ -48,7 +48,7 @@ def pages() -> list[str]:
 
 def examples(page: str) -> list[Example]:
     """List the examples of a page, in order."""
-    return list(parse(page, (SOURCE / f'{page}.rst').read_text()))
+    return list(parse(page, (SOURCE / ('%s.rst' % page)).read_text()))
 
 
 def parse(page: str, text: str) -> Iterator[Example]:
@@ -67,13 +67,14 @@ def parse(page: str, text: str) -> Iterator[Example]:
             exits = tuple(map(int, found[1].split(' or ')))
         elif found := _BLOCK.match(line):
             block = _block(lines[number + 1:], len(found[1]))
-            commands = tuple(_commands(block, f'{page}.rst:{number + 1}'))
+            commands = tuple(_commands(block, '%s.rst:%s' % (
+                page, number + 1)))
             yield Example(page, number + 1, section, commands, not_run, exits)
             not_run, exits = '', (0,)
         elif line and (not_run or exits != (0,)):
             raise ValueError(
-                f'{page}.rst:{number + 1}: the comment above is not followed '
-                'by a console block')
+                '%s.rst:%s: the comment above is not followed '
+                'by a console block' % (page, number + 1))
 
 
 def _block(lines: list[str], indent: int) -> list[str]:
@@ -98,7 +99,7 @@ def _commands(block: list[str], where: str) -> Iterator[str]:
                 yield '\n'.join(command)
             command = [line[2:]]
         elif not command and line:
-            raise ValueError(f'{where}: {line!r} has no prompt')
+            raise ValueError('%s: %r has no prompt' % (where, line))
     if not command:
-        raise ValueError(f'{where}: there is no command')
+        raise ValueError('%s: there is no command' % where)
     yield '\n'.join(command)

@@ -55,7 +55,7 @@ class Shell:
 
         :raises ExampleFailed: at the first command with another exit status
         """
-        script = [f'. {self._openrc}', f'cd {ROOT}']
+        script = ['. %s' % self._openrc, 'cd %s' % ROOT]
         for example in examples:
             if not example.not_run:
                 script += self._lines(example)
@@ -75,12 +75,13 @@ class Shell:
             for said, typed in self._substitutions.items():
                 command = command.replace(said, typed)
             lines += [
-                f"printf '%s\\n' {_quoted('$ ' + command)}",
+                "printf '%%s\\n' %s" % _quoted('$ ' + command),
                 # A command that reads its standard input must not read the
                 # script.
                 '{ ' + command + '\n} < /dev/null',
-                f'case $? in {allowed}) ;; *) echo "exit status $?, at '
-                f'{example.page}.rst:{example.line}"; exit 1;; esac']
+                'case $? in %s) ;; *) echo "exit status $?, at '
+                '%s.rst:%s"; exit 1;; esac'
+                % (allowed, example.page, example.line)]
         return lines
 
     def _environment(self) -> dict[str, str]:
@@ -95,8 +96,8 @@ class Shell:
 def build_options(directory: pathlib.Path) -> pathlib.Path:
     """Write a file for DIST_EXTRA_CONFIG that builds in a directory."""
     options = directory / 'build.cfg'
-    options.write_text(f'[build]\nbuild_base = {directory}/build\n'
-                       f'[egg_info]\negg_base = {directory}\n')
+    options.write_text('[build]\nbuild_base = %s/build\n'
+                       '[egg_info]\negg_base = %s\n' % (directory, directory))
     return options
 
 

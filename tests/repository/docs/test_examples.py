@@ -160,7 +160,7 @@ def follow(name):
         terminal = shell.Shell(self.openrc, {'9184': self.metrics_port})
         terminal.type(page.examples(name))
 
-    test.__doc__ = f'{name}.rst, from its first example to its last.'
+    test.__doc__ = '%s.rst, from its first example to its last.' % name
     return test
 
 
@@ -187,7 +187,7 @@ class TestOtherPages(unittest.TestCase):
         cls.addClassCleanup(remove_package)
         pip('install', '-c', os.environ.get(
             'TOX_CONSTRAINTS_FILE', str(shell.ROOT / 'constraints.txt')),
-            f'{shell.ROOT}[agent,osc]')
+            '%s[agent,osc]' % shell.ROOT)
         running = cls.enterClassContext(cloud.Cloud())
         steps.Scene(running, stock=False, verbose=False)
         services = terminal.Services(running)
@@ -208,7 +208,7 @@ class TestExamples(unittest.TestCase):
     def test_those_for_contributors_are_not_run(self):
         """Contributors' examples run tests or benchmarks: all are marked."""
         self.assertEqual([], [
-            f'{one.page}.rst:{one.line}' for name in page.pages()
+            '%s.rst:%s' % (one.page, one.line) for name in page.pages()
             if name.startswith(CONTRIBUTORS)
             for one in page.examples(name) if not one.not_run])
 
@@ -217,7 +217,7 @@ class TestExamples(unittest.TestCase):
         found = [one for name in page.pages() for one in page.examples(name)]
         left_out = [one for one in found if one.not_run]
         for one in left_out:
-            print(f'not run: {one.page}.rst:{one.line}: {one.not_run}')
-        print(f'{len(found)} examples, {len(found) - len(left_out)} of them '
-              'are run')
+            print('not run: %s.rst:%s: %s' % (one.page, one.line, one.not_run))
+        print('%s examples, %s of them '
+              'are run' % (len(found), len(found) - len(left_out)))
         self.assertLess(len(left_out), len(found) / 2)

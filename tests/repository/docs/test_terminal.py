@@ -54,7 +54,7 @@ class TestTerminal(unittest.TestCase):
     def type(self, line):
         """Run a line in a shell with openrc; return status and output."""
         done = subprocess.run(
-            ['bash', '-c', f'. {self.openrc}; {line}'], text=True,
+            ['bash', '-c', '. %s; %s' % (self.openrc, line)], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
@@ -63,9 +63,9 @@ class TestTerminal(unittest.TestCase):
         self.serve()
         agent = terminal.AGENT
         for line in ('daemon-reload', 'restart nova-api',
-                     f'enable {agent}', f'enable --now {agent}',
-                     f'start {agent}.service', f'reload {agent}',
-                     f'disable --now {agent}', f'stop {agent}'):
+                     'enable %s' % agent, 'enable --now %s' % agent,
+                     'start %s.service' % agent, 'reload %s' % agent,
+                     'disable --now %s' % agent, 'stop %s' % agent):
             self.assertEqual((0, ''), self.type('systemctl ' + line), line)
         self.assertEqual(
             ['stop_nova_api', 'start_nova_api', 'start_agent',
@@ -73,7 +73,7 @@ class TestTerminal(unittest.TestCase):
 
     def test_an_agent_that_runs_already(self):
         self.serve(agent_runs=True)
-        self.type(f'systemctl enable --now {terminal.AGENT}')
+        self.type('systemctl enable --now %s' % terminal.AGENT)
         self.assertEqual([], self.cloud.calls)
 
     def test_what_cannot_be_done_is_said(self):
@@ -97,10 +97,10 @@ class TestTerminal(unittest.TestCase):
         """Any user's home has nova.conf; sudo's own options are ignored."""
         self.serve()
         self.assertEqual(
-            (0, f"{self.directory} -n o'admin\n"),
+            (0, "%s -n o'admin\n" % self.directory),
             self.type('sudo -E -u nova bash -c \'echo $HOME -n '
                       '"$OS_USERNAME"\''))
 
     def test_the_environment(self):
         self.serve()
-        self.assertEqual((0, f'{sys.prefix}\n'), self.type('echo $NOVA'))
+        self.assertEqual((0, '%s\n' % sys.prefix), self.type('echo $NOVA'))
