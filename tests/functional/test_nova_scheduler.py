@@ -119,5 +119,5 @@ class TestNovaScheduler(testtools.TestCase):
                          enabled='ComputeFilter')
         self.assertIn(STARTED, log[-1])
         warning, = self.said([line for line in log if ' WARNING ' in line])
-        self.assertIn('request_filters without AggregateMembershipFilter in '
+        self.assertIn('without AggregateMembershipFilter in '
                       '[filter_scheduler] enabled_filters', warning)
