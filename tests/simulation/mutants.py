@@ -107,7 +107,7 @@ class StopsAtAnError(processes.Mirror):
 def reads_nova_first(parts: Parts) -> None:
     """Without rule 4: nova is read before the generation."""
     truth = {}
-    get, read, nova = parts.report.get, parts.source.read, parts.source.nova
+    get, read, nova = parts.placement.get, parts.source.read, parts.source.nova
 
     def early(provider):
         truth['now'] = read(nova.nodes.values(), nova.nodes, nova.ids.values())
@@ -119,7 +119,7 @@ def reads_nova_first(parts: Parts) -> None:
             return fresh
         return dataclasses.replace(fresh, members=truth['now'].members)
 
-    parts.report.get, parts.source.read = early, late
+    parts.placement.get, parts.source.read = early, late
 
 
 def writes_only_differences(parts: Parts) -> None:
@@ -132,7 +132,7 @@ def writes_only_differences(parts: Parts) -> None:
 
 def takes_silence_for_success(parts: Parts) -> None:
     """Without rule 6: a PUT without an answer closes the row."""
-    put = parts.report.put
+    put = parts.placement.put
 
     def hopeful(provider, aggregates):
         try:
@@ -140,7 +140,7 @@ def takes_silence_for_success(parts: Parts) -> None:
         except exceptions.DeadlineExceeded:
             return provider
 
-    parts.report.put = hopeful
+    parts.placement.put = hopeful
 
 
 def closes_what_became_closable_meanwhile(parts: Parts) -> None:
@@ -177,8 +177,8 @@ def applies_the_planned_lists(parts: Parts) -> None:
         for one in dirty:
             for node in sorted(nova.nodes_of({one.host})):
                 try:
-                    state = parts.report.get(node)
-                    parts.report.put(
+                    state = parts.placement.get(node)
+                    parts.placement.put(
                         state, nova.wanted(node) | state.aggregates
                         - set(ids.values()))
                 except exceptions.MirrorError as exc:
@@ -250,15 +250,15 @@ def believes_the_deletion(parts: Parts) -> None:
 
 def deletes_from_compute_nodes_only(parts: Parts) -> None:
     """Without rule 9: a deletion removes from compute nodes only."""
-    members = parts.report.members
-    parts.report.members = lambda *aggregates: (
+    members = parts.placement.members
+    parts.placement.members = lambda *aggregates: (
         members(*aggregates) - {events.SHARED})
 
 
 def writes_without_generation(parts: Parts) -> None:
     """Without rule 10: a PUT without a generation overwrites other writes."""
-    put = parts.report.put
-    parts.report.put = lambda provider, aggregates: put(
+    put = parts.placement.put
+    parts.placement.put = lambda provider, aggregates: put(
         dataclasses.replace(provider, generation=None), aggregates)
 
 

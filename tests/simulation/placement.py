@@ -126,7 +126,7 @@ class Placement:
                                      % write)
 
 
-class Report:
+class Client:
     """Placement, as a process of this package reaches it."""
 
     def __init__(self, world: simulated.World, placement: Placement) -> None:

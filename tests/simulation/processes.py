@@ -148,7 +148,7 @@ class Ours:
 
 
 class Parts:
-    """The parts of a process, as ``mirror._Process`` has them.
+    """The parts of a process, as ``hooks.mirror`` has them.
 
     :param skew: the clock error of its host, in seconds
     """
@@ -159,11 +159,14 @@ class Parts:
         self.binding = Ours()
         self.journal = Journal(cloud, skew)
         self.source = simulated_nova.Source(cloud.world, cloud.nova)
-        self.report = simulated_placement.Report(cloud.world, cloud.placement)
+        self.placement = simulated_placement.Client(
+            cloud.world, cloud.placement)
         self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, self.source, self.report, self.journal.rows)
+            self.journal.ledger, self.source, self.placement,
+            self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            ledger.NoLedger(), self.source, self.report, self.journal.rows)
+            ledger.NoLedger(), self.source, self.placement,
+            self.journal.rows)
         self.breaker = breaker.Breaker(lambda: cloud.world.now)
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
