@@ -8,7 +8,6 @@ tested in ``tests.functional.test_scripts``.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import importlib
 import multiprocessing
 import os
@@ -30,13 +29,12 @@ TIMEOUT = 120
 # Eventlet, which nova's fixtures want until nova 33, replaces what it needs.
 _SERVER: Any = None
 if 'forkserver' in multiprocessing.get_all_start_methods():
-    with contextlib.suppress(ValueError):
-        _SERVER = multiprocessing.get_context('forkserver')
-        _SERVER.set_forkserver_preload([
-            *PROGRAMS, 'nova_aggregate_mirror.html_report.render',
-            'nova_aggregate_mirror.osc.sync',
-            'nova_aggregate_mirror.osc.aggregates', 'osc_placement.plugin',
-            'pymysql', 'psycopg2'])
+    _SERVER = multiprocessing.get_context('forkserver')
+    _SERVER.set_forkserver_preload([
+        *PROGRAMS, 'nova_aggregate_mirror.html_report.render',
+        'nova_aggregate_mirror.osc.sync',
+        'nova_aggregate_mirror.osc.aggregates', 'osc_placement.plugin',
+        'pymysql', 'psycopg2'])
 
 
 def script(module: str) -> str:
