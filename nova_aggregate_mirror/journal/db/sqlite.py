@@ -9,6 +9,7 @@ import random
 import sqlite3
 import time
 from typing import Any
+import weakref
 
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
@@ -30,8 +31,7 @@ def engine(url: sa.engine.URL) -> sa.engine.Engine:
         url, poolclass=sa.pool.QueuePool,
         connect_args={'check_same_thread': False, 'timeout': 0})
     exc_filters.register_engine(made)
-    # SQLite connections must not be used after a fork.
-    os.register_at_fork(after_in_child=lambda: made.dispose(close=False))
+    _ENGINES.add(made)
 
     @sa.event.listens_for(made, 'connect')
     def connect(connection: Any, _record: Any) -> None:
@@ -51,6 +51,16 @@ def engine(url: sa.engine.URL) -> sa.engine.Engine:
             connection.exec_driver_sql('BEGIN IMMEDIATE')
 
     return made
+
+
+def _forget_connections() -> None:
+    for made in _ENGINES:
+        made.dispose(close=False)
+
+
+# SQLite connections must not be used after a fork.
+_ENGINES: 'weakref.WeakSet[sa.engine.Engine]' = weakref.WeakSet()
+os.register_at_fork(after_in_child=_forget_connections)
 
 
 def _in_turn(statement: Callable[[], object]) -> None:
