@@ -133,11 +133,22 @@ def create(test: testtools.TestCase, kind: str) -> str:
         test.skipTest(str(exc))
     name = 'aggregate_mirror_test_' + uuid.uuid4().hex[:12]
     execute(address, server.create % name)
-    url = sa.engine.make_url(address).set(database=name).render_as_string(
-        hide_password=False)
+    url = without_tls(sa.engine.make_url(address).set(
+        database=name)).render_as_string(hide_password=False)
     test.addCleanup(execute, address, 'DROP DATABASE %s' % name)
     test.addCleanup(disconnect, url)
     return url
+
+
+def without_tls(url: sa.engine.URL) -> sa.engine.URL:
+    """Return a URL for connections to this machine.
+
+    PyMySQL reads all certificates of the machine for each connection that may
+    use TLS: 30 ms of processor time.
+    """
+    if url.drivername != 'mysql+pymysql':
+        return url
+    return url.update_query_dict({'ssl_disabled': 'true'})
 
 
 def disconnect(url: str) -> None:
@@ -155,8 +166,9 @@ def disconnect(url: str) -> None:
 
 def execute(url: str, *statements: str) -> list[sa.engine.Row]:
     """Run statements, each in a transaction; return the rows of the last."""
-    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
-                              poolclass=sa.pool.NullPool)
+    engine = sa.create_engine(
+        without_tls(sa.engine.make_url(url)), isolation_level='AUTOCOMMIT',
+        poolclass=sa.pool.NullPool)
     found: list[sa.engine.Row] = []
     with engine.connect() as connection:
         for statement in statements:
