@@ -116,7 +116,7 @@ def _write_nova(full: FullConfig, name: str, host: str,
             'vif_plugging_is_fatal': 'False', 'vif_plugging_timeout': '0'},
         'compute': {'live_migration_wait_for_vif_plug': 'False'},
         # Tests wait for the repair of changes by other tools: sync often.
-        'aggregate_mirror': {'sync_interval': '5'},
+        'aggregate_mirror': {'sync_interval': '5', 'leader_lease': '5'},
         'aggregate_mirror_database': {
             'connection': full.database_url('journal')},
         'api_database': _few_connections(), 'database': _few_connections(),
