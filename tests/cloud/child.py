@@ -103,6 +103,43 @@ def placement(conf: str) -> None:
     program.main()
 
 
+def clients() -> None:
+    """Run command lines of clients, each in a fork, until the socket closes.
+
+    A request is a line of JSON: the command line, the variables, the directory
+    and the files of standard output and standard error. The answer is a line
+    with the exit status.
+    """
+    programs = {
+        'openstack': importlib.import_module('openstackclient.shell').main,
+        'nova': importlib.import_module('novaclient.shell').main}
+    # This reads the entry points of all packages, which takes a second.
+    importlib.import_module('stevedore.extension').ExtensionManager(
+        'openstack.cli.base')
+    with socket.socket(fileno=sys.stdin.fileno()) as there:
+        requests, answers = there.makefile('r'), there.makefile('w')
+        for request in requests:
+            argv, environment, directory, outputs = json.loads(request)
+            pid = _fork(lambda: _client(
+                programs[argv[0]], environment, directory, outputs), argv)
+            status = os.waitpid(pid, 0)[1]
+            answers.write('%d\n' % os.waitstatus_to_exitcode(status))
+            answers.flush()
+
+
+def _client(main: Callable[[], int | None], environment: dict[str, str],
+            directory: str, outputs: Sequence[str]) -> int | None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for number, path in enumerate(outputs, start=1):
+        with open(path, 'w') as output:
+            os.dup2(output.fileno(), number)
+    return main()
+
+
 def agent(conf: str) -> None:
     """Run the agent of the installed package."""
     program = importlib.import_module('nova_aggregate_mirror.cmd.agent')
@@ -211,7 +248,7 @@ def main() -> None:
         threading.Thread(target=_die_with_parent, daemon=True).start()
     tasks = {'keystone': keystone, 'placement': placement, 'nova': nova,
              'serve': serve, 'serve_processes': serve_processes,
-             'agent': agent, 'measure': measure}
+             'agent': agent, 'measure': measure, 'clients': clients}
     tasks[sys.argv[1]](*sys.argv[2:])
 
 

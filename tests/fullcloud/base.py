@@ -15,6 +15,7 @@ import uuid
 
 import testtools
 
+from tests.cloud import clients
 from tests.cloud import observer
 from tests.fullcloud import cloud
 from tests.fullcloud import command
@@ -49,6 +50,7 @@ class TestCase(testtools.TestCase):
             self.assertEqual(0, done.returncode,
                              done.stdout[-2000:] + done.stderr[-5000:])
         self.cloud = cloud.Cloud(state.State.read(directory))
+        self.cloud.clients = _clients(self.cloud.programs)
         self.addCleanup(self.assert_equal)
 
     def run_client(self, *argv: str, controller: int = 1) -> Any:
@@ -225,6 +227,12 @@ class TestCase(testtools.TestCase):
 
     def _rows(self) -> list[observer.Row]:
         return observer.Observer(self.cloud, {}).compare(self.cloud.nodes())
+
+
+@functools.cache
+def _clients(programs: pathlib.Path) -> clients.Clients:
+    """Return the clients that all tests share."""
+    return clients.Clients(programs)
 
 
 @functools.cache

@@ -53,7 +53,9 @@ class Cloud(access.Access):
 
     def through(self, controller: int) -> Self:
         """Return the same cloud as seen through a controller."""
-        return type(self)(self.state, controller)
+        found = type(self)(self.state, controller)
+        found.clients = self.clients
+        return found
 
     def nodes(self) -> list[seed.Node]:
         """Ask nova for its compute nodes, sorted by name."""
