@@ -74,7 +74,7 @@ class TestChaos(testtools.TestCase):
         for kind in options.FAULTS:
             self.assertIn('\n%s ' % kind, out)
 
-    def test_the_journal_heals_alone(self):
+    def test_journal_heals_alone(self):
         """With its database available, the journal repairs everything.
 
         Nova's own dependencies stay available too: no nova-api may die.
@@ -114,13 +114,13 @@ class TestChaos(testtools.TestCase):
     def test_stopped_cloud_leaves_nothing(self):
         """Down removes everything, including a chaos run and its processes.
 
-        While the cloud ran, it was not reachable from other machines.
+        While the cloud ran, it was not reachable from other machines. This is
+        the last test of the class: another one would start a new cloud.
         """
         there = leftovers.Footprint(state.State.read(self.directory))
         self.assertNotEqual([], there.processes)
         self.assertEqual([], there.reachable())
         self.assertNotEqual([], there.left())
-        # The next test starts a new cloud.
         TestChaos.up = None
         with tempfile.TemporaryFile('w+') as errors:
             running = self.start(errors)

@@ -50,26 +50,24 @@ class TestTool(base.TestCase):
 
     def test_interrupted_up_leaves_nothing(self):
         """Ctrl-C stops all processes and removes everything but the logs."""
-        for during in ('tables', 'Waiting for the compute hosts'):
-            folder = pathlib.Path(
-                self.useFixture(fixtures.TempDir()).path, 'new')
-            starting = subprocess.Popen(
-                [sys.executable, str(base.TOOL), '--directory', str(folder),
-                 'up'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                text=True)
-            self.addCleanup(self.tool, 'down', directory=folder)
-            for line in starting.stdout:
-                if during in line:
-                    there = leftovers.Footprint(state.State.read(folder))
-                    self.assertNotEqual([], there.left())
-                    starting.send_signal(signal.SIGINT)
-            _out, err = starting.communicate()
-            self.assertEqual(130, starting.returncode, err)
-            self.assertIn('what was started is stopped', err)
-            self.assertEqual(['log'], [path.name for path
-                                       in folder.iterdir()])
-            there.wait()
-            self.assertEqual([], there.left())
+        folder = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'new')
+        starting = subprocess.Popen(
+            [sys.executable, str(base.TOOL), '--directory', str(folder),
+             'up'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+        self.addCleanup(self.tool, 'down', directory=folder)
+        for line in starting.stdout:
+            if 'Waiting for the compute hosts' in line:
+                there = leftovers.Footprint(state.State.read(folder))
+                self.assertNotEqual([], there.left())
+                starting.send_signal(signal.SIGINT)
+        _out, err = starting.communicate()
+        self.assertEqual(130, starting.returncode, err)
+        self.assertIn('what was started is stopped', err)
+        self.assertEqual(['log'], [path.name for path in folder.iterdir()])
+        there.wait()
+        self.assertEqual([], there.left())
 
     def test_wrong_command_lines(self):
         """Invalid command lines are refused before any action."""
