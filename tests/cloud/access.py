@@ -22,7 +22,7 @@ class Access:
     config: config.Config
     programs = pathlib.Path(sys.executable).parent
     """The directory of the clients."""
-    clients: clients.Clients | None = None
+    forked: clients.Clients | None = None
     """Runs openstack and nova faster than their programs."""
 
     def environment(self) -> dict[str, str]:
@@ -65,8 +65,8 @@ class Access:
         :returns: its exit status, standard output and standard error
         """
         environment = {**processes.clean_environment(), **self.environment()}
-        if self.clients and argv[0] in ('openstack', 'nova'):
-            return self.clients.run(argv, environment, self.config.directory)
+        if self.forked and argv[0] in ('openstack', 'nova'):
+            return self.forked.run(argv, environment, self.config.directory)
         program = self.programs / argv[0]
         if not program.exists():
             return 127, '', '%s is not installed\n' % program

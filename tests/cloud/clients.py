@@ -5,6 +5,8 @@ A client takes two seconds of processor time to import its packages, and a
 fraction of that to do its work.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import json
 import os
 import pathlib
@@ -28,7 +30,7 @@ class Clients:
         self._python = programs / 'python'
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, argv: list[str], environment: dict[str, str],
+    def run(self, argv: Sequence[str], environment: Mapping[str, str],
             directory: pathlib.Path) -> tuple[int, str, str]:
         """Run a command line of a client in a directory.
 

@@ -50,7 +50,7 @@ class TestCase(testtools.TestCase):
             self.assertEqual(0, done.returncode,
                              done.stdout[-2000:] + done.stderr[-5000:])
         self.cloud = cloud.Cloud(state.State.read(directory))
-        self.cloud.clients = _clients(self.cloud.programs)
+        self.cloud.forked = _clients(self.cloud.programs)
         self.addCleanup(self.assert_equal)
 
     def run_client(self, *argv: str, controller: int = 1) -> Any:

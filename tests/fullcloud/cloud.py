@@ -54,7 +54,7 @@ class Cloud(access.Access):
     def through(self, controller: int) -> Self:
         """Return the same cloud as seen through a controller."""
         found = type(self)(self.state, controller)
-        found.clients = self.clients
+        found.forked = self.forked
         return found
 
     def nodes(self) -> list[seed.Node]:

@@ -46,7 +46,7 @@ class StockNova(fixtures.Fixture):
         self.python = _environment(kept.programs, folder)
         port, = processes.free_ports(1)
         self.cloud = _StockCloud(kept, 'http://127.0.0.1:%s/v2.1' % port)
-        self.cloud.clients = self._cloud.clients
+        self.cloud.forked = self._cloud.forked
         for name in ('agent-1', 'agent-2'):
             self.addCleanup(self._cloud.start, name)
             daemons.stop([self._cloud.daemon(name)])
