@@ -10,7 +10,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
@@ -30,7 +30,7 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
     try:
         zones = source.zones()
         mirror = reconciler.Reconciler(
-            kept.ledger if kept else ledger.NoLedger(), source, api,
+            kept.ledger if kept else journal.NoLedger(), source, api,
             count=options.sync_workers)
         seen = full_sync.run(mirror, request=full_sync.Request(
             max_removed_share=options.max_removed_share, write=False))

@@ -12,7 +12,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror.placement import client
@@ -59,7 +58,7 @@ class _Process:
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            ledger.NoLedger(), self.source, self.placement, self.journal.rows)
+            journal.NoLedger(), self.source, self.placement, self.journal.rows)
         """For operations that may be missing from the journal."""
         self.breaker = breaker.Breaker()
 

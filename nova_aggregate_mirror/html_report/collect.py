@@ -16,7 +16,6 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
@@ -44,7 +43,7 @@ class Inputs:
 class Journal:
     """The content of the journal, or the reason why it cannot be read."""
 
-    known: journal.Ledger = ledger.NoLedger()
+    known: journal.Ledger = journal.NoLedger()
     rows: tuple[journal.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
     trouble: str = ''

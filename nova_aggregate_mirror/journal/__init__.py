@@ -94,3 +94,19 @@ class Ledger(Protocol):
         :param present: UUIDs of nova's aggregates
         :param empty: UUIDs of aggregates without providers
         """
+
+
+class NoLedger:
+    """Empty ledger: only aggregates that nova has now are owned."""
+
+    def entries(self) -> Mapping[str, Entry]:
+        return {}
+
+    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
+        return frozenset()
+
+    def remember(self, aggregates: Iterable[str]) -> None:
+        pass
+
+    def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
+        pass

@@ -17,22 +17,6 @@ from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
 
-class NoLedger:
-    """Empty ledger: only aggregates that nova has now are owned."""
-
-    def entries(self) -> Mapping[str, journal.Entry]:
-        return {}
-
-    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
-        return frozenset()
-
-    def remember(self, aggregates: Iterable[str]) -> None:
-        pass
-
-    def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
-        pass
-
-
 class DatabaseLedger:
     """Ledger in the journal's database.
 

@@ -11,7 +11,7 @@ from osc_lib.command import command
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import interruption
@@ -80,7 +80,7 @@ class Lister(command.Lister):
         display: progress.Progress = progress.Silent(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
-            ledger.NoLedger(), self.clients.nova, self.clients.placement,
+            journal.NoLedger(), self.clients.nova, self.clients.placement,
             None, stop.stopping, parsed_args.workers, display, BATCH)
 
     def compare(self, parsed_args: argparse.Namespace

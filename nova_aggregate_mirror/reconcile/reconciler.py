@@ -5,10 +5,10 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 import functools
+import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
@@ -16,6 +16,11 @@ from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror import source
+
+if typing.TYPE_CHECKING:
+    # Needs SQLAlchemy, which the openstack client would load for every command
+    # that a user enters.
+    from nova_aggregate_mirror.journal import rows
 
 Aggregate = outcome.Aggregate
 Host = outcome.Host
@@ -37,7 +42,7 @@ class Reconciler:
     """
 
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
-                 placement: client.Client, rows: rows.Rows | None = None,
+                 placement: client.Client, rows: 'rows.Rows | None' = None,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
                  display: progress.Progress = progress.Silent(),

@@ -9,7 +9,7 @@ from oslo_utils import uuidutils
 import webob
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
@@ -104,7 +104,7 @@ class TestEquality(ApiSourceTest):
                 host.nodes[0], [self.zone.uuid, foreign])
         synced = [
             full_sync.run(reconciler.Reconciler(
-                ledger.NoLedger(), source, client.Client(fixtures.CONF)),
+                journal.NoLedger(), source, client.Client(fixtures.CONF)),
                 request=full_sync.Request(full_sync.UNLIMITED, write=False))
             for source in (self.source, self.api)]
         self.assertEqual(*(one.outcome for one in synced))
@@ -192,7 +192,7 @@ class TestPruning(ApiSourceTest):
 
     def prune(self):
         mirror = reconciler.Reconciler(
-            ledger.NoLedger(), self.api, client.Client(fixtures.CONF))
+            journal.NoLedger(), self.api, client.Client(fixtures.CONF))
         return full_sync.run(
             mirror, request=full_sync.Request(full_sync.UNLIMITED))
 

@@ -165,7 +165,7 @@ class Parts:
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            ledger.NoLedger(), self.source, self.placement,
+            journal.NoLedger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = breaker.Breaker(lambda: cloud.world.now)
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None

@@ -2,7 +2,6 @@
 """The ledger, on a real SQLite file."""
 
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import ledger
 from tests.unit import ends
 
 HOUR = 3600.0
@@ -61,7 +60,7 @@ class TestLedger(LedgerTest):
 
     def test_without_a_journal_nothing_is_known(self):
         """Without a journal only nova's current aggregates are owned."""
-        none = ledger.NoLedger()
+        none = journal.NoLedger()
         none.remember(['a'])
         none.observe(['a'], [])
         self.assertEqual(({}, frozenset()),
