@@ -8,6 +8,7 @@ a stock nova would find the package in it.
 from collections.abc import Callable
 from collections.abc import Sequence
 import importlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -113,22 +114,27 @@ def clients() -> None:
     programs = {
         'openstack': importlib.import_module('openstackclient.shell').main,
         'nova': importlib.import_module('novaclient.shell').main}
-    # This reads the entry points of all packages, which takes a second.
-    importlib.import_module('stevedore.extension').ExtensionManager(
-        'openstack.cli.base')
+    importlib.import_module('openstack.connection')
+    # The openstack client loads all commands of all plugins each time.
+    extension = importlib.import_module('stevedore.extension')
+    for group in importlib.metadata.entry_points().groups:
+        if group.startswith('openstack.'):
+            extension.ExtensionManager(group)
     with socket.socket(fileno=sys.stdin.fileno()) as there:
         requests, answers = there.makefile('r'), there.makefile('w')
         for request in requests:
             argv, environment, directory, outputs = json.loads(request)
             pid = _fork(lambda: _client(
-                programs[argv[0]], environment, directory, outputs), argv)
+                programs[argv[0]], argv[1:], environment, directory, outputs),
+                argv)
             status = os.waitpid(pid, 0)[1]
             answers.write('%d\n' % os.waitstatus_to_exitcode(status))
             answers.flush()
 
 
-def _client(main: Callable[[], int | None], environment: dict[str, str],
-            directory: str, outputs: Sequence[str]) -> int | None:
+def _client(main: Callable[[Sequence[str]], int | None], argv: Sequence[str],
+            environment: dict[str, str], directory: str,
+            outputs: Sequence[str]) -> int | None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
@@ -137,7 +143,7 @@ def _client(main: Callable[[], int | None], environment: dict[str, str],
     for number, path in enumerate(outputs, start=1):
         with open(path, 'w') as output:
             os.dup2(output.fileno(), number)
-    return main()
+    return main(argv)
 
 
 def agent(conf: str) -> None:

@@ -76,9 +76,10 @@ def uwsgi(module: str, port: int, count: int, timeout: int = 60
 def clean_environment() -> dict[str, str]:
     """Return this process's environment without misleading variables."""
     # The machine's proxy cannot reach our loopback addresses, and another
-    # cloud's OS_ variables must not leak into this cloud.
+    # cloud's OS_ variables must not leak into this cloud. Without byte code
+    # every process would compile all of nova again.
     return {name: value for name, value in os.environ.items()
-            if not name.startswith(('OS_', 'PYTHONPATH'))
+            if not name.startswith(('OS_', 'PYTHONPATH', 'PYTHONDONTWRITE'))
             and not name.lower().endswith('_proxy')}
 
 
