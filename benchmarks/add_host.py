@@ -35,7 +35,9 @@ try:
     from benchmarks import table
     from tests.cloud import cloud
     from tests.cloud import config
+    from tests.cloud import config_files
     from tests.cloud import processes
+    from tests.cloud import programs
 except ImportError as exc:
     sys.exit('%s; run this in the environment of ./tools/demo: '
              '.venv-demo/bin/python -m benchmarks.add_host' % exc)
@@ -115,7 +117,7 @@ def journal_on_server(running: cloud.Cloud) -> config.Options:
     """
     options = {'aggregate_mirror_database': {
         'connection': running.config.database_url('journal')}}
-    config.write_nova(running.config, 'journal.conf', options)
+    config_files.write_nova(running.config, 'journal.conf', options)
     status, _out, err = running.run(
         'nova-aggregate-mirror-manage', '--config-file',
         running.config.path('journal.conf'), 'db', 'sync')
@@ -127,7 +129,7 @@ def journal_on_server(running: cloud.Cloud) -> config.Options:
 def one_pair(running: cloud.Cloud, hosts: list[str], calls: int, frames: int,
              options: config.Options) -> dict[str, Api]:
     """Run both nova-api processes, and call them in turn."""
-    server = functools.partial(processes.waitress, frames=frames)
+    server = functools.partial(programs.waitress, frames=frames)
     with running.another_nova_api('ours', options, server) as ours, \
             stock.nova_api(running, server) as theirs:
         apis = {'ours': Api(ours, 'ours'), 'stock': Api(theirs, 'stock')}

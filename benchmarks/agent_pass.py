@@ -45,12 +45,12 @@ class Agent:
         # Proxy settings do not apply to the loopback interface.
         self._http = requests.Session()
         self._http.trust_env = False
-        running.start_agent()
+        running.start('agent-1')
         self._last = self._next(Metrics())
 
     def stop(self) -> None:
         """Stop the agent as systemd does."""
-        self._running.stop_agent()
+        self._running.stop('agent-1')
 
     def passes(self, count: int) -> list[float]:
         """Return the duration of each of the next full syncs, in seconds.
@@ -86,8 +86,8 @@ class Agent:
 
     def read(self) -> Metrics:
         """Read the current metrics."""
-        answer = self._http.get('http://127.0.0.1:%d/metrics'
-                                % self._running.config.metrics_port)
+        answer = self._http.get(
+            '%s/metrics' % self._running.config.url('agent-1'))
         found = {(sample.name, *sample.labels.values()): sample.value
                  for family in parser.text_string_to_metric_families(
                      answer.text) for sample in family.samples}

@@ -10,6 +10,7 @@ from benchmarks import figures
 from benchmarks import traffic
 from tests.cloud import cloud
 from tests.cloud import processes
+from tests.cloud import programs
 
 STOCK = 'nova-manage'
 OURS = 'nova-aggregate-mirror-manage'
@@ -38,8 +39,8 @@ class Commands:
 
     def __init__(self, running: cloud.Cloud) -> None:
         path = running.config.path
-        self._running = running
-        self._nova_conf = running.nova_conf
+        self._nova_conf = running.config.nova_conf
+        self._placement = running.process('placement')
         self._result = path('measured.json')
         self._log = path('log/measured.log')
         self.traffic = traffic.Traffic(path('log/placement.log'),
@@ -56,12 +57,12 @@ class Commands:
         """
         program = pathlib.Path(sys.executable).with_name(command)
         process = processes.Process(
-            command, processes.child(
+            command, programs.child(
                 'measure', self._result, str(program), '--config-file',
                 self._nova_conf, 'placement', 'sync_aggregates'),
-            self._log, {})
+            self._log, {}, tied=True)
         self.traffic.since()
-        before = self._running.placement_cpu_seconds()
+        before = self._placement.cpu_seconds()
         try:
             process.start()
             process.finish(TIMEOUT)
@@ -74,4 +75,4 @@ class Commands:
                                        % (command, log[-2000:]))
         return figures.Run(
             requests=self.traffic.since(), placement_cpu_seconds=(
-                self._running.placement_cpu_seconds() - before), **took)
+                self._placement.cpu_seconds() - before), **took)

@@ -33,6 +33,7 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 from tests.cloud import config
+from tests.cloud import config_files
 from tests.cloud import seed
 from tests.unit import ends
 
@@ -56,7 +57,7 @@ def make_nova(files: config.Config, size: workload.Size) -> list[seed.Node]:
     nodes = list(seed.nodes(size.host_names(), nodes_per_host=1))
     seed.compute_hosts(files, 1, nodes)
     seed.aggregates(files, size.members())
-    config.write_nova(files, 'nova.conf', {})
+    config_files.write_nova(files, 'nova.conf', {})
     return nodes
 
 
@@ -121,11 +122,12 @@ def peak_mib(work: Callable[[], object]) -> float:
 
 def main(argv: list[str]) -> None:
     size = workload.Size(*map(int, argv[:3]))
-    files = config.Config(pathlib.Path(argv[3]), 'sqlite', '', 0, 0, 0, 0)
+    files = config.Config(pathlib.Path(argv[3]), 'sqlite', '',
+                          dict.fromkeys(config.SMALL, 0))
     nodes = make_nova(files, size)
     nova_aggregate_mirror.conf.register_opts(CONF)
     nova_config.parse_args(
-        ['in_memory', '--config-file', files.path('nova.conf')],
+        ['in_memory', '--config-file', files.nova_conf],
         init_rpc=False)
     trial = Trial(nodes)
     # The cost of the first transaction does not depend on the size.

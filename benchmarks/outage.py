@@ -63,6 +63,7 @@ class Outage:
 
     def __init__(self, running: cloud.Cloud, size: workload.Size) -> None:
         self._running = running
+        self._placement = running.process('placement')
         self._load = workload.Workload(running, size)
         self._runner = commands.Commands(running)
         self._wanted = size.hosts * size.memberships
@@ -97,7 +98,7 @@ class Outage:
             took = self._runner.sync(commands.STOCK)
         self._load.check()
         return Run(calls, took.seconds,
-                   self._running.placement_cpu_seconds() - cpu, took.requests)
+                   self._placement.cpu_seconds() - cpu, took.requests)
 
     def _add_hosts(self, nova: adapter.Adapter) -> Calls:
         """Add every host to its aggregates while placement is unavailable.
@@ -113,7 +114,7 @@ class Outage:
         for action in add_host.ACTIONS:
             # Nova-api has used placement before the outage.
             nova.post(path, json={action: {'host': host}})
-        self._running.stop_placement()
+        self._placement.stop()
         statuses: list[int] = []
 
         def add(path: str, host: str) -> None:
@@ -134,13 +135,13 @@ class Outage:
 
     def _return(self) -> tuple[float, float]:
         """Start placement; return its start and its CPU time."""
-        self._running.start_placement()
+        self._running.start('placement')
         self._runner.traffic.since()
-        return time.monotonic(), self._running.placement_cpu_seconds()
+        return time.monotonic(), self._placement.cpu_seconds()
 
     def _done(self, calls: Calls, seconds: float, cpu: float) -> Run:
         return Run(calls, seconds,
-                   self._running.placement_cpu_seconds() - cpu,
+                   self._placement.cpu_seconds() - cpu,
                    self._runner.traffic.since())
 
     def _wait(self, what: str, holds: Callable[[], bool]) -> None:

@@ -15,7 +15,10 @@ from benchmarks import placing
 from benchmarks import program
 from tests.cloud import cloud
 from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import loopback
 from tests.cloud import processes
+from tests.cloud import programs
 
 WARM_UP = 2
 STOCK, OURS = 'stock', 'ours'
@@ -60,7 +63,7 @@ class Scheduler:
     def __init__(self, url: str, running: cloud.Cloud,
                  hosts: fleet.Fleet, tracked: bool) -> None:
         self._url = url
-        self._running = running
+        self._placement = running.process('placement')
         self._fleet = hosts
         # Proxy settings do not apply to the loopback interface.
         self._http = requests.Session()
@@ -74,10 +77,10 @@ class Scheduler:
 
         :raises Void: when a server is scheduled to a wrong host, or to none
         """
-        before = self._running.placement_cpu_seconds()
+        before = self._placement.cpu_seconds()
         answers = [self._ask('schedule', extra_specs=fleet.BOUND_SPECS)
                    for _call in range(calls)]
-        spent = self._running.placement_cpu_seconds() - before
+        spent = self._placement.cpu_seconds() - before
         self._ask('clean')
         for answer in answers:
             if answer['node'] not in self._fleet.bound:
@@ -121,21 +124,21 @@ def started(running: cloud.Cloud, hosts: fleet.Fleet, isolation: bool,
 def _serving(running: cloud.Cloud, name: str,
              options: config.Options) -> Iterator[str]:
     """Run a nova-scheduler; yields its URL."""
-    port, = processes.free_ports(1)
+    port, = loopback.free_ports(1)
     path = running.config.path
-    config.write_nova(running.config, name + '.conf', options)
+    config_files.write_nova(running.config, name + '.conf', options)
     process = processes.Process(
         'nova-scheduler ' + name,
-        processes.waitress('benchmarks.scheduler_service', port, 1),
+        programs.waitress('benchmarks.scheduler_service', port, 1),
         path('log/%s.log' % name), {
             'BENCHMARK_NOVA_CONF': path(name + '.conf'),
             'PYTHONPATH': str(commands.CHECKOUT),
             # Like the nova-scheduler program.
-            'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'})
-    url = 'http://127.0.0.1:%d' % port
+            'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'},
+        port, 'http://127.0.0.1:%d' % port, tied=True)
     try:
         process.start()
-        process.wait_ready(url)
-        yield url
+        process.wait_ready()
+        yield process.ready
     finally:
         process.stop()

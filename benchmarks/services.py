@@ -2,7 +2,6 @@
 """Databases and servers of a benchmark's cloud."""
 
 from collections.abc import Iterator
-from collections.abc import Sequence
 import contextlib
 import dataclasses
 import importlib.metadata
@@ -16,7 +15,8 @@ from benchmarks import databases
 from benchmarks import machine
 from tests.cloud import cloud
 from tests.cloud import config
-from tests.cloud import processes
+from tests.cloud import programs
+from tests.cloud import small
 
 PLACEMENT_PROCESSES = 4
 
@@ -27,7 +27,7 @@ class Services:
 
     database: str
     """``sqlite``, or the URL of a database server."""
-    server: cloud.Server
+    server: programs.Server
     placement: str
     """Description of placement's server."""
 
@@ -36,7 +36,8 @@ class Services:
               ) -> Iterator[cloud.Cloud]:
         """Run a cloud with temporary databases."""
         with databases.made(self.database) as database, \
-                cloud.Cloud(database, self.server, nova_options) as running:
+                small.running(
+                    database, self.server, nova_options) as running:
             yield running
 
     def versions(self) -> dict[str, str]:
@@ -71,19 +72,19 @@ def choose(database: str | None) -> Services:
     return chosen
 
 
-def _server(database: str) -> tuple[cloud.Server, str]:
+def _server(database: str) -> tuple[programs.Server, str]:
     """Return the cloud's server, and a description of placement's."""
     if database == arguments.SQLITE:
-        return processes.waitress, 'waitress with 1 thread'
+        return programs.waitress, 'waitress with 1 thread'
     if importlib.util.find_spec('pyuwsgi') is None:
         print('pyuwsgi is not installed, so that placement has a single '
               'process: pip install -r benchmarks/requirements.txt',
               file=sys.stderr)
-        return processes.waitress, 'waitress with 4 threads'
+        return programs.waitress, 'waitress with 4 threads'
 
-    def serve(module: str, port: int, threads: int) -> Sequence[str]:
+    def serve(module: str, port: int, threads: int) -> list[str]:
         if module.startswith('placement.'):
-            return processes.uwsgi(module, port, PLACEMENT_PROCESSES)
-        return processes.waitress(module, port, threads)
+            return programs.uwsgi(module, port, PLACEMENT_PROCESSES)
+        return programs.waitress(module, port, threads)
 
     return serve, 'uwsgi with %d processes' % PLACEMENT_PROCESSES

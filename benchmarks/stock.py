@@ -10,6 +10,7 @@ from keystoneauth1 import adapter
 from benchmarks import program
 from tests.cloud import cloud
 from tests.cloud import config
+from tests.cloud import programs
 
 OPTIONS: config.Options = {'aggregate_mirror': {'hooks': ''}}
 """Options that disable this package."""
@@ -19,7 +20,7 @@ ACTIVE = 'Host aggregates are mirrored to placement by nova-aggregate-mirror'
 
 
 @contextlib.contextmanager
-def nova_api(running: cloud.Cloud, server: cloud.Server | None = None
+def nova_api(running: cloud.Cloud, server: programs.Server | None = None
              ) -> Iterator[adapter.Adapter]:
     """Run an additional nova-api without this package.
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small real cloud, for the demonstration, the tests and the benchmarks."""
+"""Real clouds of real processes, in a small and in a full profile."""

@@ -146,10 +146,10 @@ def _client(main: Callable[[Sequence[str]], int | None], argv: Sequence[str],
     return main(argv)
 
 
-def agent(conf: str) -> None:
+def agent(*argv: str) -> None:
     """Run the agent of the installed package."""
     program = importlib.import_module('nova_aggregate_mirror.cmd.agent')
-    sys.exit(program.main(['--config-file', conf]))
+    sys.exit(program.main(list(argv)))
 
 
 def serve(module: str, port: str, threads: str, frames: str = '0') -> None:

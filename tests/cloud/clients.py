@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 
 from tests.cloud import processes
+from tests.cloud import programs
 
 TIMEOUT = 120
 
@@ -68,7 +69,7 @@ class Clients:
         here.settimeout(TIMEOUT)
         with there:
             self._process = subprocess.Popen(
-                [self._python, *processes.child('clients')[1:]],
+                [self._python, *programs.child('clients')[1:]],
                 stdin=there, start_new_session=True,
                 env=processes.clean_environment())
         self._requests = here.makefile('w')

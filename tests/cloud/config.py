@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration files of the cloud's three services."""
+"""What a cloud consists of: its directory, ports, databases and hosts."""
 
 from collections.abc import Mapping
-import configparser
 import dataclasses
 import pathlib
-import sys
+from typing import Any
+from typing import Self
 
 REGION = 'RegionOne'
+# Processes with a port; an agent's port serves its metrics.
+SMALL = ('keystone', 'placement', 'nova-api-1', 'agent-1')
+FULL = (*SMALL, 'nova-api-2', 'agent-2', 'glance', 'neutron')
+# All hosts reach the first network; only the hosts of a rack reach its
+# network.
+PUBLIC = 'public'
+RACKS = ('rack-1', 'rack-2')
+NODES = 3
 
 Options = Mapping[str, Mapping[str, str | None]]
+"""Sections of a configuration file, with their options; None removes one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """The location of everything: a directory, four ports, a password.
+    """What a cloud consists of.
 
     :param directory: everything the cloud writes is below it
     :param database: ``sqlite``, or the URL of a server with a prefix of
@@ -22,31 +31,59 @@ class Config:
 
     root@127.0.0.1/demo_; the empty databases with this prefix and
     ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and ``nova`` have
-    to exist
+    to exist, in the full profile also ``glance``, ``neutron`` and ``journal``
 
-    :param nova_options: added to nova.conf, by section and option
+    :param password: of all accounts
+    :param ports: by the name of the process
+    :param nova_options: added to nova.conf
+    :param transport_url: of the cloud's own RabbitMQ virtual host
+    :param hosts: the number of hosts with a nova-compute; the last has three
+        nodes
     """
 
     directory: pathlib.Path
     database: str
     password: str
-    keystone_port: int
-    placement_port: int
-    nova_port: int
-    metrics_port: int
+    ports: Mapping[str, int]
     nova_options: Options = dataclasses.field(default_factory=dict)
+    transport_url: str = 'fake:/'
+    hosts: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Check whether this is the full profile."""
+        return self.hosts > 0
 
     @property
     def auth_url(self) -> str:
-        return 'http://127.0.0.1:%s/v3' % self.keystone_port
+        return '%s/v3' % self.url('keystone')
 
     @property
     def placement_url(self) -> str:
-        return 'http://127.0.0.1:%s' % self.placement_port
+        return self.url('placement')
 
     @property
-    def nova_url(self) -> str:
-        return 'http://127.0.0.1:%s/v2.1' % self.nova_port
+    def nova_conf(self) -> str:
+        return self.path('nova.conf')
+
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        """Return the numbers of the controllers, which have a nova-api."""
+        return tuple(number for number in (1, 2)
+                     if 'nova-api-%d' % number in self.ports)
+
+    @property
+    def refusal(self) -> pathlib.Path:
+        """Return a file that makes the next build of a server fail."""
+        return self.directory / 'state' / 'refusal'
+
+    def url(self, process: str) -> str:
+        """Return the URL of a process's port."""
+        return 'http://127.0.0.1:%d' % self.ports[process]
+
+    def nova_url(self, controller: int = 1) -> str:
+        """Return the endpoint of a controller's nova-api."""
+        return '%s/v2.1' % self.url('nova-api-%d' % controller)
 
     def database_url(self, name: str) -> str:
         """Return the SQLAlchemy URL of a service's database."""
@@ -60,94 +97,27 @@ class Config:
         """Return the path of a file or folder of the cloud."""
         return str(self.directory / name)
 
+    def host_names(self) -> list[str]:
+        """Return the hosts with a nova-compute; the last has several nodes."""
+        return [*('compute-%s' % number for number in range(1, self.hosts)),
+                'ironic-1']
 
-def write(config: Config) -> None:
-    """Write every configuration file of the cloud."""
-    for folder in ('log', 'lock', 'state', 'fernet', 'credential'):
-        (config.directory / folder).mkdir(mode=0o700, exist_ok=True)
-    files = {'keystone.conf': _keystone(config),
-             'placement.conf': _placement(config),
-             'cell0.conf': {'database': database(config, 'nova_cell0')}}
-    for name, options in files.items():
-        write_file(config, name, options)
-    write_nova(config, 'nova.conf', {})
+    def nodes_of(self, host: str) -> list[str]:
+        """Return the names of a host's compute nodes."""
+        if not host.startswith('ironic'):
+            return [host]
+        return ['%s-node-%s' % (host, number + 1) for number in range(NODES)]
 
+    def rack_of(self, host: str) -> str:
+        """Return a host's physical network other than the public network."""
+        return RACKS[self.host_names().index(host) % len(RACKS)]
 
-def write_nova(config: Config, name: str, options: Options) -> None:
-    """Write a configuration file of nova.
+    def to_dict(self) -> dict[str, Any]:
+        """Return values for JSON, from which ``from_dict`` makes an equal."""
+        return dataclasses.asdict(self) | {'directory': str(self.directory)}
 
-    :param options: added to the options of every nova of the cloud; None
-        removes an option
-    """
-    merged = {section: dict(values)
-              for section, values in _nova(config).items()}
-    for section, values in (*config.nova_options.items(), *options.items()):
-        merged.setdefault(section, {}).update(values)
-    write_file(config, name, {
-        section: {option: value for option, value in values.items()
-                  if value is not None}
-        for section, values in merged.items()})
-
-
-def write_file(config: Config, name: str, options: Options) -> None:
-    """Write a configuration file."""
-    # A password may contain a percent sign: no interpolation.
-    parser = configparser.RawConfigParser()
-    parser.read_dict(options)
-    with open(config.path(name), 'w') as output:
-        parser.write(output)
-
-
-def database(config: Config, name: str) -> dict[str, str]:
-    """Return the options of a section that names a service's database."""
-    # The cloud is temporary: nothing has to survive a power failure.
-    return {'connection': config.database_url(name),
-            'sqlite_synchronous': 'False'}
-
-
-def account(config: Config, username: str) -> dict[str, str]:
-    """Return the options of a section with a service's credentials."""
-    return {'auth_type': 'password', 'auth_url': config.auth_url,
-            'username': username, 'password': config.password,
-            'user_domain_id': 'default', 'project_domain_id': 'default',
-            'project_name': 'service', 'region_name': REGION}
-
-
-def _keystone(config: Config) -> Options:
-    return {
-        'database': database(config, 'keystone'),
-        'fernet_tokens': {'key_repository': config.path('fernet')},
-        # They are not used, but their default path is below /etc.
-        'fernet_receipts': {'key_repository': config.path('fernet')},
-        'credential': {'key_repository': config.path('credential')},
-        # The lowest cost of bcrypt: a login takes 0.2 s otherwise.
-        'identity': {'password_hash_rounds': '4'},
-    }
-
-
-def _placement(config: Config) -> Options:
-    return {
-        'placement_database': database(config, 'placement'),
-        'keystone_authtoken': account(config, 'placement'),
-    }
-
-
-def _nova(config: Config) -> Options:
-    nova = account(config, 'nova')
-    return {
-        'DEFAULT': {
-            'transport_url': 'fake:/',
-            'state_path': config.path('state'),
-            'my_ip': '127.0.0.1',
-            'host': 'controller',
-        },
-        'api_database': database(config, 'nova_api'),
-        'database': database(config, 'nova'),
-        'keystone_authtoken': nova,
-        'placement': nova,
-        'service_user': {**nova, 'send_service_user_token': 'True'},
-        'oslo_concurrency': {'lock_path': config.path('lock')},
-        'aggregate_mirror': {'metrics_port': str(config.metrics_port)},
-        # nova's wheel installs it there.
-        'wsgi': {'api_paste_config': '%s/etc/nova/api-paste.ini' % sys.prefix},
-    }
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read the output of ``to_dict``."""
+        return cls(**{**values, 'directory': pathlib.Path(
+            values['directory'])})

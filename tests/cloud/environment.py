@@ -36,8 +36,8 @@ class Unreachable(CannotInstall):
 def check_python(program: str) -> None:
     """Exit with a message if Python is too old for the cloud."""
     if sys.version_info < OLDEST:
-        sys.exit('{} needs Python {}.{} or newer, and this is {}.{}; '
-                 'with a newer one: "python3.12 {}"'.format(
+        sys.exit('{} requires Python {}.{} or later, and this is {}.{}; use a '
+                 'newer Python: "python3.12 {}"'.format(
                      program, *OLDEST, *sys.version_info[:2], sys.argv[0]))
 
 
@@ -45,15 +45,15 @@ class Environment:
     """A virtual environment in a folder of the checkout.
 
     :param name: of its folder
-    :param told: a description of its content, for people
+    :param content: a description of its content, for people
     :param services: the requirements that pip installs
     :param verbose: whether to show what pip prints
     """
 
-    def __init__(self, name: str, told: str, services: 'tuple[str, ...]',
+    def __init__(self, name: str, content: str, services: 'tuple[str, ...]',
                  verbose: bool) -> None:
         self.path = TOP / name
-        self._told = told
+        self._content = content
         self._services = services
         self._verbose = verbose
         self._log = self.path / 'install.log'
@@ -68,25 +68,25 @@ class Environment:
         # It can neither be moved nor be used with another Python.
         wanted = _digest([sys.version, str(self.path), *self._services],
                          [TOP / 'constraints.txt', TOP / 'setup.cfg'])
-        there = self.exists()
-        if there and self._stamp('cloud') == wanted:
+        exists = self.exists()
+        if exists and self._stamp('cloud') == wanted:
             return
         users = self._users()
         # Without its Python, the running processes could not be stopped.
-        if there and users:
+        if exists and users:
             raise CannotInstall(
-                '%s is not what this checkout wants any more, and '
-                'it is in use: stop what runs first, %s'
+                '%s is outdated, and is used by the clouds in these '
+                'directories: stop them first: %s'
                 % (self.path, ', '.join(users)))
         print('Installing %s into %s; '
-              'this happens once and takes a minute or two'
-              % (self._told, self.path), flush=True)
+              'this is done once and takes a minute or two'
+              % (self._content, self.path), flush=True)
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir()
         # Keep the folder out of git, whatever the checkout's own rules are.
         (self.path / '.gitignore').write_text('*\n')
         self._run([sys.executable, '-m', 'venv', str(self.path)],
-                  'Python cannot make a virtual environment; on Debian and '
+                  'Python cannot create a virtual environment; on Debian and '
                   'Ubuntu install the package python3-venv')
         self._pip('install', '-c', str(TOP / 'constraints.txt'), 'uv')
         self._install(*self._services)
@@ -97,7 +97,8 @@ class Environment:
         wanted = _digest([], [TOP / 'constraints.txt', path])
         if self._stamp('requirements') == wanted:
             return
-        print('Installing what %s names' % path.relative_to(TOP), flush=True)
+        print('Installing the packages of %s' % path.relative_to(TOP),
+              flush=True)
         self._install('-r', str(path))
         self._stamp('requirements', wanted)
 

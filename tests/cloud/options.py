@@ -1,34 +1,195 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration's command line, readable without its environment."""
+"""The command lines of tools/demo and tools/cloud, readable without nova."""
 
 import argparse
+import pathlib
+import sys
+from typing import List
 
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+
+_DEMO_DESCRIPTION = """\
+Start a real keystone, placement and nova-api on the loopback interface, change
+a few host aggregates with the real clients, and compare nova's aggregates with
+placement's after each step. Only the virtual environment remains, in this
+checkout.
+"""
+_DEMO_EPILOG = """\
+exit status: 0 placement was correct after each step, 1 it was not, 2 the
+demonstration could not run, 130 interrupted
+"""
 _DESCRIPTION = """\
-Start a real keystone, placement and nova-api on the loopback interface, lead
-the real clients through the life of a few host aggregates, and compare what
-nova and placement say after each step. Nothing is left behind but the virtual
-environment beside this checkout's files.
+A complete OpenStack of real processes on the loopback interface: MariaDB,
+RabbitMQ, keystone, placement, glance, neutron, and nova with two controllers
+and several compute hosts, one of them with three nodes. This package and its
+agents are installed in it.
+
+  up      start the cloud; its packages are installed into .venv-cloud in this
+          checkout, and if this machine runs no MariaDB or RabbitMQ, private
+          servers are started, whose packages root can install
+  down    stop the cloud and remove everything that it created
+  status  show its processes
+  exec    run a command as administrator, with the cloud's programs in the PATH
+  chaos   change host aggregates at random while parts of the cloud fail, and
+          compare placement with nova
 """
 _EPILOG = """\
-exit status: 0 every expectation held, 1 one did not, 2 the demonstration could
-not run, 130 interrupted
+exit status: 0 success, or all processes run; 1 failure, or a process does not
+run; 2 invalid command line; 3 required packages cannot be installed; 130
+interrupted; "exec" returns the exit status of its command
 """
+MOST_HOSTS = 20
+FAULTS = {
+    'worker': 'one process of a REST API is killed',
+    'kill': 'a REST API or an agent is killed',
+    'pause': 'placement or an agent hangs',
+    'refuse': 'connections of a nova-api are reset and refused',
+    'swallow': 'packets of a nova-api are swallowed',
+    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed'}
+LONGEST = 24 * 3600
 
 
-def parser() -> argparse.ArgumentParser:
-    """Define the options of tools/demo and of tests.cloud.story."""
-    described = argparse.ArgumentParser(
-        prog='demo', description=_DESCRIPTION, epilog=_EPILOG,
+def demo(arguments: List[str]) -> argparse.Namespace:
+    """Parse the command line of tools/demo; exit if it is invalid."""
+    parser = argparse.ArgumentParser(
+        prog='demo', description=_DEMO_DESCRIPTION, epilog=_DEMO_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    described.add_argument(
+    parser.add_argument(
         '--stock', action='store_true',
-        help='leave this package out: the same story with nova as it is, in a '
-             'virtual environment of its own')
-    described.add_argument(
+        help='do not install this package: the same steps with stock nova, in '
+             'a virtual environment of its own')
+    parser.add_argument(
         '--keep', action='store_true',
-        help='leave the cloud up after the story, print how to use it, and '
-             'stop it with Ctrl-C')
-    described.add_argument(
+        help='keep the cloud running after the last step, and print how to '
+             'use it; Ctrl-C stops it')
+    parser.add_argument(
         '--verbose', action='store_true',
-        help='show what the commands print')
-    return described
+        help='show the output of the commands')
+    return parser.parse_args(arguments)
+
+
+def cloud(arguments: List[str]) -> argparse.Namespace:
+    """Parse the command line of tools/cloud; exit if it is invalid."""
+    parser = argparse.ArgumentParser(
+        prog='cloud', description=_DESCRIPTION, epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        '--directory', type=_directory, default=str(TOP / '.cloud'),
+        help='directory of the cloud, which all commands on it have to name '
+             '(default: .cloud in this checkout)')
+    parser.set_defaults(verbose=False)
+    commands = parser.add_subparsers(dest='command', metavar='COMMAND')
+    up = commands.add_parser('up', help='start the cloud')
+    up.add_argument(
+        '--hosts', type=_hosts, default=4, metavar='N',
+        help='number of compute hosts; the last has three nodes (default: 4)')
+    up.add_argument(
+        '--private', action='store_true',
+        help='start a private MariaDB and a private RabbitMQ even if this '
+             'machine runs them')
+    up.add_argument(
+        '--verbose', action='store_true',
+        help='show the output of the installation')
+    commands.add_parser('down', help='stop the cloud and remove it')
+    commands.add_parser('status', help='show the processes of the cloud')
+    run = commands.add_parser('exec', help='run a command in the cloud')
+    run.add_argument(
+        '--controller', type=int, choices=(1, 2), default=1,
+        help='controller whose nova-api the command uses (default: 1)')
+    run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
+                     help='command line, such as: openstack aggregate list')
+    _add_chaos(commands)
+    chosen = parser.parse_args(arguments)
+    if chosen.command is None:
+        parser.error('a command is required: up, down, status, exec or chaos')
+    if chosen.command == 'exec':
+        chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
+        if not chosen.argv:
+            run.error(
+                'a program is required, such as: openstack aggregate list')
+    return chosen
+
+
+def tool(chosen: argparse.Namespace) -> str:
+    """Return the command prefix for the same cloud."""
+    if chosen.directory == TOP / '.cloud':
+        return './tools/cloud'
+    return './tools/cloud --directory %s' % chosen.directory
+
+
+def without_cloud(chosen: argparse.Namespace) -> int:
+    """Report that there is no cloud; return the exit status."""
+    if chosen.command == 'down':
+        print('There is no cloud in %s.' % chosen.directory)
+        return 0
+    print('There is no cloud in %s: %s up' % (
+        chosen.directory, tool(chosen)), file=sys.stderr)
+    return 1
+
+
+def _add_chaos(commands: argparse._SubParsersAction) -> None:
+    chaos = commands.add_parser(
+        'chaos', help='test the cloud with random faults',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='faults:\n' + '\n'.join(
+            '  %-9s %s' % each for each in FAULTS.items())
+        + '\n\nexit status: 0 placement equals nova, and nova gave only '
+        'answers that it\ngives without faults; 1 otherwise')
+    chaos.add_argument(
+        '--seconds', type=_seconds, default=120, metavar='N',
+        help='duration in seconds; up to three times as long until each kind '
+             'of fault has occurred (default: 120)')
+    chaos.add_argument(
+        '--hour', action='store_const', const=3600, dest='seconds',
+        help='the same as --seconds 3600')
+    chaos.add_argument(
+        '--seed', default='', metavar='TEXT',
+        help='repeat the random choices of the run that printed this seed')
+    chaos.add_argument(
+        '--faults', type=_faults, default=list(FAULTS), metavar='LIST',
+        help='comma-separated kinds of faults, or "none" (default: all)')
+    chaos.add_argument(
+        '--without', choices=('agents', 'mirror'), action='append',
+        default=[],
+        help='run without the agents, or without this package\'s mirroring, '
+             'to show that placement then differs')
+
+
+def _seconds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not (
+            1 <= int(text) <= LONGEST):
+        raise argparse.ArgumentTypeError(
+            '%r is not a number from 1 to %d' % (text, LONGEST))
+    return int(text)
+
+
+def _faults(text: str) -> List[str]:
+    names = [] if text == 'none' else text.split(',')
+    unknown = sorted(set(names) - set(FAULTS))
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            'fault %r does not exist; faults: %s' % (
+                unknown[0], ', '.join(FAULTS)))
+    return names
+
+
+def _directory(text: str) -> pathlib.Path:
+    path = pathlib.Path(text).absolute()
+    try:
+        # Every command looks for its cloud with this file.
+        (path / 'state.json').stat()
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        raise argparse.ArgumentTypeError(
+            'no cloud can be created in %s: %s' % (path, exc.strerror))
+    return path
+
+
+def _hosts(text: str) -> int:
+    # At least two have a single node, so that servers can move between them.
+    if not text.isascii() or not text.isdigit() or not (
+            3 <= int(text) <= MOST_HOSTS):
+        raise argparse.ArgumentTypeError(
+            '%r is not a number from 3 to %d' % (text, MOST_HOSTS))
+    return int(text)

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes that cannot outlive their parent, and their logs."""
+"""Processes in their own sessions, identified by pid, and their logs."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable
+from collections.abc import Iterable
 import contextlib
+import dataclasses
 import os
 import pathlib
-import random
 import signal
-import socket
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
+from typing import Any
 
 import psutil
 
+from tests.cloud import loopback
+
 START_TIMEOUT = 120
-STOP_TIMEOUT = 10
+# Neutron's threads do not end when uwsgi asks them to.
+STOP_TIMEOUT = 4
+POLL = 0.05
 TAIL = 30
+CLOCK_MOVES = 2
 INTERRUPTIONS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
@@ -43,36 +45,6 @@ def interruptible() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
 
 
-def child(*task: str) -> list[str]:
-    """Return the command line of a task of ``tests/cloud/child.py``."""
-    path = pathlib.Path(__file__).with_name('child.py')
-    # -P: this folder's modules must not hide those of the services.
-    return [sys.executable, '-P', str(path), *task]
-
-
-def waitress(module: str, port: int, threads: int,
-             frames: int = 0) -> list[str]:
-    """Return the command line that serves a WSGI module with waitress.
-
-    It needs no compiler.
-
-    :param frames: the number of stack frames to add below the application
-    """
-    return child('serve', module, str(port), str(threads), str(frames))
-
-
-def uwsgi(module: str, port: int, count: int, timeout: int = 60
-          ) -> list[str]:
-    """Return the command line that serves a WSGI module with uwsgi.
-
-    It needs pyuwsgi, see ``benchmarks/requirements.txt``.
-
-    :param timeout: seconds after which a request without an answer ends
-    """
-    return child('serve_processes', module, str(port), str(count),
-                 str(timeout))
-
-
 def clean_environment() -> dict[str, str]:
     """Return this process's environment without misleading variables."""
     # The machine's proxy cannot reach our loopback addresses, and another
@@ -83,38 +55,6 @@ def clean_environment() -> dict[str, str]:
             and not name.lower().endswith('_proxy')}
 
 
-def free_ports(count: int) -> list[int]:
-    """Find free ports of the loopback interface.
-
-    They lie below the range of ephemeral ports: otherwise a client could
-    occupy the port of a stopped service.
-    """
-    ports: list[int] = []
-    candidates = random.sample(range(20000, 32000), 1000)
-    while len(ports) < count and candidates:
-        port = candidates.pop()
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(('127.0.0.1', port))
-            ports.append(port)
-    if len(ports) < count:
-        raise CloudError('No free port on 127.0.0.1 between 20000 and 32000')
-    return ports
-
-
-def answers(url: str) -> bool:
-    """Check whether a URL gives any answer other than a server error."""
-    # The machine's proxy settings do not apply to the loopback interface.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=10):
-            return True
-    except urllib.error.HTTPError as exc:
-        exc.close()
-        return exc.code < 500
-    except OSError:
-        return False
-
-
 def tail(log: str) -> str:
     """Return the end of a log with its name, for people."""
     with open(log, errors='replace') as lines:
@@ -122,93 +62,173 @@ def tail(log: str) -> str:
     return 'the end of %s:\n%s' % (os.path.basename(log), ''.join(last))
 
 
+@dataclasses.dataclass
 class Process:
-    """A child process in its own process group.
+    """A process in its own session, and how to start it again.
 
-    It watches its standard input, which only this process holds open: when
-    this process dies, for any reason, the child dies too.
+    :param environment: its variables in addition to a clean environment
+    :param port: where it listens; 0 if it does not
+    :param ready: a URL that answers when it is ready, or ''
+    :param folder: its working directory; '' is the directory of its log
+    :param user: the account that runs it; '' is the current user
+    :param tied: whether it watches its standard input, which only this process
+        holds open: when this process dies, for any reason, it dies too
+    :param created: its start time as reported by the kernel, because another
+        process may get its pid
     """
 
-    def __init__(self, name: str, argv: Sequence[str], log: str,
-                 environment: Mapping[str, str]) -> None:
-        self.name = name
-        self.log = log
-        self._argv = argv
-        self._environment = {**clean_environment(), **environment}
-        self._process: subprocess.Popen[bytes] | None = None
+    name: str
+    argv: list[str]
+    log: str
+    environment: dict[str, str]
+    port: int = 0
+    ready: str = ''
+    folder: str = ''
+    user: str = ''
+    tied: bool = False
+    pid: int = 0
+    created: float = 0.0
+    _child: 'subprocess.Popen[bytes] | None' = dataclasses.field(
+        default=None, init=False, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments that make an equal object."""
+        return {field.name: getattr(self, field.name)
+                for field in dataclasses.fields(self) if field.init}
 
     def start(self) -> None:
         """Start it; its output is appended to its log."""
+        pathlib.Path(self.log).touch(mode=0o600)
         with open(self.log, 'ab') as log:
-            self._process = subprocess.Popen(
-                self._argv, stdin=subprocess.PIPE, stdout=log, stderr=log,
-                cwd=os.path.dirname(self.log), env=self._environment,
+            self._child = subprocess.Popen(
+                self.argv, stdout=log, stderr=log,
+                stdin=subprocess.PIPE if self.tied else subprocess.DEVNULL,
+                cwd=self.folder or os.path.dirname(self.log),
+                user=self.user or None,
+                env={**clean_environment(), **self.environment},
                 start_new_session=True)
+        self.pid = self._child.pid
+        self.created = psutil.Process(self.pid).create_time()
+
+    def alive(self) -> bool:
+        """Check whether it runs."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(self.pid)
+            return (self.pid > 0 and is_same(process, self.created)
+                    and process.status() != psutil.STATUS_ZOMBIE)
+        return False
+
+    def check(self) -> None:
+        """Check that it runs.
+
+        :raises CloudError: when it does not, with the end of its log
+        """
+        if not self.alive():
+            raise self._failure('has died')
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to this process alone."""
+        os.kill(self.pid, number)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and all processes that it started."""
+        # While its process group has a member, no other process gets its pid;
+        # a different process with that pid means that the group is empty.
+        if self.pid and not self._replaced():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
 
     def stop(self) -> None:
         """Terminate it, and kill it if it does not end."""
-        self._signal(signal.SIGTERM)
-        self.kill()
+        stop([self])
 
     def kill(self) -> None:
-        """Kill it and everything it started, as ``kill -9`` does."""
-        self._signal(signal.SIGKILL)
-        self._forget()
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal to this process alone, and do not wait."""
-        assert self._process is not None
-        self._process.send_signal(number)
+        """Kill it and all processes that it started, as ``kill -9`` does."""
+        self.signal(signal.SIGKILL)
+        wait_gone([self])
+        # Its children may end later, and listen until then.
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while (self.port and loopback.listens(self.port)
+               and time.monotonic() < deadline):
+            time.sleep(POLL)
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()
 
     def finish(self, timeout: float = START_TIMEOUT) -> None:
         """Wait until it has finished its task.
 
+        Only the process that started it can do so.
+
         :param timeout: seconds that it may take
+        :raises CloudError: when it fails or takes longer
         """
-        assert self._process is not None
+        assert self._child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout)
-        if self._process.returncode != 0:
-            raise self._failure('failed' if self._process.returncode
-                                else 'took over %s s' % timeout)
-        self._forget()
+            self._child.wait(timeout)
+        if self._child.returncode:
+            raise self._failure('failed')
+        if self._child.returncode is None:
+            raise self._failure('took over %s s' % timeout)
+        self.kill()
+
+    def wait(self, done: Callable[[], bool], what: str) -> None:
+        """Wait until it has reached a condition.
+
+        :param what: the error text if it does not, such as ``did not answer``
+        :raises CloudError: when it dies or takes too long
+        """
+        deadline = time.monotonic() + START_TIMEOUT
+        while not done():
+            self.check()
+            if time.monotonic() > deadline:
+                raise self._failure('%s within %s s' % (what, START_TIMEOUT))
+            time.sleep(POLL)
+
+    def wait_ready(self) -> None:
+        """Wait until its URL answers or its port listens, if any."""
+        if self.ready:
+            self.wait(lambda: loopback.answers(self.ready), 'did not answer')
+        elif self.port:
+            self.wait(lambda: loopback.listens(self.port), 'did not listen')
 
     def cpu_seconds(self) -> float:
         """Return the processor time so far, with that of its children."""
-        assert self._process is not None
-        process = psutil.Process(self._process.pid)
+        process = psutil.Process(self.pid)
         times = [each.cpu_times()
                  for each in [process, *process.children(recursive=True)]]
         return sum(each.user + each.system for each in times)
 
-    def wait_ready(self, url: str) -> None:
-        """Wait until a URL gives any answer other than a server error."""
-        assert self._process is not None
-        deadline = time.monotonic() + START_TIMEOUT
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                raise self._failure('died while starting')
-            if answers(url):
-                return
-            time.sleep(0.05)
-        raise self._failure('did not answer within %s s' % START_TIMEOUT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        # Another process may have the pid of a process that was waited for.
-        if self._process is None or self._process.poll() is not None:
-            return
-        os.killpg(self._process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOP_TIMEOUT)
-
-    def _forget(self) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process = None
+    def _replaced(self) -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return not is_same(psutil.Process(self.pid), self.created)
+        return False
 
     def _failure(self, what: str) -> CloudError:
-        return CloudError('%s %s; %s' % (self.name, what, tail(self.log)))
+        return CloudError('%s %s; %s\nIts whole log: %s' % (
+            self.name, what, tail(self.log), self.log))
+
+
+def is_same(process: psutil.Process, created: float) -> bool:
+    """Check whether a process is the process that was started at a time."""
+    # The kernel counts from boot; the result moves when the clock is set.
+    return abs(process.create_time() - created) < CLOCK_MOVES
+
+
+def stop(processes: Iterable[Process]) -> None:
+    """Terminate all of them at the same time; kill those that remain."""
+    processes = list(processes)
+    for each in processes:
+        each.signal(signal.SIGTERM)
+    wait_gone(processes)
+    for each in processes:
+        # Its children may remain after it has ended.
+        each.kill()
+
+
+def wait_gone(processes: Iterable[Process]) -> None:
+    """Wait until none of them runs, but no longer than ``STOP_TIMEOUT``."""
+    deadline = time.monotonic() + STOP_TIMEOUT
+    while any(each.alive() for each in processes):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(POLL)

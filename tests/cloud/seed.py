@@ -44,7 +44,7 @@ def accounts(identity: adapter.Adapter, cloud: config.Config,
     known = {role['name']: role['id']
              for role in identity.get('/roles').json()['roles']}
     project = create('project', name='service', domain_id='default')
-    services = (('nova', 'compute', cloud.nova_url),
+    services = (('nova', 'compute', cloud.nova_url()),
                 ('placement', 'placement', cloud.placement_url), *others)
     for name, kind, url in services:
         user = create('user', name=name, domain_id='default',

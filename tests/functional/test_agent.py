@@ -20,7 +20,7 @@ import testtools
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
-from tests.cloud import processes as cloud_processes
+from tests.cloud import loopback
 from tests import commands
 from tests import fixtures
 from tests import placement_service
@@ -267,7 +267,7 @@ class TestProcess(AgentTest):
         self.directory = pathlib.Path(self.useFixture(
             base_fixtures.TempDir()).path)
         self.conf = self.directory / 'nova.conf'
-        self.port, = cloud_processes.free_ports(1)
+        self.port, = loopback.free_ports(1)
         self.write_conf()
 
     def write_conf(self, options='sync_interval = 1', placement=None,

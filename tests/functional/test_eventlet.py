@@ -12,7 +12,7 @@ from typing import Any
 import requests
 import testtools
 
-from tests.cloud import processes
+from tests.cloud import loopback
 from tests.functional import nova_api
 from tests.functional import test_nova_api
 
@@ -36,7 +36,7 @@ class EventletTest(test_nova_api.NovaApiTest):
     def start(self, ours: str = '') -> None:
         """Start nova-api with these lines in [aggregate_mirror]."""
         self.configure(ours)
-        self.port, = processes.free_ports(1)
+        self.port, = loopback.free_ports(1)
         extra = self.path / 'eventlet.conf'
         extra.write_text(CONF % {
             'port': self.port, 'paste': self.path / 'api-paste.ini'})

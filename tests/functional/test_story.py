@@ -25,7 +25,7 @@ class TestStory(testtools.TestCase):
             text = ''
             try:
                 played = subprocess.run(
-                    [sys.executable, '-m', 'tests.cloud.story'], cwd=TOP,
+                    [sys.executable, '-m', 'tests.cloud.demo.story'], cwd=TOP,
                     stdin=subprocess.DEVNULL, stdout=output,
                     stderr=subprocess.STDOUT, timeout=SECONDS)
             finally:

@@ -23,8 +23,8 @@ class TestSmoke(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        from tests.cloud import cloud
-        self.cloud = self.enterContext(cloud.Cloud(
+        from tests.cloud import small
+        self.cloud = self.enterContext(small.running(
             nova_options={'aggregate_mirror': {'sync_interval': '1'}}))
         # Sorted by name, the first host has three nodes.
         self.cloud.seed_hosts(['cmp-2'])
@@ -32,7 +32,7 @@ class TestSmoke(unittest.TestCase):
 
     def smoke(self, patience):
         """Run the smoke test; return its exit status and output."""
-        agent = 'http://127.0.0.1:%d' % self.cloud.config.metrics_port
+        agent = self.cloud.config.url('agent-1')
         programs = pathlib.Path(sys.executable).parent
         done = subprocess.run(
             [SMOKE], text=True, stdin=subprocess.DEVNULL,
@@ -47,7 +47,7 @@ class TestSmoke(unittest.TestCase):
         self.assertEqual([], found['aggregates'])
 
     def test_it_passes_where_all_is_well(self):
-        self.cloud.start_agent()
+        self.cloud.start('agent-1')
         status, output = self.smoke(patience=60)
         self.assertEqual(0, status, output)
         self.assertTrue(output.endswith('\nPASSED\n'), output)

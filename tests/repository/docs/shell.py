@@ -3,7 +3,7 @@
 
 Commands are run as the page has them, except for the few ``SUBSTITUTIONS``.
 The programs ``sudo`` and ``systemctl`` are those of
-``tests/cloud/terminal.py``.
+``tests/cloud/demo/terminal.py``.
 """
 
 from collections.abc import Mapping

@@ -96,7 +96,8 @@ class Demonstration:
 
     def __enter__(self):
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'tests.cloud.story', '--keep', '--stock'],
+            [sys.executable, '-m', 'tests.cloud.demo.story', '--keep',
+             '--stock'],
             cwd=shell.ROOT, text=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.said = []
@@ -180,15 +181,15 @@ class TestOtherPages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        from tests.cloud import cloud
-        from tests.cloud import steps
-        from tests.cloud import terminal
+        from tests.cloud.demo import steps
+        from tests.cloud.demo import terminal
+        from tests.cloud import small
         remove_package()
         cls.addClassCleanup(remove_package)
         pip('install', '-c', os.environ.get(
             'TOX_CONSTRAINTS_FILE', str(shell.ROOT / 'constraints.txt')),
             '%s[agent,osc]' % shell.ROOT)
-        running = cls.enterClassContext(cloud.Cloud())
+        running = cls.enterClassContext(small.running())
         steps.Scene(running, stock=False, verbose=False)
         services = terminal.Services(running)
         serving = threading.Thread(target=services.serve, daemon=True)
@@ -199,7 +200,7 @@ class TestOtherPages(unittest.TestCase):
         if refused:
             raise AssertionError(refused)
         cls.openrc = terminal.write_openrc(running)
-        cls.metrics_port = str(running.config.metrics_port)
+        cls.metrics_port = str(running.config.ports['agent-1'])
 
 
 class TestExamples(unittest.TestCase):

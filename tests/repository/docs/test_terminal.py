@@ -2,6 +2,7 @@
 """systemctl and sudo on a cloud's terminal; the cloud is a recorder."""
 
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,29 +11,38 @@ import types
 import unittest
 
 try:
+    from tests.cloud.demo import terminal
     from tests.cloud import processes
-    from tests.cloud import terminal
 except ImportError as exc:
     raise unittest.SkipTest('no cloud without %s' % exc.name) from exc
 
 
 class Recorder:
-    """A cloud that records the methods that are called."""
+    """A cloud that records what is done with its processes."""
 
-    def __init__(self, directory, agent_runs):
+    def __init__(self, directory, running):
         self.config = types.SimpleNamespace(
             directory=directory, path=lambda name: str(directory / name))
-        self.agent_runs = agent_runs
+        self.running = set(running)
         self.calls = []
 
     def environment(self):
         return {'OS_USERNAME': "o'admin"}
 
-    def start_placement(self):
-        raise processes.CloudError('placement died while starting')
+    def process(self, name):
+        return types.SimpleNamespace(
+            alive=lambda: name in self.running,
+            send=lambda number: self.calls.append((number, name)))
 
-    def __getattr__(self, name):
-        return lambda: self.calls.append(name)
+    def start(self, name):
+        if name == 'placement':
+            raise processes.CloudError('placement died while starting')
+        self.calls.append(('start', name))
+        self.running.add(name)
+
+    def stop(self, name):
+        self.calls.append(('stop', name))
+        self.running.remove(name)
 
 
 class TestTerminal(unittest.TestCase):
@@ -42,8 +52,8 @@ class TestTerminal(unittest.TestCase):
         self.directory = pathlib.Path(
             self.enterContext(tempfile.TemporaryDirectory()))
 
-    def serve(self, agent_runs=False):
-        self.cloud = Recorder(self.directory, agent_runs)
+    def serve(self, *running):
+        self.cloud = Recorder(self.directory, running)
         self.openrc = terminal.write_openrc(self.cloud)
         self.services = services = terminal.Services(self.cloud)
         serving = threading.Thread(target=services.serve, daemon=True)
@@ -60,7 +70,7 @@ class TestTerminal(unittest.TestCase):
 
     def test_services_start_and_stop_once(self):
         """As with systemd, a running service is not started again."""
-        self.serve()
+        self.serve('nova-api-1')
         agent = terminal.AGENT
         for line in ('daemon-reload', 'restart nova-api',
                      'enable %s' % agent, 'enable --now %s' % agent,
@@ -68,15 +78,16 @@ class TestTerminal(unittest.TestCase):
                      'disable --now %s' % agent, 'stop %s' % agent):
             self.assertEqual((0, ''), self.type('systemctl ' + line), line)
         self.assertEqual(
-            ['stop_nova_api', 'start_nova_api', 'start_agent',
-             'reload_agent', 'stop_agent'], self.cloud.calls)
+            [('stop', 'nova-api-1'), ('start', 'nova-api-1'),
+             ('start', 'agent-1'), (signal.SIGHUP, 'agent-1'),
+             ('stop', 'agent-1')], self.cloud.calls)
 
     def test_an_agent_that_runs_already(self):
-        self.serve(agent_runs=True)
+        self.serve('agent-1')
         self.type('systemctl enable --now %s' % terminal.AGENT)
         self.assertEqual([], self.cloud.calls)
 
-    def test_what_cannot_be_done_is_said(self):
+    def test_errors_are_reported(self):
         self.serve()
         status, said = self.type('systemctl restart nova-compute')
         self.assertEqual(1, status)
@@ -85,7 +96,7 @@ class TestTerminal(unittest.TestCase):
         self.assertEqual((1, 'placement died while starting\n'),
                          (status, said.replace('\n\n', '\n')))
 
-    def test_a_cloud_that_is_gone(self):
+    def test_stopped_cloud(self):
         """systemctl fails after that, and never acts on the machine."""
         self.serve()
         self.services.close()

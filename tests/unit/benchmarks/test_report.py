@@ -26,6 +26,7 @@ from benchmarks import report
 from benchmarks import stock
 from benchmarks import table
 from tests.cloud import config
+from tests.cloud import config_files
 from tests.cloud import processes
 
 CPUINFO = """\
@@ -34,6 +35,7 @@ model name\t: AMD EPYC 7B13   64-Core
 processor\t: 1
 model name\t: another
 """
+PORTS = dict.fromkeys(config.SMALL, 0)
 MET = table.Table('Met', ('', 'target'), [['a', '2 or more: met'],
                                           ['b', 'all 20: met'], ['c', '']])
 MISSED = table.Table('Missed', ('', 'target'), [['a', '2 or more: MISSED']])
@@ -304,8 +306,8 @@ class TestStock(testtools.TestCase):
     def test_hooks_are_empty(self):
         """An option without a value is written: it has a meaning."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        files = config.Config(folder, arguments.SQLITE, '', 0, 0, 0, 0)
-        config.write_nova(files, 'stock.conf', stock.OPTIONS)
+        files = config.Config(folder, arguments.SQLITE, '', PORTS)
+        config_files.write_nova(files, 'stock.conf', stock.OPTIONS)
         written = configparser.RawConfigParser()
         written.read(folder / 'stock.conf')
         self.assertEqual('', written['aggregate_mirror']['hooks'])
@@ -313,8 +315,9 @@ class TestStock(testtools.TestCase):
     def test_none_takes_away(self):
         """An option of the whole cloud can be removed for a single nova."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        files = config.Config(folder, arguments.SQLITE, '', 0, 0, 0, 0)
-        config.write_nova(files, 'a.conf', {'database': {'connection': None}})
+        files = config.Config(folder, arguments.SQLITE, '', PORTS)
+        config_files.write_nova(
+            files, 'a.conf', {'database': {'connection': None}})
         written = configparser.RawConfigParser()
         written.read(folder / 'a.conf')
         self.assertNotIn('connection', written['database'])
@@ -324,7 +327,7 @@ class TestStock(testtools.TestCase):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         (folder / 'log').mkdir()
         running = type('Cloud', (), {
-            'config': config.Config(folder, '', '', 0, 0, 0, 0),
+            'config': config.Config(folder, '', '', PORTS),
             'another_nova_api': lambda self, *_options:
                 contextlib.nullcontext('nova')})()
         log = folder / 'log' / 'stock.log'

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of tools/cloud: their output and exit statuses."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import time
+
+from keystoneauth1 import exceptions
+import sqlalchemy.exc
+
+from tests.cloud.chaos import command as chaos_command
+from tests.cloud.chaos import lock
+from tests.cloud import cloud
+from tests.cloud import full
+from tests.cloud import options
+from tests.cloud import processes
+from tests.cloud import servers
+from tests.cloud import statefile
+
+FAILED = 1
+UNAVAILABLE = 3
+INTERRUPTED = 130
+NOT_FOUND = 127
+
+
+def up(chosen: argparse.Namespace) -> int:
+    """Start the cloud, unless it is up."""
+    started = time.monotonic()
+    try:
+        state = statefile.State.read(chosen.directory)
+    except statefile.NoCloud:
+        pass
+    else:
+        if state.complete and all(each.alive() for each in state.processes):
+            print('The cloud is up already.')
+            _print_usage(chosen)
+            return 0
+        print('There is a cloud already, but some of its processes do not run:'
+              ' see "%s status", or remove it with "%s down"'
+              % (options.tool(chosen), options.tool(chosen)), file=sys.stderr)
+        return FAILED
+
+    def tell(line: str) -> None:
+        print('%5.0f s  %s' % (time.monotonic() - started, line), flush=True)
+
+    servers.install(chosen.private)
+    try:
+        full.up(chosen.directory, chosen.hosts, chosen.private, tell)
+    except FileExistsError as exc:
+        print('%s is not empty: it contains %s. Choose another directory '
+              'with --directory' % (chosen.directory, exc), file=sys.stderr)
+        return FAILED
+    tell('The cloud is up.')
+    _print_usage(chosen)
+    return 0
+
+
+def down(chosen: argparse.Namespace) -> int:
+    """Stop the cloud and remove it; no cloud is not an error."""
+    statefile.State.read(chosen.directory)
+    with lock.take(chosen.directory, print):
+        # Read the state again: a chaos run records the processes it starts.
+        full.down(statefile.State.read(chosen.directory))
+    print('The cloud is stopped and removed.')
+    return 0
+
+
+def status(chosen: argparse.Namespace) -> int:
+    """Show the processes; return 1 if any does not run."""
+    state = statefile.State.read(chosen.directory)
+    cells = [('name', 'pid', 'port', 'alive', 'log')]
+    cells += [(each.name, str(each.pid), str(each.port or '-'),
+               'yes' if each.alive() else 'NO', each.log)
+              for each in state.processes]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    for line in cells:
+        print('  '.join(map(str.ljust, line, widths)).rstrip())
+    if not state.complete:
+        print('The cloud is being started or stopped, or that was '
+              'interrupted.')
+    return 0 if state.complete and all(
+        each.alive() for each in state.processes) else FAILED
+
+
+def execute(chosen: argparse.Namespace) -> int:
+    """Replace this process by a command, as the cloud's administrator."""
+    running = cloud.Cloud(_whole(chosen), chosen.controller)
+    path = os.pathsep.join([str(running.programs),
+                            os.environ.get('PATH', os.defpath)])
+    program = shutil.which(chosen.argv[0], path=path)
+    if program is None:
+        print('Program %s was not found' % chosen.argv[0], file=sys.stderr)
+        return NOT_FOUND
+    # A program starts with these signals unblocked.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.INTERRUPTIONS)
+    os.execve(program, chosen.argv, {
+        **processes.clean_environment(),
+        **running.environment(),
+        'PATH': path})
+
+
+def chaos(chosen: argparse.Namespace) -> int:
+    """Soak the cloud with random faults, and check whether it recovers."""
+    _whole(chosen)
+    with lock.hold(chosen.directory):
+        # The cloud may have been stopped before the lock was acquired.
+        return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
+
+
+def _whole(chosen: argparse.Namespace) -> statefile.State:
+    """Return the state of a cloud that has started completely."""
+    state = statefile.State.read(chosen.directory)
+    if not state.complete:
+        raise processes.CloudError(
+            'the cloud is not up; see "%s status"' % options.tool(chosen))
+    return state
+
+
+def _print_usage(chosen: argparse.Namespace) -> None:
+    tool, directory = options.tool(chosen), pathlib.Path(chosen.directory)
+    print('Command:        %s exec openstack aggregate list\n'
+          'Processes:      %s status\n'
+          'Configuration:  %s/nova.conf and others\n'
+          'Logs:           %s/log\n'
+          'Stop:           %s down' % (tool, tool, directory, directory, tool))
+
+
+def main() -> int:
+    """Run the command line; return the exit status."""
+    commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
+                'chaos': chaos}
+    chosen = options.cloud(sys.argv[1:])
+    try:
+        # tools/cloud has blocked the signals until now.
+        if chosen.command != 'exec':
+            processes.interruptible()
+        return commands[chosen.command](chosen)
+    except KeyboardInterrupt:
+        print('\nInterrupted; ' + (
+            'all processes of the cloud run' if chosen.command == 'chaos'
+            else 'all started processes are stopped'), file=sys.stderr)
+        return INTERRUPTED
+    except statefile.NoCloud:
+        return options.without_cloud(chosen)
+    except servers.Unavailable as exc:
+        print(exc, file=sys.stderr)
+        return UNAVAILABLE
+    except (processes.CloudError, exceptions.ClientException,
+            sqlalchemy.exc.SQLAlchemyError, OSError) as exc:
+        print('%s failed: %s' % (chosen.command, exc), file=sys.stderr)
+        return FAILED
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The full profile: every common service, two controllers, compute hosts."""
+
+from collections.abc import Callable
+import contextlib
+import pathlib
+import secrets
+
+from keystoneauth1 import exceptions
+
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import loopback
+from tests.cloud import processes
+from tests.cloud import seed
+from tests.cloud import servers
+from tests.cloud import services
+from tests.cloud import statefile
+from tests.cloud import tempest
+
+# Stopped last: the other processes use them.
+SERVERS = {'mariadb', 'epmd', 'rabbitmq'}
+
+
+def up(directory: pathlib.Path, hosts: int, private: bool,
+       tell: Callable[[str], None]) -> cloud.Cloud:
+    """Start a cloud; remove it again if that fails.
+
+    :param private: whether to start private servers instead of this machine's
+    :param tell: is called with each progress message
+    :raises FileExistsError: when the directory has other files in it
+    :raises CloudError: when something does not start
+    """
+    state = statefile.State.create(directory)
+    try:
+        _start(state, hosts, private, tell)
+    except BaseException:
+        down(state, keep_logs=True)
+        raise
+    return cloud.Cloud(state)
+
+
+def down(state: statefile.State, keep_logs: bool = False) -> None:
+    """Stop everything and remove it."""
+    # The chaos lock is a file that is removed too: an incomplete state keeps a
+    # new run from starting.
+    state.complete = False
+    state.write()
+    processes.stop(each for each in state.processes
+                   if each.name not in SERVERS)
+    private = [each for each in state.processes if each.name in SERVERS]
+    for resource in reversed(state.resources):
+        # What is inside of a private server is removed with that server.
+        if resource.kind != 'folder' and not _in(resource, private):
+            servers.remove(resource)
+    processes.stop(reversed(private))
+    for resource in state.resources:
+        if resource.kind == 'folder':
+            servers.remove(resource)
+    state.forget(keep_logs)
+
+
+def _in(resource: statefile.Resource,
+        private: list[processes.Process]) -> bool:
+    return any(':%s' % each.port in resource.where for each in private)
+
+
+def _start(state: statefile.State, hosts: int, private: bool,
+           tell: Callable[[str], None]) -> None:
+    tell('Starting MariaDB and RabbitMQ, or using this machine\'s')
+    database = servers.database(state, private)
+    transport = servers.broker(state, private)
+    state.config = _configure(state.directory, database, transport, hosts)
+    config_files.write(state.config)
+    state.write()
+    parts = services.Services(state)
+    with contextlib.ExitStack() as stack:
+        tell('Creating the tables of all services')
+        tasks = parts.set_up()
+        for task in tasks.values():
+            stack.callback(task.kill)
+        tasks['keystone'].finish()
+        state.start(parts.keystone()).wait_ready()
+        running = cloud.Cloud(state)
+        _accounts(running)
+        for name in ('placement', 'glance', 'journal', 'nova', 'neutron'):
+            tasks[name].finish()
+    tell('Starting placement, glance, neutron and nova')
+    started = [state.start(each) for each in (
+        *parts.workers(), parts.placement(), parts.glance(), parts.neutron(),
+        *map(parts.nova_api, state.config.controllers), *parts.computes())]
+    for each in started:
+        each.wait_ready()
+    started += [state.start(parts.agent(number))
+                for number in state.config.controllers]
+    tell('Waiting for the compute hosts')
+    _wait_for_hosts(running)
+    _furnish(running)
+    _wait_for_network_agents(running)
+    for each in started:
+        each.wait_ready()
+        each.check()
+    state.complete = True
+    state.write()
+
+
+def _configure(directory: pathlib.Path, database: str, transport: str,
+               hosts: int) -> config.Config:
+    ports = dict(zip(config.FULL, loopback.free_ports(len(config.FULL))))
+    return config.Config(
+        directory, database, secrets.token_hex(16), ports,
+        transport_url=transport, hosts=hosts)
+
+
+def _accounts(running: cloud.Cloud) -> None:
+    seed.accounts(running.identity(), running.config, others=(
+        ('glance', 'image', running.config.url('glance')),
+        ('neutron', 'network', running.config.url('neutron'))),
+        # Neutron creates nova aggregates, and nova binds ports.
+        roles=('service', 'admin'))
+
+
+def _wait_for_hosts(running: cloud.Cloud) -> None:
+    """Wait until nova and placement have all compute nodes."""
+    hosts = running.config
+    wanted = {node for host in hosts.host_names()
+              for node in hosts.nodes_of(host)}
+    nova, placement = running.nova(), running.placement()
+
+    def there() -> bool:
+        # Check all processes: a host waits for ever if another process has
+        # died.
+        for process in running.state.processes:
+            process.check()
+        with contextlib.suppress(exceptions.HttpError):
+            nodes = {each['hypervisor_hostname'] for each in nova.get(
+                '/os-hypervisors').json()['hypervisors']}
+            providers = {each['name'] for each in placement.get(
+                '/resource_providers').json()['resource_providers']}
+            return wanted <= nodes and wanted <= providers
+        return False
+
+    for host in hosts.host_names():
+        running.process(host).wait(there, 'did not report its nodes')
+
+
+def _wait_for_network_agents(running: cloud.Cloud) -> None:
+    """Wait until neutron has live agents on all hosts."""
+    wanted = set(running.config.host_names())
+    networks = running.rest('network')
+
+    def there() -> bool:
+        with contextlib.suppress(exceptions.HttpError):
+            return wanted <= {
+                each['host'] for each
+                in networks.get('/v2.0/agents').json()['agents']
+                if each['alive']}
+        return False
+
+    running.process('network-agents').wait(there, 'did not report its agents')
+
+
+def _furnish(running: cloud.Cloud) -> None:
+    """Create what servers need: a flavor, an image and a network."""
+    running.nova().post('/flavors', json={'flavor': {
+        'name': 'tiny', 'vcpus': 1, 'ram': 64, 'disk': 1}})
+    images = running.rest('image')
+    image = images.post('/v2/images', json={
+        'name': 'empty', 'disk_format': 'raw', 'container_format': 'bare',
+        'visibility': 'public'}).json()['id']
+    images.put('/v2/images/%s/file' % image, data=b'\0' * 1024, headers={
+        'Content-Type': 'application/octet-stream'})
+    networks = running.rest('network')
+    network = networks.post('/v2.0/networks', json={'network': {
+        'name': 'public', 'shared': True,
+        'provider:network_type': 'flat',
+        'provider:physical_network': config.PUBLIC}}).json()['network']['id']
+    networks.post('/v2.0/subnets', json={'subnet': {
+        'network_id': network, 'ip_version': 4, 'cidr': '10.1.0.0/16',
+        'enable_dhcp': False, 'name': 'public'}})
+    tempest.make_accounts(running)
+    tempest.configure(running, running.config.directory / 'tempest')

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud of the tests, started once per run, and the base test case."""
+
+import atexit
+from collections.abc import Callable
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+import uuid
+
+import testtools
+
+from tests.cloud import clients
+from tests.cloud import cloud
+from tests.cloud import command
+from tests.cloud import observer
+from tests.cloud import statefile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+TOOL = TOP / 'tools' / 'cloud'
+VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
+PATIENCE = 180
+# A key of nova's servers.
+HOST = 'OS-EXT-SRV-ATTR:host'
+POLL = 0.2
+AGENTS = ('agent-1', 'agent-2')
+
+
+class TestCase(testtools.TestCase):
+    """A test on the full cloud that ends with placement equal to nova.
+
+    That is checked after the clean-up; tests compare what they created
+    themselves.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        directory = TOP / '.cloud-test'
+        if named := os.environ.get(VARIABLE):
+            directory = pathlib.Path(named).absolute()
+        else:
+            done = _up(directory)
+            if done.returncode == command.UNAVAILABLE:
+                self.skipTest(done.stderr[-500:])
+            self.assertEqual(0, done.returncode,
+                             done.stdout[-2000:] + done.stderr[-5000:])
+        self.cloud = cloud.Cloud(statefile.State.read(directory))
+        self.cloud.forked = _clients(self.cloud.programs)
+        self.addCleanup(self.assert_equal)
+
+    def run_client(self, *argv: str, controller: int = 1) -> Any:
+        """Run a client that has to succeed.
+
+        :returns: the parsed JSON, or the text if it printed no JSON
+        """
+        status, out, err = self.cloud.through(controller).run(*argv)
+        self.assertEqual(0, status, '%s: %s%s' % (' '.join(argv), out, err))
+        return json.loads(out) if 'json' in argv else out
+
+    def openstack(self, *argv: str, controller: int = 1) -> Any:
+        """Run openstack and return what it shows or lists."""
+        return self.run_client('openstack', *argv, '-f', 'json',
+                               controller=controller)
+
+    def stop_agents(self) -> None:
+        """Stop the agents until the test ends or starts them again."""
+        self.addCleanup(self.start_agents)
+        for name in AGENTS:
+            self.cloud.process(name).kill()
+
+    def start_agents(self) -> None:
+        """Start the agents that were stopped."""
+        stopped = [each for each in map(self.cloud.process, AGENTS)
+                   if not each.alive()]
+        # Both import nova at the same time.
+        for each in stopped:
+            self.cloud.state.start(each)
+        for each in stopped:
+            each.wait_ready()
+
+    def aggregate(self, zone: str = '') -> str:
+        """Create an aggregate for this test alone; return its name."""
+        name = 'aggregate-%s' % uuid.uuid4().hex[:8]
+        self.cloud.nova().post('/os-aggregates', json={'aggregate': {
+            'name': name, 'availability_zone': zone or None}})
+        self.addCleanup(self.delete_aggregate, name)
+        return name
+
+    def add_host(self, aggregate: str, host: str, controller: int = 1) -> None:
+        """Add a host to an aggregate with the real client."""
+        self.openstack('aggregate', 'add', 'host', aggregate, host,
+                       controller=controller)
+
+    def delete_aggregate(self, name: str) -> None:
+        """Empty an aggregate and delete it, if it exists."""
+        nova = self.cloud.nova()
+        for each in nova.get('/os-aggregates').json()['aggregates']:
+            if each['name'] == name:
+                url = '/os-aggregates/%s' % each['id']
+                for host in each['hosts']:
+                    nova.post(url + '/action',
+                              json={'remove_host': {'host': host}})
+                nova.delete(url)
+
+    def server(self, *options: str) -> dict[str, Any]:
+        """Create a server for this test alone, and wait until it runs."""
+        name = 'server-%s' % uuid.uuid4().hex[:8]
+        self.addCleanup(self._delete_servers, name)
+        made = self.openstack(
+            'server', 'create', '--flavor', 'tiny', '--image', 'empty',
+            '--network', 'public', '--wait', *options, name)
+        self.assertEqual('ACTIVE', made['status'])
+        return made
+
+    def boot(self, network: dict[str, str], flavor: str = 'tiny',
+             controller: int = 1, zone: str = '') -> dict[str, Any]:
+        """Create a server directly by REST, and wait for the result.
+
+        :param network: an entry of ``networks`` in nova's API
+        :returns: the server, in the final status that nova gave it
+        """
+        nova = self.cloud.through(controller).nova()
+        images = self.cloud.rest('image').get('/v2/images?name=empty').json()
+        flavors = {each['name']: each['id'] for each
+                   in nova.get('/flavors').json()['flavors']}
+        named = {'availability_zone': zone} if zone else {}
+        made = nova.post('/servers', json={'server': named | {
+            'name': 'server-%s' % uuid.uuid4().hex[:8],
+            'flavorRef': flavors[flavor],
+            'imageRef': images['images'][0]['id'],
+            'networks': [network]}}).json()['server']
+        self.addCleanup(self.delete_server, made)
+        server: dict[str, Any] = {}
+
+        def done() -> bool:
+            server.update(
+                nova.get('/servers/%s' % made['id']).json()['server'])
+            # Nova sets the status ERROR first, and the fault later.
+            return (server['status'] != 'BUILD'
+                    and (server['status'] != 'ERROR' or 'fault' in server))
+
+        self.wait_until(done, 'nova is done with %s' % made['id'])
+        return server
+
+    def _delete_servers(self, name: str) -> None:
+        """Delete all servers with a name."""
+        for each in self.cloud.nova().get(
+                '/servers?name=^%s$&all_tenants=1' % name).json()['servers']:
+            self.delete_server(each)
+
+    def delete_server(self, server: dict[str, Any]) -> None:
+        """Delete a server if it exists, and wait until it no longer exists.
+
+        Its host still has it for a while after the status is DELETED.
+        """
+        nova, url = self.cloud.nova(), '/servers/%s' % server['id']
+        nova.delete(url, raise_exc=False)
+        self.wait_until(
+            lambda: nova.get(url, raise_exc=False).status_code == 404,
+            'nova has deleted %s' % server['id'])
+
+    def wait_for(self, server: dict[str, Any], status: str,
+                 *hosts: str | None) -> dict[str, Any]:
+        """Wait for a server's status and host; return the server.
+
+        :param hosts: the server has to be on one of these; None means no host
+        """
+        url = '/servers/%s' % server['id']
+
+        def shown() -> bool:
+            found = self.cloud.nova().get(url).json()['server']
+            self.assertNotEqual('ERROR', found['status'], found)
+            return found['status'] == status and found[HOST] in hosts
+
+        self.wait_until(shown, 'the server is %s on one of %s' % (
+            status, hosts))
+        return self.cloud.nova().get(url).json()['server']
+
+    def hosts_tried(self, server: dict[str, Any]) -> list[str]:
+        """Return the hosts that tried to build a server, in order."""
+        nova = self.cloud.nova()
+        url = '/servers/%s/os-instance-actions' % server['id']
+        created, = (each['request_id'] for each
+                    in nova.get(url).json()['instanceActions']
+                    if each['action'] == 'create')
+        events = nova.get('%s/%s' % (url, created)).json()['instanceAction']
+        # Nova lists the newest first, and its times have no fractions of a
+        # second.
+        return [each['host'] for each in sorted(
+            reversed(events['events']), key=lambda event: event['start_time'])
+            if each['event'] == 'compute__do_build_and_run_instance']
+
+    def placement_has(self, aggregate: str) -> frozenset[str]:
+        """Return the nodes that placement has in a nova aggregate, by name."""
+        return frozenset(row.node.name for row in self._rows()
+                         if aggregate in row.placement)
+
+    def wait_until(self, done: Callable[[], bool], what: str) -> None:
+        """Wait for a result of other processes, or fail."""
+        deadline = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > deadline:
+                self.fail('%s: not within %s s' % (what, PATIENCE))
+            time.sleep(POLL)
+
+    def assert_equal(self) -> None:
+        """Check that placement's aggregates equal nova's.
+
+        Running agents get time to repair what failed inline. Without agents
+        the check is made once.
+        """
+        agents = any(self.cloud.process(name).alive() for name in AGENTS)
+        deadline = time.monotonic() + PATIENCE * agents
+        rows = self._rows()
+        while time.monotonic() < deadline and not all(
+                row.equal for row in rows):
+            time.sleep(POLL)
+            rows = self._rows()
+        self.assertTrue(rows)
+        self.assertTrue(all(row.equal for row in rows),
+                        '\n' + observer.table(rows))
+
+    def _rows(self) -> list[observer.Row]:
+        return observer.Observer(self.cloud, {}).compare(self.cloud.nodes())
+
+
+@functools.cache
+def _clients(programs: pathlib.Path) -> clients.Clients:
+    """Return the clients that all tests share."""
+    return clients.Clients(programs)
+
+
+@functools.cache
+def _up(directory: pathlib.Path) -> 'subprocess.CompletedProcess[str]':
+    """Start the cloud until the run ends; return the completed command.
+
+    A failure is cached too: each test would otherwise wait minutes for another
+    attempt.
+    """
+    tool = [sys.executable, str(TOOL), '--directory', str(directory)]
+    # A killed run may have left a cloud.
+    subprocess.run([*tool, 'down'], capture_output=True)
+    atexit.register(subprocess.run, [*tool, 'down'], capture_output=True)
+    return subprocess.run([*tool, 'up'], capture_output=True, text=True)

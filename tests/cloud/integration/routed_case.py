@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base test case of routed networks."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+import uuid
+
+from tests.cloud.integration import base
+from tests.cloud.integration import routed
+
+
+class TestCase(base.TestCase):
+    """A test with a routed network of two segments."""
+
+    bits = 29
+    """The prefix length of the subnets."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.prepare()
+        self.routed = self.useFixture(
+            routed.RoutedNetwork(self.cloud, self.wait_until, self.bits))
+        self.first, self.second = self.routed.segments
+
+    def prepare(self) -> None:
+        """Run before neutron creates anything."""
+
+    def assert_in(self, segment: routed.Segment, server: dict[str, Any]
+                  ) -> None:
+        """Check that a server has a host and an address of a segment."""
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        self.assertTrue(segment.has(server), server)
+
+    def assert_refused(self, server: dict[str, Any]) -> None:
+        """Check that nova found no host for a server."""
+        self.assertEqual('ERROR', server['status'])
+        self.assertIn('No valid host', server['fault']['message'])
+
+    def segment_of(self, server: dict[str, Any]) -> routed.Segment:
+        """Return the segment of the host on which a server runs."""
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        segment, = (each for each in self.routed.segments
+                    if server[base.HOST] in each.hosts)
+        return segment
+
+    def zone(self, *hosts: str) -> str:
+        """Create a zone with hosts, for this test alone; return its name."""
+        name = 'zone-%s' % uuid.uuid4().hex[:8]
+        aggregate = self.aggregate(name)
+        for host in hosts:
+            self.add_host(aggregate, host)
+        return name
+
+    def flavor(self, extra_specs: Mapping[str, str]) -> str:
+        """Create a flavor for this test alone; return its name."""
+        nova = self.cloud.nova()
+        name = 'flavor-%s' % uuid.uuid4().hex[:8]
+        made = nova.post('/flavors', json={'flavor': {
+            'name': name, 'vcpus': 1, 'ram': 64, 'disk': 1,
+            'id': name}}).json()['flavor']['id']
+        self.addCleanup(nova.delete, '/flavors/%s' % made)
+        nova.post('/flavors/%s/os-extra_specs' % made,
+                  json={'extra_specs': extra_specs})
+        return name
+
+    def take_no_servers(self, *hosts: str) -> None:
+        """Disable hosts until the test ends."""
+        for host in hosts:
+            self.addCleanup(self._set, host, 'enabled')
+            self._set(host, 'disabled')
+
+    def keep_one_host_of_each(self) -> None:
+        """Disable all but the first host of each segment."""
+        for segment in self.routed.segments:
+            self.take_no_servers(*sorted(segment.hosts)[1:])
+
+    def _set(self, host: str, status: str) -> None:
+        nova = self.cloud.nova()
+        service, = (each['id'] for each in nova.get(
+            '/os-services?host=%s' % host).json()['services'])
+        nova.put('/os-services/%s' % service, json={'status': status})
+
+    def uuid(self, segment: routed.Segment) -> str:
+        """Return the UUID of the aggregate that neutron created."""
+        return self.routed.aggregate(segment)['uuid']
+
+    def nodes(self, *hosts: str) -> set[str]:
+        """Return the providers of the compute nodes of some hosts."""
+        return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
+
+    def move(self, provider: str, add: Iterable[str] = (),
+             remove: Iterable[str] = ()) -> None:
+        """Change a provider's aggregates, as another tool would."""
+        placement = self.cloud.placement()
+        url = '/resource_providers/%s/aggregates' % provider
+        found = placement.get(url).json()
+        found['aggregates'] = sorted(
+            {*found['aggregates'], *add} - set(remove))
+        placement.put(url, json=found)

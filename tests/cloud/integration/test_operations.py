@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation on host aggregates by each client, and placement after it.
+
+The operations are those of the aggregates page of nova's documentation. The
+agents are stopped: they would repair what a call missed.
+"""
+
+import re
+import uuid
+
+import testscenarios
+
+from tests.cloud.integration import base
+
+OPENSTACK = {
+    'list': 'openstack aggregate list --long',
+    'create': 'openstack aggregate create --zone {zone} {name}',
+    'show': 'openstack aggregate show {name}',
+    'rename': 'openstack aggregate set --name {new} {name}',
+    'zone': 'openstack aggregate set --zone {zone} {name}',
+    'tag': 'openstack aggregate set --property ssd=true {name}',
+    'untag': 'openstack aggregate unset --property ssd {name}',
+    'add': 'openstack aggregate add host {name} {host}',
+    'remove': 'openstack aggregate remove host {name} {host}',
+    'delete': 'openstack aggregate delete {name}',
+    'images': 'openstack aggregate cache image {name} empty',
+    'hypervisors': 'openstack hypervisor list --matching {host}',
+    'page': 'openstack hypervisor list --limit 1 --max-items 1 '
+            '--marker {marker}',
+    'services': 'openstack compute service list --host {host}',
+    'disable': 'openstack compute service set --disable '
+               '--disable-reason test {host} nova-compute',
+    'enable': 'openstack compute service set --enable {host} nova-compute',
+}
+NOVA = {
+    'list': 'nova aggregate-list',
+    'create': 'nova aggregate-create {name} {zone}',
+    'show': 'nova aggregate-show {name}',
+    'rename': 'nova aggregate-update --name {new} {name}',
+    'zone': 'nova aggregate-update --availability-zone {zone} {name}',
+    'tag': 'nova aggregate-set-metadata {name} ssd=true',
+    'untag': 'nova aggregate-set-metadata {name} ssd',
+    'add': 'nova aggregate-add-host {name} {host}',
+    'remove': 'nova aggregate-remove-host {name} {host}',
+    'delete': 'nova aggregate-delete {name}',
+    'images': 'nova aggregate-cache-images {name} {image}',
+    'hypervisors': 'nova hypervisor-list --matching {host}',
+    'page': 'nova hypervisor-list --limit 1 --marker {marker}',
+    'services': 'nova service-list --host {host}',
+    'disable': 'nova service-disable --reason test {service}',
+    'enable': 'nova service-enable {service}',
+}
+NODES = {'compute-1': {'compute-1'}, 'compute-3': {'compute-3'},
+         'ironic-1': {'ironic-1-node-1', 'ironic-1-node-2',
+                      'ironic-1-node-3'}}
+
+
+class TestOperations(testscenarios.WithScenarios, base.TestCase):
+
+    scenarios = [('openstack', {'commands': OPENSTACK}),
+                 ('nova', {'commands': NOVA})]
+
+    def setUp(self):
+        super().setUp()
+        self.stop_agents()
+        self.names = {'name': 'first-%s' % uuid.uuid4().hex[:8],
+                      'new': 'second-%s' % uuid.uuid4().hex[:8],
+                      'zone': 'zone-a'}
+        for name in ('name', 'new'):
+            self.addCleanup(self.delete_aggregate, self.names[name])
+
+    def do(self, operation, status=0, **names):
+        """Run a command, compare, and return its output."""
+        argv = self.commands[operation].format(
+            **self.names | names).split()
+        found, out, err = self.cloud.run(*argv)
+        self.assertEqual(status, found, '%s: %s%s' % (argv, out, err))
+        self.assert_equal()
+        return out + err
+
+    def members(self):
+        """Return the aggregate's hosts in nova; check placement's."""
+        found = {each['name']: each for each in self.cloud.nova().get(
+            '/os-aggregates').json()['aggregates']}[self.names['name']]
+        nodes = set().union(*(NODES[host] for host in found['hosts']))
+        self.assertEqual(nodes, self.placement_has(self.names['name']))
+        return set(found['hosts'])
+
+    def test_life_of_an_aggregate(self):
+        """Placement is in sync after each step from creation to deletion."""
+        self.do('create')
+        self.assertIn(self.names['name'], self.do('list'))
+        self.do('add', host='ironic-1')
+        self.assertEqual({'ironic-1'}, self.members())
+        self.do('rename')
+        self.names['name'] = self.names['new']
+        self.do('tag')
+        image, = self.cloud.rest('image').get(
+            '/v2/images?name=empty').json()['images']
+        self.do('images', image=image['id'])
+        self.do('zone', zone='zone-b')
+        self.do('untag')
+        self.do('add', host='compute-1')
+        self.assertEqual({'ironic-1', 'compute-1'}, self.members())
+        shown = self.do('show')
+        self.assertIn('zone-b', shown)
+        self.assertIn('compute-1', shown)
+        self.do('remove', host='ironic-1')
+        self.assertEqual({'compute-1'}, self.members())
+        self.do('remove', host='compute-1')
+        self.assertEqual(set(), self.members())
+        self.do('delete')
+        self.assertNotIn(self.names['name'], self.do('list'))
+
+    def test_refused_operation_changes_nothing(self):
+        """The user gets nova's own answer, and placement is unchanged."""
+        self.do('create')
+        self.do('add', host='compute-1')
+        self.assertIn('409', self.do('add', 1, host='compute-1'))
+        self.assertIn('404', self.do('add', 1, host='no-such-host'))
+        self.assertIn('404', self.do('remove', 1, host='compute-3'))
+        self.assertIn('not empty', self.do('delete', 1))
+        self.assertEqual({'compute-1'}, self.members())
+
+    def test_services_and_hypervisors(self):
+        """A disabled host stays in its aggregate."""
+        self.do('create')
+        self.do('add', host='ironic-1')
+        service, = (each['id'] for each in self.cloud.nova().get(
+            '/os-services?host=ironic-1').json()['services'])
+        self.addCleanup(self.do, 'enable', host='ironic-1', service=service)
+        self.do('disable', host='ironic-1', service=service)
+        self.assertIn('disabled', self.do('services', host='ironic-1'))
+        self.assertEqual({'ironic-1'}, self.members())
+        self.do('enable', host='ironic-1', service=service)
+        self.assertNotIn('disabled', self.do('services', host='ironic-1'))
+        self.assertEqual({'ironic-1'}, self.members())
+
+    def test_hypervisors(self):
+        """Listings by name and by page show each hypervisor's own nodes."""
+        self.do('create')
+        self.do('add', host='ironic-1')
+        matching = self.do('hypervisors', host='ironic-1')
+        self.assertEqual(['ironic-1-node-%s' % number for number in (1, 2, 3)],
+                         sorted(re.findall(r'ironic-1-node-\d', matching)))
+        found = self.cloud.nova().get(
+            '/os-hypervisors').json()['hypervisors']
+        page = self.do('page', marker=found[0]['id'])
+        self.assertEqual([found[1]['hypervisor_hostname']], [
+            each['hypervisor_hostname'] for each in found
+            if re.search(r"\b%s\b" % each['hypervisor_hostname'], page)])
+
+
+class TestHosts(base.TestCase):
+    """The hosts API, which ended with microversion 2.42.
+
+    Only the openstack client still has it.
+    """
+
+    def host(self, *argv):
+        """Run a command on hosts; return its output."""
+        return self.run_client('openstack', '--os-compute-api-version',
+                               '2.42', 'host', *argv)
+
+    def test_hosts_are_listed_and_updated(self):
+        """A host stays in its aggregate, whichever state is set."""
+        name = self.aggregate('zone-hosts')
+        self.add_host(name, 'compute-1')
+        self.stop_agents()
+        self.assertRegex(self.host('list'),
+                         r'compute-1 +\| compute +\| zone-hosts')
+        # Nova's fake driver does not change its service.
+        for option in ('--disable', '--enable', '--enable-maintenance',
+                       '--disable-maintenance'):
+            self.host('set', option, 'compute-1')
+            self.assertEqual({'compute-1'}, self.placement_has(name))

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's answers about host aggregates, with and without this package."""
+
+import contextlib
+import pathlib
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
+
+from tests.cloud.integration import aggregate_calls
+from tests.cloud.integration import base
+from tests.cloud.integration import no_placement
+from tests.cloud.integration import pages
+from tests.cloud.integration import stock
+from tests.cloud import seed
+from tests.cloud import services
+from tests.cloud import tempest
+from tests import databases
+
+WELL = 'answers'
+# States of placement, and the status that a stand-in answers; 0 for none.
+UNWELL = {'refuses': 0, '401': 401, '503': 503}
+PLACEMENT = (WELL, *UNWELL)
+STATUSES = [how for how, status in UNWELL.items() if status]
+ALWAYS = ', always'
+
+WITH_NODE = (aggregate_calls.GOING, aggregate_calls.GOING_FREE)
+MADE = (*aggregate_calls.WITHOUT_NODE, *WITH_NODE)
+ADDS_FIRST = (
+    'Nova adds the host before it calls placement, and then reports a '
+    'failure to the user. A second attempt returns 409, and the host is '
+    'never mirrored. With this package, the host is mirrored as soon as '
+    'placement is available.')
+REMOVES_LAST = (
+    'Nova calls placement first and does nothing if that fails. With this '
+    'package the host is removed, and placement is updated as soon as it is '
+    'available.')
+LOOKS_LATE = (
+    'Nova calls placement before it checks whether the host is a member. '
+    'With this package the response is the same as without an outage.')
+DELETES_TOO = (
+    'Nova first removes the host from its aggregates, and fails if that '
+    'fails. It then deletes the resource provider, with and without this '
+    'package, and fails at 401 and 503, and also when placement refuses '
+    'connections if the process has not called placement before. Deleting '
+    'the service again, when placement is available, completes the '
+    'deletion.')
+# Why answers differ, by operation and situation.
+EXPLAINED = {
+    ('add host', 'a host'): ADDS_FIRST,
+    ('add host', 'a host with three nodes'): ADDS_FIRST,
+    ('remove host', 'a host'): REMOVES_LAST,
+    ('remove host', 'a host with three nodes'): REMOVES_LAST,
+    ('remove host', 'a host that is not there'): LOOKS_LATE,
+    ('delete a service', 'a host in an aggregate'): DELETES_TOO,
+}
+# Operations in which nova itself needs placement, and fails without it.
+OF_NOVA = {('delete a service', situation) for situation in (
+    'a host in an aggregate', 'a host in no aggregate')}
+
+
+class TestResponseCodes(base.TestCase):
+
+    def test_answers_are_those_of_a_healthy_placement(self):
+        """Placement's state changes no answer; the page has all answers."""
+        self._furnish()
+        nova, package = self._measure()
+        for call in aggregate_calls.CALLS:
+            key = call.operation, call.situation
+            of_nova = STATUSES if key in OF_NOVA else ()
+            for how in PLACEMENT:
+                expected = nova[key][how] if how in of_nova else (
+                    package[key][WELL])
+                self.assertEqual(expected, package[key][how], (key, how))
+            self.assertEqual(nova[key][WELL], package[key][WELL], key)
+        different = [key for key in nova if nova[key] != package[key]]
+        self.assertEqual(set(EXPLAINED), set(different))
+        self.assertEqual('', pages.difference('response-codes', pages.texts(
+            'Where the answers differ',
+            ('Operation', 'Situation', 'Nova alone', 'With it', 'Why'),
+            (12, 18, 18, 12, 40),
+            [(*key, _described(nova[key]),
+              _described(package[key]).removesuffix(ALWAYS),
+              EXPLAINED[key]) for key in different])))
+        everything = pages.figures(
+            'All answers, by what placement does',
+            ('Operation', 'Situation', *PLACEMENT,
+             *('with: %s' % each for each in PLACEMENT)),
+            (12, 30, *[9] * 8),
+            [(*key, *nova[key].values(), *package[key].values())
+             for key in nova])
+        self.assertEqual('', pages.difference('all-response-codes',
+                                              everything))
+
+    def _furnish(self):
+        """Create what the calls need, for this test alone."""
+        nova = self.cloud.nova()
+        zone = nova.post('/os-aggregates', json={'aggregate': {
+            'name': aggregate_calls.ZONE,
+            'availability_zone': aggregate_calls.ZONE}}).json()['aggregate']
+        self.addCleanup(self.delete_aggregate, aggregate_calls.ZONE)
+        self.zone = zone['id']
+        nova.post('/os-aggregates/%s/action' % self.zone, json={
+            'add_host': {'host': aggregate_calls.ZONED}})
+        self.server('--availability-zone', aggregate_calls.ZONE)
+        self.server('--availability-zone', 'nova:%s' % aggregate_calls.BUSY)
+        self.addCleanup(self._delete_aggregates)
+        # Before the aggregates: nova removes no host without a compute node.
+        self.addCleanup(self._forget_services)
+        self._service(aggregate_calls.BARE)
+        self.wait_until(self._has_asked(self.cloud.process('nova-api-1')),
+                        'each process of nova-api has asked placement')
+
+    def _has_asked(self, process):
+        """Return a check that makes all nova-api processes use placement.
+
+        A process of nova creates its placement client on first use, which
+        fails while placement refuses connections.
+        """
+        log = pathlib.Path(process.log)
+        read = log.stat().st_size
+
+        def ask():
+            service = self._service(aggregate_calls.GOING_FREE)
+            self.cloud.nova().delete('/os-services/%s' % service)
+            with open(log) as lines:
+                lines.seek(read)
+                asked = {line.split()[2] for line in lines
+                         if '"DELETE /v2.1/os-services/' in line
+                         and ' status: 204 ' in line}
+            return len(asked) == services.WORKERS
+
+        return ask
+
+    def _service(self, host):
+        """Return the UUID of a host's nova-compute; create it if necessary."""
+        nova, files = self.cloud.nova(), self.cloud.config
+        url = '/os-services?binary=nova-compute&host=%s' % host
+        if not nova.get(url).json()['services']:
+            with open(files.path('service_version')) as written:
+                version = int(written.read())
+            if host in WITH_NODE:
+                node, = seed.nodes([host], 1)
+                seed.compute_hosts(files, version, [node])
+                # Placement may be unavailable; the provider is not needed
+                # then.
+                with contextlib.suppress(exceptions.ClientException):
+                    self.cloud.placement().post('/resource_providers', json={
+                        'name': node.name, 'uuid': node.uuid})
+            else:
+                seed.services(files, version, [host])
+        service, = nova.get(url).json()['services']
+        return service['id']
+
+    def _delete_aggregates(self):
+        for each in self.cloud.nova().get(
+                '/os-aggregates').json()['aggregates']:
+            if each['name'].startswith(aggregate_calls.PREFIX):
+                self.delete_aggregate(each['name'])
+
+    def _forget_services(self):
+        for host in MADE:
+            for database, table in (('nova', 'services'),
+                                    ('nova', 'compute_nodes'),
+                                    ('nova_api', 'aggregate_hosts'),
+                                    ('nova_api', 'host_mappings')):
+                databases.execute(
+                    self.cloud.config.database_url(database),
+                    "DELETE FROM %s WHERE host = '%s'" % (table, host))
+        placement = self.cloud.placement()
+        for each in placement.get('/resource_providers').json()[
+                'resource_providers']:
+            if each['name'] in WITH_NODE:
+                placement.delete('/resource_providers/%s' % each['uuid'])
+
+    def _measure(self):
+        """Measure the answers without and with this package.
+
+        :returns: two mappings of operation and situation to a mapping of
+            placement's state to the answer
+        """
+        answers = tuple({(call.operation, call.situation): {}
+                         for call in aggregate_calls.CALLS} for _ in range(2))
+        # A single process: the state of its placement client is known.
+        with stock.StockNova(self.cloud, workers=1) as nova:
+            self.assertFalse(nova.has_package())
+            callers = [self._caller(nova.cloud), self._caller(self.cloud)]
+            for how in PLACEMENT:
+                with contextlib.ExitStack() as stack:
+                    if how != WELL:
+                        stack.enter_context(
+                            no_placement.NoPlacement(self.cloud, UNWELL[how]))
+                    for caller, column in zip(callers, answers):
+                        for call in aggregate_calls.CALLS:
+                            column[call.operation, call.situation][how] = (
+                                caller.answer(call))
+        return answers
+
+    def _caller(self, running):
+        """Return a sender of calls to the nova-api of a cloud."""
+        admin = running.nova()
+        member = adapter.Adapter(
+            running.new_session('%s-member' % tempest.PROJECT,
+                                tempest.PROJECT),
+            endpoint_override=admin.endpoint_override, service_type='compute',
+            default_microversion=admin.default_microversion)
+        image, = self.cloud.rest('image').get(
+            '/v2/images?name=empty').json()['images']
+        return aggregate_calls.Caller(
+            {'': admin, aggregate_calls.MEMBER: member}, self.cloud.nova(),
+            self.zone, image['id'], self._service)
+
+
+def _described(answers):
+    """Describe answers, as in ``500* when it refuses``."""
+    if len(set(answers.values())) == 1:
+        return answers[WELL] + ALWAYS
+    return ', '.join(
+        '%s %s %s' % (
+            answer, 'when it' if how in (WELL, 'refuses') else 'at', how)
+        for how, answer in answers.items() if answer != answers[WELL])

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request filters and the guard on routed networks."""
+
+from tests.cloud.integration import narrowed
+from tests.cloud.integration import routed_case
+
+
+class TestNarrowing(routed_case.TestCase):
+
+    def test_flavor_and_segment(self):
+        """A server's host is in its flavor's aggregate and its segment."""
+        self.useFixture(narrowed.Narrowed(self.cloud))
+        name = self.aggregate()
+        self.run_client('openstack', 'aggregate', 'set',
+                        '--property', 'disk=fast', name)
+        for segment in self.routed.segments:
+            self.add_host(name, min(segment.hosts))
+        flavor = self.flavor({'aggregate_instance_extra_specs:disk': 'fast'})
+        for segment in self.routed.segments:
+            server = self.boot({'port': self.routed.port(segment)}, flavor)
+            self.assert_in(segment, server)
+            self.assertEqual([min(segment.hosts)], self.hosts_tried(server))
+
+    def test_host_of_another_segment(self):
+        """A foreign write to placement does not move a server to that host."""
+        self.stop_agents()
+        wrong = min(self.second.hosts)
+        for node in self.nodes(wrong):
+            self.move(node, add=[self.uuid(self.first)])
+        self.take_no_servers(*self.first.hosts)
+        # Stock nova's scheduler uses the wrong host.
+        believed = self.boot({'port': self.routed.port(self.first)})
+        self.assertEqual([wrong], self.hosts_tried(believed))
+        self.useFixture(narrowed.Narrowed(self.cloud))
+        refused = self.boot({'port': self.routed.port(self.first)})
+        self.assert_refused(refused)
+        self.assertEqual([], self.hosts_tried(refused))
+        self.assert_in(self.second, self.boot(
+            {'port': self.routed.port(self.second)}))

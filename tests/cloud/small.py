@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small profile: keystone, placement and nova-api, and no compute host."""
+
+from collections.abc import Iterator
+import contextlib
+import pathlib
+import secrets
+import sqlite3
+import tempfile
+
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import loopback
+from tests.cloud import programs
+from tests.cloud import seed
+from tests.cloud import services
+from tests.cloud import statefile
+
+
+@contextlib.contextmanager
+def running(database: str = 'sqlite', server: programs.Server | None = None,
+            nova_options: config.Options | None = None
+            ) -> Iterator[cloud.Cloud]:
+    """Start a new cloud in a temporary directory; remove it at the end.
+
+    Nova has no compute hosts until ``seed_hosts`` is called, and the agent is
+    not started.
+
+    :param database: see ``config.Config``
+    :param server: see ``services.Services``
+    :param nova_options: added to nova.conf
+    :raises CloudError: when something does not start
+    """
+    with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory:
+        state = statefile.State.create(pathlib.Path(directory))
+        state.config = config.Config(
+            state.directory, database, secrets.token_hex(16),
+            dict(zip(config.SMALL, loopback.free_ports(len(config.SMALL)))),
+            nova_options or {})
+        config_files.write(state.config)
+        with contextlib.ExitStack() as stack:
+            stack.callback(lambda: [each.kill() for each in state.processes])
+            yield _started(state, services.Services(state, server), stack)
+
+
+def _started(state: statefile.State, parts: services.Services,
+             stack: contextlib.ExitStack) -> cloud.Cloud:
+    if state.config.database == 'sqlite':
+        # A keystone of 2024 leaves reads open, and then cannot write without a
+        # write-ahead log.
+        with contextlib.closing(sqlite3.connect(
+                state.config.path('keystone.sqlite'))) as connection:
+            connection.execute('PRAGMA journal_mode = WAL')
+    # Start everything that takes time in parallel.
+    tasks = parts.set_up()
+    for each in tasks.values():
+        stack.callback(each.kill)
+    tasks['placement'].finish()
+    placement = state.start(parts.placement())
+    tasks['keystone'].finish()
+    keystone = state.start(parts.keystone())
+    tasks['nova'].finish()
+    nova_api = state.start(parts.nova_api(1))
+    keystone.wait_ready()
+    found = cloud.Cloud(state)
+    seed.accounts(found.identity(), found.config)
+    placement.wait_ready()
+    nova_api.wait_ready()
+    state.processes.append(parts.agent(1))
+    state.write()
+    return found
