@@ -46,6 +46,9 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
+        # However busy the machine is.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 60.0))
         self.conf = ends.make_conf(self)
         self.url = databases.create(self, self.kind)
         connection = sa.make_url(self.url)
