@@ -35,7 +35,7 @@ from nova_aggregate_mirror.source import database
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud import seed
-from tests.unit import ends
+from tests.unit import doubles
 
 MIB = 2 ** 20
 CELL_TIMEOUT = 600
@@ -66,7 +66,7 @@ class Trial:
 
     def __init__(self, nodes: list[seed.Node]) -> None:
         # No request log, which would count as memory.
-        self._placement = ends.Placement(collections.deque(maxlen=0))
+        self._placement = doubles.Placement(collections.deque(maxlen=0))
         self._source = database.DatabaseSource(cells.bounded(CELL_TIMEOUT))
         self._reconciler = reconciler.Reconciler(
             store.Journal(CONF).ledger, self._source, self._placement,

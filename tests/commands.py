@@ -34,7 +34,7 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
         *PROGRAMS, 'nova_aggregate_mirror.html_report.render',
         'nova_aggregate_mirror.osc.sync',
         'nova_aggregate_mirror.osc.aggregates', 'osc_placement.plugin',
-        'pymysql', 'psycopg2', 'tests.preloaded'])
+        'pymysql', 'psycopg2', 'tests.preload_entry_points'])
 
 
 def script(module: str) -> str:

@@ -88,7 +88,6 @@ class Environment:
         self._run([sys.executable, '-m', 'venv', str(self.path)],
                   'Python cannot create a virtual environment; on Debian and '
                   'Ubuntu install the package python3-venv')
-        self._pip('install', '-c', str(TOP / 'constraints.txt'), 'uv')
         self._install(*self._services)
         self._stamp('cloud', wanted)
 
@@ -152,6 +151,7 @@ class Environment:
         options = ('install', '-c', str(TOP / 'constraints.txt'),
                    *requirements)
         try:
+            self._run([str(self._python), '-m', 'pip', *options[:3], 'uv'], '')
             self._run([str(self._python), '-m', 'uv', 'pip', *options,
                        '--python', str(self._python)], '')
         except CannotInstall:

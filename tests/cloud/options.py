@@ -6,7 +6,7 @@ import pathlib
 import sys
 from typing import List
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+from tests.cloud import environment
 
 _DEMO_DESCRIPTION = """\
 Start a real keystone, placement and nova-api on the loopback interface, change
@@ -74,7 +74,8 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         prog='cloud', description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        '--directory', type=_directory, default=str(TOP / '.cloud'),
+        '--directory', type=_directory,
+        default=str(environment.TOP / '.cloud'),
         help='directory of the cloud, which all commands on it have to name '
              '(default: .cloud in this checkout)')
     parser.set_defaults(verbose=False)
@@ -112,7 +113,7 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
 
 def tool(chosen: argparse.Namespace) -> str:
     """Return the command prefix for the same cloud."""
-    if chosen.directory == TOP / '.cloud':
+    if chosen.directory == environment.TOP / '.cloud':
         return './tools/cloud'
     return './tools/cloud --directory %s' % chosen.directory
 

@@ -17,7 +17,7 @@ from tests import databases
 from tests import fixtures
 from tests.functional import test_sync_command
 from tests import processes
-from tests.unit import ends
+from tests.unit import doubles
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
@@ -33,7 +33,7 @@ class TestDatabases(testscenarios.WithScenarios, testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.conf.set_override('connection', databases.create(
             self, self.kind), 'aggregate_mirror_database')
         engine.Database(self.conf).migrate()

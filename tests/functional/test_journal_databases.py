@@ -23,7 +23,7 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from tests import databases
 from tests import processes
-from tests.unit import ends
+from tests.unit import doubles
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
@@ -49,7 +49,7 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         # However busy the machine is.
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 60.0))
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.url = databases.create(self, self.kind)
         connection = sa.make_url(self.url)
         if self.first:
@@ -157,7 +157,7 @@ class TestManyProcesses(DatabaseTest):
 
     def test_cells_by_many_at_once(self) -> None:
         """All agents of a nova bind the journal; another nova is refused."""
-        ours, theirs = ends.Nova([]), ends.Nova([])
+        ours, theirs = doubles.Nova([]), doubles.Nova([])
         ours.mapped = {'cell-%d' % cell: 'ours' for cell in range(3)}
         theirs.mapped = {'other': 'theirs'}
         processes.at_once(PROCESSES, lambda number: binding.Binding(
@@ -170,7 +170,7 @@ class TestManyProcesses(DatabaseTest):
     def test_first_cells_by_two_novas_at_once(self) -> None:
         """Of two novas that start at once, only one gets the journal."""
         def work(number: int) -> bool:
-            nova = ends.Nova([])
+            nova = doubles.Nova([])
             nova.mapped = {'cell-%d' % (number % 2): ''}
             try:
                 binding.Binding(self.open().database, nova).bind()

@@ -16,7 +16,7 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import databases
-from tests.unit import ends
+from tests.unit import doubles
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
@@ -28,7 +28,7 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.url = databases.create(self, self.kind)
         self.conf.set_override('connection', self.url,
                                'aggregate_mirror_database')

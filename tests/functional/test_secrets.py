@@ -25,7 +25,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.source import database
 from tests import commands
 from tests import fixtures
-from tests.unit import ends
+from tests.unit import doubles
 
 # Part of every secret, so that a fragment is found, too.
 MARK = 'unmistakable'
@@ -219,7 +219,7 @@ class TestSecrets(SecretsTest):
     def test_journal_that_cannot_be_used(self):
         """An unreachable server and an invalid URL."""
         for url in URLS:
-            conf = ends.make_conf(self)
+            conf = doubles.make_conf(self)
             conf.set_override('connection', url, 'aggregate_mirror_database')
             kept = store.Journal(conf)
             row = kept.rows.make(journal.Dirty('h1'))

@@ -11,28 +11,28 @@ import testtools
 import nova_aggregate_mirror
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
-from tests.unit import ends
+from tests.unit import doubles
 
 
 class TestOptions(testtools.TestCase):
 
     def test_registering_twice_changes_nothing(self):
         """nova-api may load the package by entry point and by paste filter."""
-        options = ends.make_conf(self)
+        options = doubles.make_conf(self)
         options.set_override('inline_timeout', 7, 'aggregate_mirror')
         conf.register_opts(options)
         self.assertEqual(7, options.aggregate_mirror.inline_timeout)
 
     def test_defaults_of_nova_databases_are_kept(self):
         """The default connection applies only to the journal."""
-        ends.make_conf(self)
+        doubles.make_conf(self)
         connection, = (opt for opt in db_options.database_opts
                        if opt.name == 'connection')
         self.assertIsNone(connection.default)
 
     def test_journal_lies_below_the_state_path(self):
         """By default the journal is in nova's state directory."""
-        options = ends.make_conf(self)
+        options = doubles.make_conf(self)
         self.assertEqual(
             'sqlite:///%s/aggregate_mirror/journal.sqlite'
             % options.state_path,
@@ -45,7 +45,7 @@ class TestOptions(testtools.TestCase):
                             ('cell_timeout', '0'), ('max_call_age', '5'),
                             ('missing_credentials', 'ignore')):
             path = pathlib.Path(self.useFixture(
-                ends.fixtures.TempDir()).path, 'nova.conf')
+                doubles.fixtures.TempDir()).path, 'nova.conf')
             path.write_text('[aggregate_mirror]\n%s = %s\n' % (name, value))
             options = cfg.ConfigOpts()
             conf.register_opts(options)
@@ -55,16 +55,16 @@ class TestOptions(testtools.TestCase):
 
     def test_defaults(self):
         """A crash is repaired, and drift found, within about a minute."""
-        options = ends.make_conf(self).aggregate_mirror
+        options = doubles.make_conf(self).aggregate_mirror
         self.assertEqual(
             (10, 600, 5.0, 60.0, True),
             (options.leader_lease, options.max_call_age,
              options.inline_timeout, options.sync_interval, options.prune))
-        conf.check(ends.make_conf(self))
+        conf.check(doubles.make_conf(self))
 
     def test_call_age_that_is_too_short_for_the_timeout(self):
         """Rule 2: no row may be closed while its own call still converges."""
-        options = ends.make_conf(self)
+        options = doubles.make_conf(self)
         options.set_override('max_call_age', 60, 'aggregate_mirror')
         options.set_override('inline_timeout', 14.9, 'aggregate_mirror')
         conf.check(options)
@@ -93,7 +93,7 @@ class TestOptions(testtools.TestCase):
         """The sample and the documentation list all options."""
         listed = {group.name: {opt.name for opt in opts}
                   for group, opts in conf.list_opts()}
-        options = ends.make_conf(self)
+        options = doubles.make_conf(self)
         self.assertEqual(set(options.aggregate_mirror),
                          listed['aggregate_mirror'])
         self.assertEqual(set(options.aggregate_mirror_database),

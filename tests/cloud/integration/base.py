@@ -18,11 +18,11 @@ import testtools
 from tests.cloud import clients
 from tests.cloud import cloud
 from tests.cloud import command
+from tests.cloud import environment
 from tests.cloud import observer
 from tests.cloud import statefile
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-TOOL = TOP / 'tools' / 'cloud'
+TOOL = environment.TOP / 'tools' / 'cloud'
 VARIABLE = 'AGGREGATE_MIRROR_CLOUD'
 PATIENCE = 180
 # A key of nova's servers.
@@ -40,7 +40,7 @@ class TestCase(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        directory = TOP / '.cloud-test'
+        directory = environment.TOP / '.cloud-test'
         if named := os.environ.get(VARIABLE):
             directory = pathlib.Path(named).absolute()
         else:

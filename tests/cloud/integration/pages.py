@@ -4,11 +4,11 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 import os
-import pathlib
 import textwrap
 
-FOLDER = (pathlib.Path(__file__).resolve().parent.parent.parent
-          / 'doc' / 'source' / 'differences')
+from tests.cloud import environment
+
+FOLDER = environment.TOP / 'doc' / 'source' / 'differences'
 # Set to anything, the tables are written and not only compared.
 VARIABLE = 'AGGREGATE_MIRROR_WRITE_TABLES'
 WIDTH = 80

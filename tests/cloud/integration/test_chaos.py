@@ -13,6 +13,7 @@ from testtools import content
 
 from tests.cloud.chaos import soak
 from tests.cloud import command
+from tests.cloud import environment
 from tests.cloud.integration import base
 from tests.cloud.integration import leftovers
 from tests.cloud import options
@@ -30,7 +31,7 @@ PATIENCE = 900
 class TestChaos(testtools.TestCase):
 
     # Its servers are killed: they must not be this machine's.
-    directory = base.TOP / '.cloud-chaos'
+    directory = environment.TOP / '.cloud-chaos'
     up: 'subprocess.CompletedProcess[str] | None' = None
 
     def setUp(self):

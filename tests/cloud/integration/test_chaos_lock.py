@@ -10,12 +10,13 @@ import psutil
 import testtools
 
 from tests.cloud.chaos import lock
-from tests.cloud import options
+from tests.cloud import environment
 from tests.cloud import processes
 
 # A chaos run with a daemon in its own session.
 CHAOS = """
 import pathlib, signal, subprocess, sys, time
+from tests.cloud.chaos import lock
 if sys.argv[2] == 'deaf':
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with lock.hold(pathlib.Path(sys.argv[1])):
@@ -42,7 +43,7 @@ class TestTake(testtools.TestCase):
         """Start a process that holds the lock; return it and its daemon."""
         running = subprocess.Popen(
             [sys.executable, '-c', CHAOS, str(self.folder), kind],
-            stdout=subprocess.PIPE, text=True, cwd=options.TOP)
+            stdout=subprocess.PIPE, text=True, cwd=environment.TOP)
         self.addCleanup(running.stdout.close)
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)

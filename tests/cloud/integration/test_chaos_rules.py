@@ -195,7 +195,7 @@ class TestFaults(testtools.TestCase):
             created=psutil.Process().create_time())
         gone = processes.Process('agent-1', [], '', {})
         running = types.SimpleNamespace(
-            state=types.SimpleNamespace(daemons=[there, gone]))
+            state=types.SimpleNamespace(processes=[there, gone]))
         for chosen, kinds in ((faults.KINDS, {'worker', 'kill', 'pause'}),
                               (['kill', 'mariadb'], {'kill'}), ([], set())):
             self.assertEqual(
@@ -208,7 +208,7 @@ class TestFaults(testtools.TestCase):
             created=psutil.Process().create_time())
         dead = dataclasses.replace(there, name='agent-1')
         made = faults.Faults(types.SimpleNamespace(
-            state=types.SimpleNamespace(daemons=[there, dead])), [], 'seed')
+            state=types.SimpleNamespace(processes=[there, dead])), [], 'seed')
         times = iter(range(1000))
         self.useFixture(fixtures.MonkeyPatch(
             'time.monotonic', lambda: float(next(times))))

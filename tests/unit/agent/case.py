@@ -5,7 +5,7 @@ import threading
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
-from tests.unit import ends
+from tests.unit import doubles
 
 REFUSED = exceptions.PlacementUnreachable('refused')
 TIMEOUT = 60
@@ -40,7 +40,7 @@ class Recorder:
                     expected, self.calls[start:]))
 
 
-class AgentTest(ends.TestCase):
+class AgentTest(doubles.TestCase):
 
     def setUp(self):
         super().setUp()

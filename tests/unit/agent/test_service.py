@@ -11,7 +11,7 @@ from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from tests.unit.agent import case
-from tests.unit import ends
+from tests.unit import doubles
 
 REFUSED = case.REFUSED
 
@@ -80,16 +80,16 @@ class TestAgent(case.AgentTest):
 
     def test_agent_of_another_nova(self):
         """Rule 13: it does nothing, and logs the reason once."""
-        other = ends.Nova([])
+        other = doubles.Nova([])
         other.mapped = {'other': 'cell1 (other)'}
         binding.Binding(self.journal.database, other).bind()
         self.start()
         self.assert_idle()
         self.assertIsNone(lease.read(self.journal.database))
         error, = self.messages.output.splitlines()
-        self.assertIn('the journal belongs to another nova, with the cells '
-                      'other; this nova has the cells cell1 (%s)' % ends.CELL,
-                      error)
+        self.assertIn(
+            'the journal belongs to another nova, with the cells other; this '
+            'nova has the cells cell1 (%s)' % doubles.CELL, error)
 
     def test_journal_that_is_unavailable_for_a_while(self):
         """It is logged once, and the agent leads as soon as possible."""

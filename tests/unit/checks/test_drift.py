@@ -4,12 +4,12 @@
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror import exceptions
-from tests.unit import ends
+from tests.unit import doubles
 
 USER = 4711
 
 
-class TestDrift(ends.TestCase):
+class TestDrift(doubles.TestCase):
 
     def find(self) -> checks.Findings:
         self.nova.zones = lambda: {}

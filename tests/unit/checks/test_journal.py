@@ -7,12 +7,12 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
-from tests.unit import ends
+from tests.unit import doubles
 
 USER = 4711
 
 
-class TestJournal(ends.TestCase):
+class TestJournal(doubles.TestCase):
 
     def test_tables_of_an_older_release(self):
         """The check only reports them; nova-api migrates them."""
@@ -38,7 +38,7 @@ class TestJournal(ends.TestCase):
 
     def test_journal_of_another_nova(self):
         """The finding has the cells of both, and the option to change."""
-        other = ends.Nova([])
+        other = doubles.Nova([])
         other.mapped = {'other': 'cell1 (other)'}
         binding.Binding(self.journal.database, other).bind()
         kept = journal.read(self.conf)
@@ -46,7 +46,7 @@ class TestJournal(ends.TestCase):
         one, = journal.belonging(kept, self.nova)
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn('with the cells other; this nova has the cells '
-                      'cell1 (%s)' % ends.CELL, one.text)
+                      'cell1 (%s)' % doubles.CELL, one.text)
         self.assertEqual(journal.SERVER, one.cure[:2])
 
     def test_operations_that_are_mirrored(self):

@@ -14,7 +14,7 @@ from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from tests import processes
-from tests.unit import ends
+from tests.unit import doubles
 
 USER = 4711
 
@@ -22,7 +22,7 @@ USER = 4711
 class TestHook(testtools.TestCase):
 
     def find(self) -> checks.Findings:
-        return nova.hook(ends.make_conf(self))
+        return nova.hook(doubles.make_conf(self))
 
     def test_package_that_is_not_installed(self):
         """Files without their entry points are not an installation."""
@@ -60,7 +60,7 @@ class UserTest(testtools.TestCase):
         super().setUp()
         if os.geteuid():
             self.skipTest('only root can become another user')
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.state = pathlib.Path(self.conf.state_path)
         self.file = self.state / 'aggregate_mirror' / 'journal.sqlite'
 

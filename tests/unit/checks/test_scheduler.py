@@ -13,7 +13,7 @@ from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from tests import placement_service
-from tests.unit import ends
+from tests.unit import doubles
 from tests.unit import servers
 
 NOVAS = 'nova.scheduler.filters.all_filters'
@@ -41,7 +41,7 @@ class FiltersTest(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         # Groups of the same names: nova's own are shared by every test.
         self.conf.register_opts(nova_options.scheduler_opts, 'scheduler')
         self.conf.register_opts(nova_options.filter_scheduler_opts,
@@ -174,7 +174,7 @@ class TestSharing(servers.LoopbackTestCase):
         self.client = client.Client(servers.make_conf(
             auth_type='admin_token', endpoint=self.placement.url,
             token=placement_service.TOKEN))
-        self.nova = ends.Nova([])
+        self.nova = doubles.Nova([])
         self.nova.hosts_of = {AGGREGATE: {'h1'}, OTHER: {'h2'}}
         self.placement.create_provider(PROVIDER, 'store')
 

@@ -7,12 +7,12 @@ import fixtures
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror.cmd import journal_rows
-from tests.unit import ends
+from tests.unit import doubles
 
 UNKNOWN = uuidutils.generate_uuid()
 
 
-class TestJournalRows(ends.TestCase):
+class TestJournalRows(doubles.TestCase):
 
     def setUp(self):
         super().setUp()

@@ -12,7 +12,7 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import contract
-from tests.unit import ends
+from tests.unit import doubles
 
 API = 'nova.compute.api.AggregateAPI'
 
@@ -62,7 +62,7 @@ class HooksTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.log = []
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.messages = self.useFixture(
             fixtures.FakeLogger('nova_aggregate_mirror', level=logging.INFO))
         self.entry_points = []

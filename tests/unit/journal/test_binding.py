@@ -4,14 +4,14 @@
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import queries
-from tests.unit import ends
+from tests.unit import doubles
 
 
-class TestBinding(ends.TestCase):
+class TestBinding(doubles.TestCase):
 
     def binding(self, *cells):
         """Return the binding of an agent whose nova has these cells."""
-        nova = ends.Nova([])
+        nova = doubles.Nova([])
         nova.mapped = {cell: 'name of %s (%s)' % (cell, cell)
                        for cell in cells}
         return binding.Binding(self.open_journal().database, nova)
@@ -86,7 +86,7 @@ class TestBinding(ends.TestCase):
         bound.check()
         self.nova.broken = None
         bound.bind()
-        self.assertEqual({ends.CELL}, self.stored())
+        self.assertEqual({doubles.CELL}, self.stored())
         checked = binding.Binding(self.journal.database, self.nova)
         self.nova.broken = exceptions.NovaUnavailable('refused')
         self.assertRaises(exceptions.NovaUnavailable, checked.check)

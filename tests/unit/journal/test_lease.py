@@ -4,12 +4,12 @@
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import lease
 from tests import processes
-from tests.unit import ends
+from tests.unit import doubles
 
 SECONDS = 15
 
 
-class TestLease(ends.TestCase):
+class TestLease(doubles.TestCase):
 
     def setUp(self):
         super().setUp()

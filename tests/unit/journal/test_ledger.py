@@ -2,12 +2,12 @@
 """The ledger, on a real SQLite file."""
 
 from nova_aggregate_mirror import journal
-from tests.unit import ends
+from tests.unit import doubles
 
 HOUR = 3600.0
 
 
-class LedgerTest(ends.TestCase):
+class LedgerTest(doubles.TestCase):
 
     def setUp(self):
         super().setUp()

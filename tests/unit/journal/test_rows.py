@@ -9,12 +9,12 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 from tests import processes
-from tests.unit import ends
+from tests.unit import doubles
 
 DIRTY = journal.Dirty('h1', frozenset({'n1', 'n2'}), 'req-1')
 
 
-class RowsTest(ends.TestCase):
+class RowsTest(doubles.TestCase):
 
     def setUp(self):
         super().setUp()

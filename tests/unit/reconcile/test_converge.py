@@ -12,7 +12,7 @@ from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
-from tests.unit import ends
+from tests.unit import doubles
 
 Aggregate = outcome.Aggregate
 Host = outcome.Host
@@ -20,7 +20,7 @@ Outcome = outcome.Outcome
 Provider = outcome.Provider
 
 
-class TestHosts(ends.TestCase):
+class TestHosts(doubles.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -271,7 +271,7 @@ class TestHosts(ends.TestCase):
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
 
 
-class TestDeleted(ends.TestCase):
+class TestDeleted(doubles.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -364,7 +364,7 @@ class TestDeleted(ends.TestCase):
         self.assertEqual([], self.log)
 
 
-class TestOutcome(ends.TestCase):
+class TestOutcome(doubles.TestCase):
 
     def test_one_error_of_many_is_over_when_all_are_right(self):
         """A provider stays unwritten until it is known to be in sync."""

@@ -14,7 +14,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.reconcile import reconciler
-from tests.unit import ends
+from tests.unit import doubles
 
 
 Host = outcome.Host
@@ -29,7 +29,7 @@ class Once(dict):
         return self.pop(key)
 
 
-class SyncTest(ends.TestCase):
+class SyncTest(doubles.TestCase):
 
     def setUp(self):
         super().setUp()

@@ -15,7 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
-from tests.unit import ends
+from tests.unit import doubles
 from tests.unit import servers
 
 # Any user except root.
@@ -33,7 +33,7 @@ class TestServer(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
 
     def open(self, url, **options):
@@ -80,7 +80,7 @@ class TestConnection(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
 
     def open(self, url):
         self.conf.set_override('connection', url, 'aggregate_mirror_database')
@@ -118,7 +118,7 @@ class TestTables(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.database = engine.Database(ends.make_conf(self))
+        self.database = engine.Database(doubles.make_conf(self))
 
     def set_version(self, version):
         with self.database.transaction() as connection:
@@ -184,7 +184,7 @@ class TestFile(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.path = pathlib.Path(
             self.conf.state_path, 'aggregate_mirror', 'journal.sqlite')
 

@@ -14,7 +14,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
-from tests.unit import ends
+from tests.unit import doubles
 from tests.unit import servers
 
 CALLERS = 3
@@ -29,7 +29,7 @@ class TestTransactions(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        self.conf = ends.make_conf(self)
+        self.conf = doubles.make_conf(self)
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.transactions.PAUSE', 0.0))
         self.transactions = transactions.Transactions(self.conf)
