@@ -67,7 +67,9 @@ class TestInstallation(testtools.TestCase):
         cls.sdist, = cls.built.glob('*.tar.gz')
         cls.environment = pathlib.Path(directory.name) / 'nova'
         venv.create(cls.environment, with_pip=True)
-        cls.pip('install', '--no-compile', 'nova')
+        # As pip does, in a tenth of its time.
+        run(sys.executable, '-m', 'uv', 'pip', 'install', '--python',
+            str(cls.environment / 'bin' / 'python'), '-c', CONSTRAINTS, 'nova')
 
     @classmethod
     def pip(cls, command, *arguments):
