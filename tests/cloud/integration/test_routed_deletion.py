@@ -3,8 +3,6 @@
 
 import pathlib
 
-import testscenarios
-
 from tests.cloud.integration import routed_case
 from tests.cloud.integration import stock
 
@@ -47,17 +45,13 @@ class DeletionTest(routed_case.TestCase):
         return found['uuid']
 
 
-class TestByHand(testscenarios.WithScenarios, DeletionTest):
-
-    scenarios = [('controller-%s' % number, {'controller': number})
-                 for number in (1, 2)]
+class TestByHand(DeletionTest):
 
     def test_nothing_is_left_of_it(self):
         """It has no provider any more; the other aggregate is unchanged."""
         others = self.routed.members(
             self.routed.aggregate(self.second)['uuid'])
-        uuid = self.delete_by_hand(
-            self.first, self.cloud.through(self.controller))
+        uuid = self.delete_by_hand(self.first, self.cloud)
         self.assertEqual(set(), self.routed.members(uuid))
         self.assertEqual([], self.routed.aggregates(self.first))
         self.assertEqual(others, self.routed.members(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts of servers with ports on a routed network."""
 
-import testscenarios
-
 from tests.cloud.integration import base
 from tests.cloud.integration import routed_case
 
@@ -10,17 +8,14 @@ from tests.cloud.integration import routed_case
 ATTEMPTS = 3
 
 
-class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
-
-    scenarios = [('controller-%s' % number, {'controller': number})
-                 for number in (1, 2)]
+class TestPorts(routed_case.TestCase):
 
     def test_with_an_address(self):
         """A server goes to the segment of its port's address."""
         for segment in (self.first, self.second) * 2:
             port = self.routed.port(segment)
             addresses = self.routed.addresses(port)
-            server = self.boot({'port': port}, controller=self.controller)
+            server = self.boot({'port': port})
             self.assert_in(segment, server)
             self.assertEqual([server[base.HOST]], self.hosts_tried(server))
             self.assertEqual(addresses, self.routed.addresses(port))
@@ -29,14 +24,13 @@ class TestPorts(testscenarios.WithScenarios, routed_case.TestCase):
         """The port gets an address in the segment of the chosen host."""
         port = self.routed.port()
         self.assertEqual([], self.routed.addresses(port))
-        server = self.boot({'port': port}, controller=self.controller)
+        server = self.boot({'port': port})
         self.assert_in(self.segment_of(server), server)
         self.assertEqual(1, len(self.routed.addresses(port)))
 
     def test_of_nova(self):
         """A server with only a network gets a port on either segment."""
-        server = self.boot({'uuid': self.routed.id},
-                           controller=self.controller)
+        server = self.boot({'uuid': self.routed.id})
         self.assert_in(self.segment_of(server), server)
 
 
@@ -97,10 +91,7 @@ class TestCountedAddresses(routed_case.TestCase):
             {'uuid': self.routed.id}, zone=zone))
 
 
-class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
-
-    scenarios = [('controller-%s' % number, {'controller': number})
-                 for number in (1, 2)]
+class TestRetry(routed_case.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -112,7 +103,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
         """After a failed build the server keeps port and address elsewhere."""
         port = self.routed.port(self.first)
         addresses = self.routed.addresses(port)
-        server = self.boot({'port': port}, controller=self.controller)
+        server = self.boot({'port': port})
         self.assertFalse(self.refusal.exists())
         self.assert_in(self.first, server)
         tried = set(self.hosts_tried(server))
@@ -124,8 +115,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
     def test_port_of_nova(self):
         """Nova creates a new port, so the server may change its segment."""
         self.keep_one_host_of_each()
-        server = self.boot({'uuid': self.routed.id},
-                           controller=self.controller)
+        server = self.boot({'uuid': self.routed.id})
         self.assertFalse(self.refusal.exists())
         self.assert_in(self.segment_of(server), server)
         self.assertEqual(self.routed.ports(), self.ports_of(server))
@@ -136,7 +126,7 @@ class TestRetry(testscenarios.WithScenarios, routed_case.TestCase):
         """A port that got an address keeps it, and nova gives up."""
         self.keep_one_host_of_each()
         port = self.routed.port()
-        server = self.boot({'port': port}, controller=self.controller)
+        server = self.boot({'port': port})
         self.assertEqual('ERROR', server['status'])
         self.assertIn('Failed to allocate the network(s), not rescheduling',
                       server['fault']['message'])

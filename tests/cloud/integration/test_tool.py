@@ -58,7 +58,7 @@ class TestTool(base.TestCase):
             text=True)
         self.addCleanup(self.tool, 'down', directory=folder)
         for line in starting.stdout:
-            if 'Waiting for the compute hosts' in line:
+            if 'Starting placement' in line:
                 there = leftovers.Footprint(statefile.State.read(folder))
                 self.assertNotEqual([], there.left())
                 starting.send_signal(signal.SIGINT)

@@ -142,17 +142,17 @@ class TestInstallPage(unittest.TestCase):
         with Demonstration() as demonstration:
             terminal = shell.Shell(demonstration.openrc, {
                 '9184': demonstration.metrics_port()})
-            self.assertNotIn(ACTIVE, demonstration.log('nova-api.log'))
+            self.assertNotIn(ACTIVE, demonstration.log('nova-api-1.log'))
 
             self.assertNotEqual([], different(demonstration.environment()))
             said = terminal.type(install_examples(removal=False))
             self.assertEqual(
                 [], different(demonstration.environment()), said)
-            self.assertIn(ACTIVE, demonstration.log('nova-api.log'))
+            self.assertIn(ACTIVE, demonstration.log('nova-api-1.log'))
 
             terminal.type(install_examples(removal=True))
             self.assertFalse(is_installed())
-            self.assertEqual(1, demonstration.log('nova-api.log').count(
+            self.assertEqual(1, demonstration.log('nova-api-1.log').count(
                 ACTIVE), 'nova-api has loaded the package once, and not again')
 
 
