@@ -30,7 +30,6 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 from tests.cloud import config
 from tests.cloud import config_files
@@ -67,7 +66,8 @@ class Trial:
     def __init__(self, nodes: list[seed.Node]) -> None:
         # No request log, which would count as memory.
         self._placement = doubles.Placement(collections.deque(maxlen=0))
-        self._source = database.DatabaseSource(cells.bounded(CELL_TIMEOUT))
+        self._source = database.DatabaseSource(
+            CELL_TIMEOUT, threads=True)
         self._reconciler = reconciler.Reconciler(
             store.Journal(CONF).ledger, self._source, self._placement,
             count=CONF.aggregate_mirror.sync_workers)

@@ -13,7 +13,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 
 
@@ -45,7 +44,7 @@ def check_configuration() -> None:
 def source() -> database.DatabaseSource:
     """Build the source: nova's databases, each cell with a time limit."""
     return database.DatabaseSource(
-        cells.bounded(CONF.aggregate_mirror.cell_timeout))
+        CONF.aggregate_mirror.cell_timeout, threads=True)
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,

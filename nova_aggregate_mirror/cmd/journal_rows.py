@@ -22,16 +22,20 @@ WIDTH = 60
 COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
 
 
-def show(kept: rows.Rows, form: str,
+def show(kept: rows.Rows, form: str, name: str,
          now: Callable[[], float] = time.time) -> int:
-    """List the operations in the journal, oldest first."""
+    """List the operations in the journal, oldest first.
+
+    :param name: of the journal, to display
+    """
     rows = kept.all()
     if form == 'json':
         print(json.dumps([_document(row) for row in rows], indent=2))
         return OK
     if not rows:
-        print('The journal is empty: no operation is pending.')
+        print('The journal %s is empty: no operation is pending.' % name)
         return OK
+    print('Journal: %s' % name)
     table = prettytable.PrettyTable(COLUMNS)
     table.align, table.max_width = 'l', WIDTH
     for row in rows:

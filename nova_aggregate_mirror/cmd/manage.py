@@ -43,7 +43,7 @@ def placement_sync_aggregates() -> int:
     placement.check_credentials()
     asked = CONF.command
     kept = store.Journal(CONF, database=(
-        engine.for_reading(CONF) if asked.dry_run else None))
+        engine.existing(CONF) if asked.dry_run else None))
     binding.Binding(kept.database, source).check()
     wanted, advice = sync_aggregates.choose(
         asked, CONF.aggregate_mirror, kept.history)
@@ -71,7 +71,9 @@ def db_sync() -> int:
 
 def db_version() -> int:
     """Print the version of the journal's tables."""
-    found = engine.Database(CONF).version()
+    found = None
+    if _exists():
+        found = engine.Database(CONF).version()
     if CONF.command.format == 'json':
         print(json.dumps({'version': found, 'needed': migration.HEAD}))
     else:
@@ -82,12 +84,13 @@ def db_version() -> int:
 
 def journal_list() -> int:
     """List the operations in the journal, oldest first."""
-    return journal_rows.show(store.Journal(CONF).rows, CONF.command.format)
+    return journal_rows.show(
+        _existing_journal().rows, CONF.command.format, engine.displayed(CONF))
 
 
 def journal_retry() -> int:
     """Make the agent retry failed rows immediately."""
-    return journal_rows.retry(store.Journal(CONF).rows, CONF.command.id)
+    return journal_rows.retry(_existing_journal().rows, CONF.command.id)
 
 
 def journal_forget() -> int:
@@ -98,7 +101,26 @@ def journal_forget() -> int:
     status: 1 if there is no row with a given ID, 2 if a row was kept.
     """
     return journal_rows.forget(
-        store.Journal(CONF).rows, CONF.command.id, CONF.command.force)
+        _existing_journal().rows, CONF.command.id, CONF.command.force)
+
+
+def _exists() -> bool:
+    """Check whether the journal exists; an SQLite file may not exist yet.
+
+    :raises InvalidConfiguration: when it does not exist, and the configuration
+        is not that of a nova-api: nova-api may use another journal
+    """
+    file = engine.sqlite_file(CONF)
+    if file and not file.exists():
+        build.check_configuration()
+        return False
+    return True
+
+
+def _existing_journal() -> store.Journal:
+    """Open the journal without creating or migrating it; see ``_exists``."""
+    _exists()
+    return store.Journal(CONF, engine.existing(CONF))
 
 
 def _commands(subparsers: Subparsers) -> None:

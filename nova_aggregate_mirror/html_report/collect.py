@@ -90,9 +90,7 @@ def read_journal(conf: cfg.ConfigOpts,
     if path is not None and not os.path.exists(path):
         return Journal()
     try:
-        opened = engine.Database(conf)
-        opened.check()
-        kept = store.Journal(conf, opened)
+        kept = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             binding.Binding(kept.database, source).check()
         return Journal(kept.ledger, tuple(kept.rows.all()),

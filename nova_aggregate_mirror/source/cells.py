@@ -20,10 +20,14 @@ import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import drivers
 from nova_aggregate_mirror.source import tables
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
 """The UUID of cell0, which has no compute nodes."""
+
+SOON = 5.0
+"""Seconds to wait for the nodes of some hosts: other hosts wait as well."""
 
 Nodes = Mapping[str, str]
 Reads = Mapping[str, Callable[[], Nodes]]
@@ -58,30 +62,63 @@ def in_turn(reads: Reads) -> Answers:
     return {name: _attempt(read) for name, read in reads.items()}
 
 
-def bounded(timeout: float) -> Callable[[Reads], Answers]:
-    """Read all cells in parallel; wait at most ``timeout`` seconds."""
+class Threads:
+    """Reads cells in parallel, with at most one query per cell at a time.
 
-    def run(reads: Reads) -> Answers:
+    A cell that did not answer in time is queried without being waited for,
+    until it has answered again: it delays nothing else.
+
+    :param timeout: seconds to wait for the answers
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._running: dict[str, threading.Thread] = {}
+        self._silent: set[str] = set()
+
+    def read(self, reads: Reads, patient: bool) -> Answers:
+        """Read all cells.
+
+        :param patient: whether to wait the whole timeout, and also for cells
+            that did not answer before
+        """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        for name, read in reads.items():
-            # A daemon thread: a thread blocked on a socket cannot be stopped
-            # and must not keep the process from exiting.
-            threading.Thread(
-                target=lambda name=name, read=read: answers.put(
-                    (name, _attempt(read))),
-                name=name, daemon=True).start()
+        waited = {name for name in reads
+                  if self._start(name, reads[name], answers)
+                  and (patient or name not in self._silent)}
         found: dict[str, Any] = {}
-        end = time.monotonic() + timeout
+        wait = self._timeout if patient else min(self._timeout, SOON)
+        end = time.monotonic() + wait
         with contextlib.suppress(queue.Empty):
-            while len(found) < len(reads):
+            while waited - found.keys():
                 name, answer = answers.get(
                     timeout=max(0.0, end - time.monotonic()))
                 found[name] = answer
+        self._silent |= waited - found.keys()
         late = exceptions.CellUnavailable(
-            'no answer within %g seconds' % timeout)
+            'no answer within %g seconds' % wait)
         return {name: found.get(name, late) for name in reads}
 
-    return run
+    def _start(self, name: str, read: Callable[[], Nodes],
+               answers: 'queue.SimpleQueue[tuple[str, Any]]') -> bool:
+        """Start a query unless an earlier query of the cell still runs."""
+        earlier = self._running.get(name)
+        if earlier is not None and earlier.is_alive():
+            return False
+
+        def work() -> None:
+            began = time.monotonic()
+            answer = _attempt(read)
+            if time.monotonic() - began < self._timeout:
+                self._silent.discard(name)
+            answers.put((name, answer))
+
+        # A daemon thread: a thread blocked on a socket cannot be stopped and
+        # must not keep the process from exiting.
+        self._running[name] = threading.Thread(
+            target=work, name=name, daemon=True)
+        self._running[name].start()
+        return True
 
 
 def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
@@ -116,11 +153,13 @@ class Cells:
     request contexts at them. Reading the mappings each time finds added cells,
     and separate pools do not affect nova's contexts.
 
-    :param run: ``in_turn`` inside nova-api, ``bounded(timeout)`` elsewhere
+    :param timeout: seconds for a cell to accept a connection, or to answer
+    :param threads: whether to start threads, which nova-api must not
     """
 
-    def __init__(self, run: Callable[[Reads], Answers]) -> None:
-        self._run = run
+    def __init__(self, timeout: float, threads: bool) -> None:
+        self._timeout = timeout
+        self._threads = Threads(timeout) if threads else None
         self._managers: dict[str, Any] = {}
 
     def all(self, connection: Any) -> list[Cell]:
@@ -131,17 +170,19 @@ class Cells:
         return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != CELL0]
 
-    def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes]
-              ) -> tuple[Nodes, Mapping[str, str]]:
+    def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes],
+              patient: bool = False) -> tuple[Nodes, Mapping[str, str]]:
         """Run a query in each of the given cells.
 
         :param query: takes a connection, returns node UUID to host
+        :param patient: see ``Threads.read``
         :returns: the nodes of the cells that answered, and the cells that did
             not answer: name to reason
         """
-        answers = self._run({
-            cell.name: functools.partial(self._read, cell, query)
-            for cell in cells})
+        reads = {cell.name: functools.partial(self._read, cell, query)
+                 for cell in cells}
+        answers = (self._threads.read(reads, patient) if self._threads
+                   else in_turn(reads))
         nodes: dict[str, str] = {}
         down: dict[str, str] = {}
         for name, answer in sorted(answers.items()):
@@ -156,9 +197,12 @@ class Cells:
         if manager is None:
             manager = enginefacade.transaction_context()
             # By default, nova waits 100 seconds for the first connection.
+            url = drivers.with_timeouts(
+                sa.engine.make_url(cell.connection), self._timeout,
+                CONF.database.connection_parameters)
             manager.configure(**{
-                **CONF.database, 'connection': cell.connection,
-                'max_retries': 0})
+                **CONF.database, 'max_retries': 0,
+                'connection': url.render_as_string(hide_password=False)})
             self._managers[cell.connection] = manager
         with manager.reader.connection.using(
                 Transaction()) as connection:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of nova, read from nova's databases with narrow queries."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from nova_aggregate_mirror.source import statements
 
 # Values per IN list; every database that nova supports accepts this many.
 CHUNK = 500
+CELL_TIMEOUT = 60.0
 
 Zones = Mapping[str, str]
 Mapped = Mapping[str, cells.Cell]
@@ -29,13 +29,14 @@ class DatabaseSource:
     committed before it. Names are compared in Python: MySQL's collation
     ignores case and trailing spaces, the scheduler does not.
 
-    :param run: how to read several cells: ``cells.in_turn`` inside nova-api,
-        ``cells.bounded(timeout)`` in the agent and in commands
+    :param timeout: seconds for a cell to accept a connection, or to answer
+    :param threads: whether to read several cells in threads, which nova-api
+        must not start
     """
 
-    def __init__(self, run: Callable[[cells.Reads], cells.Answers]
-                 = cells.in_turn) -> None:
-        self._cells = cells.Cells(run)
+    def __init__(self, timeout: float = CELL_TIMEOUT,
+                 threads: bool = False) -> None:
+        self._cells = cells.Cells(timeout, threads)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
         with reading() as api:
@@ -44,11 +45,13 @@ class DatabaseSource:
             uuid = rows[0].aggregate if rows else ''
             if not host:
                 return source.Place(uuid)
-            mapped = {host: cells.cell_of(row) for row in rows
-                      if row.host == host and row.id is not None}
-            candidates = self._where(api, frozenset({host}), mapped)
-        found, down = self._find(
-            frozenset({host}), frozenset(), mapped, candidates)
+            # MySQL compares names without case, and so does nova when it
+            # changes the memberships of the host.
+            mapped = {row.host: cells.cell_of(row) for row in rows
+                      if row.id is not None}
+            hosts = frozenset(mapped) or frozenset({host})
+            candidates = self._where(api, hosts, mapped)
+        found, down = self._find(hosts, frozenset(), mapped, candidates)
         return source.Place(uuid, frozenset(found), down)
 
     def aggregates(self) -> Mapping[str, str]:
@@ -76,7 +79,8 @@ class DatabaseSource:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         with reading() as api:
             members, existing, mapped = _hosts(api, hosts)
-            candidates = self._where(api, hosts, mapped)
+            candidates = (self._where(api, hosts, mapped)
+                          if hosts or nodes else [])
             existing.update(_existing(
                 api, frozenset(aggregates) - existing.keys()))
         found, down = self._find(hosts, nodes, mapped, candidates)
@@ -101,7 +105,8 @@ class DatabaseSource:
                       if host in members and cell in by_id}
         found, down = self._cells.nodes(
             by_id.values(),
-            lambda cell: dict(map(tuple, cell.execute(statements.NODES))))
+            lambda cell: dict(map(tuple, cell.execute(statements.NODES))),
+            patient=True)
         return source.Nova(
             aggregates=existing, members=members, nodes=found,
             unmapped=frozenset(members) - frozenset(mapped), cells_down=down,

@@ -80,6 +80,51 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         return row
 
 
+class LockTest(DatabaseTest):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.attempts = 0
+        self.locker = sa.create_engine(self.url).connect()
+        self.addCleanup(self.locker.close)
+        self.useFixture(fixtures.Timeout(60, gentle=True))
+
+    def assert_unavailable(self, statement: str) -> None:
+        """Assert that the statement is attempted once, and that it fails."""
+        def work(connection: sa.engine.Connection) -> None:
+            self.attempts += 1
+            connection.exec_driver_sql(statement)
+
+        self.assertRaises(exceptions.JournalUnavailable,
+                          self.journal.database.run, work)
+        self.assertEqual(1, self.attempts)
+
+
+class TestLockedRow(LockTest):
+
+    scenarios = [each for each in databases.SCENARIOS if each[0] == 'mysql']
+    first = 'SET innodb_lock_wait_timeout = 1'
+
+    def test_is_not_waited_for_again(self) -> None:
+        """oslo.db reports the same error as for a deadlock."""
+        self.record()
+        self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
+        self.assert_unavailable('UPDATE dirty SET attempts = 1')
+
+
+class TestLockedTable(LockTest):
+
+    scenarios = [each for each in databases.SCENARIOS
+                 if each[0] == 'postgresql']
+
+    def test_is_not_waited_for_forever(self) -> None:
+        """The server ends the statement; libpq has no timeout for it."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.engine.PATIENCE', 1))
+        self.locker.exec_driver_sql('LOCK TABLE dirty')
+        self.assert_unavailable('SELECT * FROM dirty')
+
+
 class TestManyProcesses(DatabaseTest):
 
     scenarios = [*databases.SCENARIOS, SNAPSHOT]

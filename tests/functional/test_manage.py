@@ -187,8 +187,10 @@ class TestOtherCommands(ManageTest):
     def test_journal_that_cannot_be_used(self):
         """It exits with 255 and changes nothing in placement."""
         host = self.host('h1')
+        broken = self.conf.with_name('broken.sqlite')
+        broken.write_bytes(b'no database' * 999)
         self.write_conf(more='[aggregate_mirror_database]\n'
-                             'connection = sqlite:////proc/journal.sqlite\n')
+                             'connection = sqlite:///%s\n' % broken)
         done = self.sync()
         self.assertEqual(255, done.returncode)
         self.assertIn('journal', done.stderr)
@@ -260,6 +262,24 @@ class TestJournal(ManageTest):
         self.assertIn('There is no row unknown', done.stderr)
         self.assertIn('empty', self.run_command('journal', 'list').stdout)
 
+    def test_missing_journal_is_not_created(self):
+        """With nova-api's configuration it is empty; else it is an error."""
+        journal_file = pathlib.Path(
+            fixtures.CONF.state_path, 'aggregate_mirror', 'journal.sqlite')
+        self.assertFalse(journal_file.exists())
+        self.assertIn('journal sqlite:///%s is empty' % journal_file,
+                      self.run_command('journal', 'list').stdout)
+        self.assertIn('no tables', self.run_command('db', 'version').stdout)
+        self.conf.write_text('[DEFAULT]\nstate_path = %s\n'
+                             % fixtures.CONF.state_path)
+        for command in (['journal', 'list'], ['journal', 'retry'],
+                        ['journal', 'forget', 'unknown'], ['db', 'version']):
+            done = self.run_command(*command)
+            self.assertEqual((255, ''), (done.returncode, done.stdout))
+            self.assertIn('the configuration has no [api_database] connection',
+                          done.stderr)
+        self.assertFalse(journal_file.exists())
+
     def test_operation_that_may_run(self):
         """A running row is kept: only its own process may close it."""
         row = self.operation()
@@ -274,8 +294,10 @@ class TestJournal(ManageTest):
     def test_errors(self):
         """A missing ID is a usage error; a broken journal is reported."""
         self.assertEqual(2, self.run_command('journal', 'forget').returncode)
+        broken = self.conf.with_name('broken.sqlite')
+        broken.write_bytes(b'no database' * 999)
         self.write_conf(more='[aggregate_mirror_database]\n'
-                             'connection = sqlite:////proc/journal.sqlite\n')
+                             'connection = sqlite:///%s\n' % broken)
         done = self.run_command('journal', 'list')
         self.assertEqual(255, done.returncode)
         self.assertIn('the journal could not be used', done.stderr)

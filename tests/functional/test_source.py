@@ -13,7 +13,6 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import database
 from tests import fixtures
 from tests import functional
@@ -201,6 +200,13 @@ class TestCells(SourceTest):
             source.Place(self.zone.uuid, frozenset(self.near.nodes)),
             self.source.place(self.zone.id, 'near'))
 
+    def test_dead_cell_does_not_matter_to_a_deletion(self):
+        """The existence of aggregates is read without opening a cell."""
+        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        nova = self.source.read((), aggregates=[self.zone.uuid])
+        self.assertEqual({self.zone.uuid}, set(nova.aggregates))
+        self.assertEqual({}, nova.cells_down)
+
     def test_node_that_nobody_has_is_unknown_while_a_cell_is_down(self):
         """It may exist in that cell: the cell is reported."""
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
@@ -214,7 +220,7 @@ class TestCells(SourceTest):
         with contextlib.closing(sqlite3.connect(
                 self.cell_file('cell2'), isolation_level=None)) as other:
             other.execute('BEGIN EXCLUSIVE')
-            nova = database.DatabaseSource(cells.bounded(2)).read_all()
+            nova = database.DatabaseSource(2, threads=True).read_all()
             other.execute('ROLLBACK')
         self.assert_cell2_is_reported(nova)
         self.assertIn('no answer within 2 seconds',

@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import pathlib
 from typing import Any
-import urllib.parse
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
+from nova_aggregate_mirror.limits import drivers
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
@@ -23,14 +23,6 @@ SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 MEMORY = 'sqlite://'
 # Seconds for a server to accept a connection or to answer a statement.
 PATIENCE = 5
-# Timeout parameters per driver; by default a hung server hangs the caller.
-TIMEOUTS = {
-    'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
-    'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
-    # libpq has no read timeout: a server that acknowledges data but does not
-    # answer is not detected.
-    'psycopg': {'connect_timeout': 1, 'tcp_user_timeout': 1000},
-    'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
 
 
 @contextlib.contextmanager
@@ -49,6 +41,10 @@ def translated() -> Iterator[None]:
 
 def is_conflict(exc: db_exc.DBError) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
+    # oslo.db calls a wait for a lock that has timed out a deadlock, too; the
+    # next attempt would wait as long.
+    if 'Lock wait timeout exceeded' in str(exc):
+        return False
     # MariaDB 11.6.2 and later report the text; older oslo.db lacks it.
     return (isinstance(exc, db_exc.DBDeadlock)
             or 'Record has changed since last read' in str(exc))
@@ -65,15 +61,30 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
     return pathlib.Path(url.database)
 
 
-@translated()
-def for_reading(conf: cfg.ConfigOpts) -> 'Database':
-    """Open the journal's database for a caller that only reads.
+def displayed(conf: cfg.ConfigOpts) -> str:
+    """Return the URL of the journal without password and parameters.
 
-    A missing SQLite file is not created but treated as an empty journal.
+    :raises InvalidConfiguration: when the connection is not a database URL
+    """
+    url = _parse(conf.aggregate_mirror_database.connection)
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+@translated()
+def existing(conf: cfg.ConfigOpts) -> 'Database':
+    """Open the journal's database without creating or migrating anything.
+
+    A missing SQLite file is treated as an empty journal.
+
+    :raises JournalUnavailable: when the tables are missing or outdated
     """
     file = sqlite_file(conf)
-    database = Database(conf, MEMORY if file and not file.exists() else '')
-    database.prepare()
+    if file and not file.exists():
+        database = Database(conf, MEMORY)
+        database.migrate()
+    else:
+        database = Database(conf)
+        database.check()
     return database
 
 
@@ -97,10 +108,17 @@ class Database:
         if self._is_sqlite:
             self._engine = self._patient = sqlite.engine(url)
         else:
-            self._engine = _server_engine(_bounded(
-                url, settings.connection_parameters), settings)
+            self._engine = _server_engine(drivers.with_timeouts(
+                url, PATIENCE, settings.connection_parameters), settings)
+            if url.get_backend_name() == 'postgresql':
+                _bound_statements(self._engine)
             # Migrations have no timeout: an ALTER waits for table locks.
             self._patient = _server_engine(url, settings)
+
+    def close(self) -> None:
+        """Close all connections that are not in use."""
+        self._engine.dispose()
+        self._patient.dispose()
 
     def transaction(self) -> contextlib.AbstractContextManager[Any]:
         """Open a connection in a new transaction, committed on exit."""
@@ -178,13 +196,13 @@ def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
     return engine
 
 
-def _bounded(url: sa.engine.URL, more: str) -> sa.engine.URL:
-    """Add timeouts to the URL, except those that the operator has set.
+def _bound_statements(engine: sa.engine.Engine) -> None:
+    """Let a PostgreSQL server end statements that take too long."""
 
-    :param more: ``connection_parameters``, which oslo.db adds to the URL
-    """
-    units = TIMEOUTS.get(url.get_driver_name(), {})
-    chosen = {*url.query, *urllib.parse.parse_qs(more)}
-    return url.update_query_dict({
-        name: str(PATIENCE * unit) for name, unit in units.items()
-        if name not in chosen})
+    @sa.event.listens_for(engine, 'begin')
+    def begin(connection: sa.engine.Connection) -> None:
+        # For this transaction only: a connection pooler may share the session.
+        limit = PATIENCE * 1000
+        connection.exec_driver_sql(
+            'SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d'
+            % (limit, limit))

@@ -2,6 +2,7 @@
 """Transactions in the journal's database, which opens on first use."""
 
 from collections.abc import Callable
+import contextlib
 import random
 import threading
 import time
@@ -12,6 +13,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.limits import deadline
 
 T = TypeVar('T')
 
@@ -50,7 +52,7 @@ class Transactions:
                 except db_exc.DBError as exc:
                     # Servers roll back one of two deadlocked transactions;
                     # Galera detects conflicts at commit.
-                    if not engine.is_conflict(exc):
+                    if not (engine.is_conflict(exc) and deadline.remaining()):
                         raise
                     error = exc
                 time.sleep(random.random() * PAUSE * attempt)
@@ -62,7 +64,11 @@ class Transactions:
             # Outside the mutex: while a server hangs, each caller would wait
             # for the attempts of all earlier callers.
             database = engine.Database(self._conf)
-            database.prepare()
+            with contextlib.ExitStack() as failed:
+                # The next attempt opens it again.
+                failed.callback(database.close)
+                database.prepare()
+                failed.pop_all()
             with self._mutex:
                 self._database = self._database or database
         return self._database

@@ -174,3 +174,20 @@ class TestHosts(base.TestCase):
                        '--disable-maintenance'):
             self.host('set', option, 'compute-1')
             self.assertEqual({'compute-1'}, self.placement_has(name))
+
+
+class TestNames(base.TestCase):
+
+    def test_host_in_another_case(self):
+        """MariaDB ignores the case: nova removes the host, and then fails."""
+        self.stop_agents()
+        name = self.aggregate()
+        self.add_host(name, 'compute-1')
+        nova = self.cloud.nova()
+        aggregate, = (each for each in nova.get('/os-aggregates').json()[
+            'aggregates'] if each['name'] == name)
+        url = '/os-aggregates/%s' % aggregate['id']
+        nova.post(url + '/action', raise_exc=False, json={
+            'remove_host': {'host': 'COMPUTE-1'}})
+        self.assertEqual([], nova.get(url).json()['aggregate']['hosts'])
+        self.assertEqual(frozenset(), self.placement_has(name))

@@ -27,14 +27,16 @@ class TestJournalRows(doubles.TestCase):
         return stream.stream.read()
 
     def show(self, form):
-        return journal_rows.show(self.rows, form, now=lambda: self.now)
+        return journal_rows.show(self.rows, form, 'sqlite:////journal',
+                                 now=lambda: self.now)
 
     def test_empty_journal(self):
         """JSON has an empty list; the table is replaced by a sentence."""
         self.assertEqual(0, self.show('json'))
         self.assertEqual([], json.loads(self.text(self.out)))
         self.assertEqual(0, self.show('table'))
-        self.assertIn('no operation is pending', self.text(self.out))
+        self.assertIn('The journal sqlite:////journal is empty: no operation '
+                      'is pending', self.text(self.out))
 
     def test_table(self):
         """Oldest first, with the state, the age and the last error."""
@@ -45,7 +47,7 @@ class TestJournalRows(doubles.TestCase):
         self.now += 5
         self.assertEqual(0, self.show('table'))
         found = [[cell.strip() for cell in line.split('|')[1:-1]]
-                 for line in self.text(self.out).splitlines()[3:-1]]
+                 for line in self.text(self.out).splitlines()[4:-1]]
         self.assertEqual(
             [failed.id, 'h1', 'to be mirrored', '75 s', '1',
              'placement refused'], found[0])

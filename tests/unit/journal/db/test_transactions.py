@@ -3,7 +3,10 @@
 
 import concurrent.futures
 import contextlib
+import gc
+import os
 import pathlib
+import sqlite3
 import threading
 
 import fixtures
@@ -51,6 +54,22 @@ class TestTransactions(testtools.TestCase):
             return 'done'
 
         return work
+
+    def test_failed_attempts_leave_no_descriptor_open(self):
+        """A locked journal is opened again by each attempt."""
+        self.path.parent.mkdir()
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.0))
+        with contextlib.closing(sqlite3.connect(self.path)) as other:
+            other.execute('PRAGMA journal_mode = WAL')
+            other.execute('BEGIN EXCLUSIVE')
+            gc.collect()
+            counts = []
+            for _attempt in range(10):
+                self.assertRaises(exceptions.JournalUnavailable,
+                                  self.transactions.run, self.fails())
+                counts.append(len(os.listdir('/proc/self/fd')))
+            self.assertLessEqual(counts[-1], counts[0])
 
     def test_nothing_is_opened_before_it_is_needed(self):
         """No database connection is made at import or at start."""
