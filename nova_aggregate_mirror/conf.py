@@ -77,7 +77,7 @@ OPTS = [
         'inline_backoff',
         default=30.0, min=0.0, max=3600.0,
         help='Seconds for which a nova-api process does not contact placement '
-             'and only writes the journal, after placement did not answer '
+             'and only writes the journal, after it did not answer a request '
              'within ``inline_timeout`` or a connection or authentication '
              'failure took more than one second: a hung placement must not '
              'occupy every worker. After a faster failure the back-off is at '

@@ -7,6 +7,7 @@
     |-- Retriable                 the same call may succeed later
     |   |-- PlacementUnreachable  refused, DNS, TLS, keystone, discovery
     |   |-- DeadlineExceeded      no complete answer in time
+    |   |   `-- OutOfTime         earlier requests have taken the time
     |   |-- NotAuthorized         401 or 403, also while credentials rotate
     |   |-- PlacementFailed       5xx, 429, or an unexpected status
     |   |-- MalformedAnswer       a body that placement does not send
@@ -43,6 +44,10 @@ class PlacementUnreachable(Retriable):
 
 class DeadlineExceeded(Retriable):
     """Placement or keystone did not answer completely in time."""
+
+
+class OutOfTime(DeadlineExceeded):
+    """The requests of a call take more time than the call has."""
 
 
 class NotAuthorized(Retriable):

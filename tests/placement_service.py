@@ -11,6 +11,7 @@ import math
 import os
 import socketserver
 import threading
+import time
 from typing import Any
 from typing import NamedTuple
 from wsgiref import simple_server
@@ -139,6 +140,15 @@ class PlacementService(fixtures.Fixture):
             return self._drop(environ, start)
 
         self._break(app, methods)
+
+    def slow(self, seconds: float) -> None:
+        """Delay the answer to each request."""
+        def app(environ: dict[str, Any], start: Callable[..., Any]
+                ) -> Iterable[bytes]:
+            time.sleep(seconds)
+            return self._run(environ, start)
+
+        self._break(app, EVERY_METHOD)
 
     def hold_back(self, drop: bool = False) -> Callable[[], None]:
         """Hold PUTs back, even after the fault has ended.

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import http.client
 import re
+import time
 
 from keystoneauth1 import exceptions as ks_exceptions
 from openstack import exceptions as sdk_exceptions
@@ -30,6 +31,9 @@ _NOVA_CONF: Mapping[Kind, str] = {
         'valid_interfaces, endpoint_override and cafile in [placement].',
     exceptions.DeadlineExceeded:
         'Check the load of keystone and placement, and the network to them.',
+    exceptions.OutOfTime:
+        'The agent completes it; to do more within the call, raise '
+        '[aggregate_mirror] inline_timeout.',
     exceptions.NotAuthorized:
         'Check user, password, project and domains in [placement], and that '
         'the user has the service or admin role.',
@@ -135,12 +139,16 @@ def translated(doing: str) -> Iterator[None]:
 
     :param doing: the action inside, as the start of the message
     """
+    began = time.monotonic()
     try:
         yield
     except _FOREIGN as exc:
         kind = meaning(exc)
         if kind is exceptions.PlacementUnreachable and deadline.missed():
             kind = exceptions.DeadlineExceeded
+        if kind is exceptions.DeadlineExceeded and not deadline.is_silence(
+                time.monotonic() - began):
+            kind = exceptions.OutOfTime
         raise error(kind, doing, _text(exc)) from exc
 
 

@@ -31,8 +31,9 @@ class Breaker:
         :param backoff: seconds of back-off after a call that hung
         """
         now = self.now()
-        if not isinstance(error, (exceptions.DeadlineExceeded,
-                                  *exceptions.STALE_ENDPOINT)):
+        if isinstance(error, exceptions.OutOfTime) or not isinstance(
+                error, (exceptions.DeadlineExceeded,
+                        *exceptions.STALE_ENDPOINT)):
             return
         # A refusal may be slow, too: no route to the host, or a slow proxy.
         if (isinstance(error, exceptions.DeadlineExceeded)

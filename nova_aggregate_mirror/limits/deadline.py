@@ -12,23 +12,33 @@ import math
 import time
 
 
-class _Deadline:
-    """An expiry time, and whether a request has timed out before it."""
+# Seconds without an answer after which a party counts as silent.
+SILENCE = 1.0
 
-    def __init__(self, expiry: float) -> None:
+
+class _Deadline:
+    """An expiry time, and whether a request has timed out before it.
+
+    :param seconds: the whole time that was given
+    """
+
+    def __init__(self, expiry: float, seconds: float) -> None:
         self.expiry = expiry
+        self.seconds = seconds
         self.missed = False
 
 
 _CURRENT: contextvars.ContextVar[_Deadline] = contextvars.ContextVar(
-    'aggregate_mirror_deadline', default=_Deadline(math.inf))
+    'aggregate_mirror_deadline', default=_Deadline(math.inf, math.inf))
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Bound the context's I/O; the earliest of nested deadlines applies."""
-    expiry = min(_CURRENT.get().expiry, time.monotonic() + seconds)
-    token = _CURRENT.set(_Deadline(expiry))
+    current, expiry = _CURRENT.get(), time.monotonic() + seconds
+    if current.expiry < expiry:
+        expiry, seconds = current.expiry, current.seconds
+    token = _CURRENT.set(_Deadline(expiry, seconds))
     try:
         yield
     finally:
@@ -46,6 +56,17 @@ def missed() -> bool:
     Version discovery replaces a timeout by another error, or suppresses it.
     """
     return _CURRENT.get().missed or not remaining()
+
+
+def is_silence(waited: float) -> bool:
+    """Check whether so long a wait shows that a party does not answer.
+
+    A request that begins shortly before the deadline shows nothing.
+
+    :param waited: seconds without an answer
+    """
+    seconds = _CURRENT.get().seconds
+    return seconds == math.inf or waited >= min(SILENCE, seconds / 2)
 
 
 @contextlib.contextmanager

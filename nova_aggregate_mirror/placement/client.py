@@ -188,6 +188,8 @@ class Client:
             # Without a client, getting a token failed for the existing client.
             slot.drop(client or slot.client)
             raise
+        except exceptions.OutOfTime:
+            raise
         except exceptions.DeadlineExceeded:
             # Placement may have moved to another address. A caller that timed
             # out while waiting for a token has no client to drop.
@@ -214,12 +216,13 @@ class Client:
         try:
             client = slot.client
             if client is None:
-                client = self._access.client()
+                sdk = self._access.connect()
+                client = connection.placement(sdk)
                 # Looked up once, because that searches the whole catalog.
                 # Keystoneauth rejects a request without an endpoint.
                 with errors.parsing(doing):
                     slot.endpoint = client.get_endpoint() or ''
-                slot.client = client
+                slot.client, slot.sdk = client, sdk
             with errors.parsing(doing):
                 return client, client.session.get_auth_headers() or {}
         finally:

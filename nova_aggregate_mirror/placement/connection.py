@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access to placement: through nova.conf or a given SDK connection."""
 
+import atexit
 import threading
 from typing import Protocol
 
@@ -25,8 +26,8 @@ class Access(Protocol):
     def check(self) -> None:
         """Raise MissingCredentials if any are missing; no network."""
 
-    def client(self) -> proxy.Proxy:
-        """Create an SDK client; it may call keystone and placement."""
+    def connect(self) -> openstack.connection.Connection:
+        """Return an SDK connection; it makes no request yet."""
 
     def place(self) -> tuple[str, str, str]:
         """Return the configured region, interfaces and endpoint, or empty."""
@@ -39,11 +40,13 @@ class Slot:
         self.lock = threading.Lock()
         self.client: proxy.Proxy | None = None
         self.endpoint = ''
+        self.sdk: openstack.connection.Connection | None = None
+        """Keeps the client's connection, to which it has a weak reference."""
 
     def drop(self, client: proxy.Proxy | None) -> None:
         """Drop the given client, unless it has been replaced."""
         if client is not None and self.client is client:
-            self.client = None
+            self.client = self.sdk = None
             # The next client may share the session, and with it the token.
             client.session.invalidate()
             # The SDK caches clients: their idle sockets would stay open.
@@ -66,10 +69,13 @@ class Configured:
     def check(self) -> None:
         auth.load(self._conf, _GROUP)
 
-    def client(self) -> proxy.Proxy:
-        return _placement(openstack.connection.Connection(
+    def connect(self) -> openstack.connection.Connection:
+        sdk = openstack.connection.Connection(
             session=auth.session(self._conf, _GROUP),
-            oslo_conf=self._conf, service_types=[_GROUP]))
+            oslo_conf=self._conf, service_types=[_GROUP])
+        # The SDK would keep it until the process exits.
+        atexit.unregister(sdk.close)
+        return sdk
 
     def place(self) -> tuple[str, str, str]:
         group = self._conf[_GROUP]
@@ -95,8 +101,8 @@ class Connected:
     def check(self) -> None:
         """Do nothing: the creator of the connection has checked them."""
 
-    def client(self) -> proxy.Proxy:
-        return _placement(self._sdk)
+    def connect(self) -> openstack.connection.Connection:
+        return self._sdk
 
     def place(self) -> tuple[str, str, str]:
         config = self._sdk.config
@@ -107,7 +113,8 @@ class Connected:
                 config.get_endpoint(_GROUP) or '')
 
 
-def _placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
+def placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
+    """Return the client of placement; it may call keystone and placement."""
     # The SDK requests a token, the catalog and the version document.
     with errors.parsing('Discovery of placement'):
         return sdk.placement

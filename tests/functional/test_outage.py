@@ -340,6 +340,19 @@ class PauseTest(OutageTest):
         self._add(lambda placement: placement.hang())
         self._see_no_request(lambda placement: placement.hang())
 
+    def test_after_too_much_work_placement_is_not_left_alone(self) -> None:
+        """A host with many nodes does not keep other hosts from placement."""
+        self._wait_for(2.0)
+        many = self.cloud.create_host('many', nodes=60)
+        self.placement.slow(0.05)
+        observed = self.cloud.add_host(
+            self.cloud.create_aggregate('large', 'east'), many)
+        self.assertEqual((200, False), (observed.status, observed.mirrored))
+        self.assertIn('raise [aggregate_mirror] inline_timeout',
+                      self.cloud.warnings()[0])
+        self._wait_for(60.0)
+        self.assertTrue(self.cloud.add_host(*self._new()).mirrored)
+
     def test_after_a_refusal_placement_is_left_alone(self) -> None:
         """No call reaches it for about an interval of the agent."""
         self._lengthen()

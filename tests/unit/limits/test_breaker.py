@@ -37,6 +37,11 @@ class TestBreaker(testtools.TestCase):
         self.fail_with(exceptions.DeadlineExceeded('reason'), after=5)
         self.assert_lasts(BACKOFF)
 
+    def test_call_with_much_to_do(self):
+        """Placement answered every request: the next call may be short."""
+        self.fail_with(exceptions.OutOfTime('reason'), after=5)
+        self.breaker.check(recorded=True)
+
     def test_refusal_that_took_long(self):
         """To the caller a slow refusal is like a timeout."""
         self.fail_with(exceptions.PlacementUnreachable('reason'), after=3)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report client against a real placement and scripted keystones."""
 
+import gc
 import os
 import threading
 from typing import Any
 
 import fixtures
+import openstack
 from oslo_config import cfg
 from oslo_utils import uuidutils
 
@@ -64,6 +66,20 @@ class PlacementTestCase(servers.LoopbackTestCase):
         before = self.client.get(PROVIDER)
         after = self.client.put(before, before.aggregates)
         self.assertGreater(after.generation, before.generation)
+
+    def test_failed_attempts_leave_no_connection(self) -> None:
+        """The agent probes an unavailable placement every second."""
+        def live() -> int:
+            gc.collect()
+            return sum(isinstance(one, openstack.connection.Connection)
+                       for one in gc.get_objects())
+
+        self.placement.refuse()
+        before = live()
+        for _attempt in range(5):
+            self.assertRaises(exceptions.PlacementUnreachable,
+                              self.client.probe)
+        self.assertEqual(before, live())
 
     def test_stale_write_is_a_conflict(self) -> None:
         """A concurrent change is never overwritten."""

@@ -6,7 +6,6 @@ import json
 import fixtures
 from keystoneauth1 import session
 import openstack
-from openstack import proxy
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -27,7 +26,7 @@ class Broken(connection.Configured):
         super().__init__(servers.make_conf())
         self._error = error
 
-    def client(self) -> proxy.Proxy:
+    def connect(self) -> openstack.connection.Connection:
         raise self._error
 
 
