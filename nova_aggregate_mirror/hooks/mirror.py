@@ -51,7 +51,8 @@ class _Process:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.pid = os.getpid()
         self.journal = store.Journal(conf)
-        self.source = database.DatabaseSource()
+        self.source = database.DatabaseSource(
+            conf.aggregate_mirror.inline_timeout)
         self.placement = client.Client(conf)
         self.binding = binding.Binding(self.journal.database, self.source)
         self.reconciler = reconciler.Reconciler(
@@ -119,16 +120,19 @@ class Mirror:
             self._remove(operation, kept)
             return
         process = self._process()
-        error: exceptions.MirrorError | str = 'the operation was interrupted'
-        mirrored = False
+        error = 'the operation was interrupted'
         try:
-            self._converge(process, kept)
-            mirrored = True
+            for node in self._converge(process, kept):
+                LOG.warning('Aggregate %s, host %s (request %s): placement '
+                            'has no resource provider %s; nova-compute creates'
+                            ' it, and the next full sync adds its aggregates',
+                            *_names(operation), node)
+            error = ''
         except exceptions.MirrorError as exc:
-            error = exc
+            error = str(exc)
         finally:
-            if not mirrored:
-                _hand_over(process, operation, kept, str(error))
+            if error:
+                _hand_over(process, operation, kept, error)
 
     def _place(self, process: _Process,
                operation: contract.Operation) -> source.Place:
@@ -161,9 +165,10 @@ class Mirror:
                       operation.request_id, exc, aggregate)
             return False
 
-    def _converge(self, process: _Process, kept: _Kept) -> None:
+    def _converge(self, process: _Process, kept: _Kept) -> list[str]:
         """Converge the host and close its row.
 
+        :returns: the compute nodes whose resource providers do not exist yet
         :raises MirrorError: when placement may not match nova now
         """
         process.breaker.check(kept.recorded)
@@ -183,6 +188,7 @@ class Mirror:
                 error, exceptions.JournalUnavailable)):
             process.breaker.begin(error, began, options.inline_backoff)
             raise error
+        return sorted(outcome.pending)
 
     def _remove(self, operation: contract.Operation, kept: _Deleted) -> None:
         """Remove an aggregate that nova no longer has from every provider."""

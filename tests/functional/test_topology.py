@@ -158,13 +158,17 @@ class ProviderTest(TopologyTest):
             self.cloud.add_host(self.aggregate, self.host))
 
     def test_mirrored_provider_of_a_later_day_is_added_by_sync(self) -> None:
-        """A node without a provider is pending, without a warning."""
+        """A node without a provider is pending, and a warning names it."""
         self.mirrored()
         host = self.cloud.create_host('new', providers=False)
         self.assertEqual(
             fixtures.Outcome(status=200, member=True, mirrored=True,
-                             ended=True, zone='east'),
+                             ended=True, zone='east', warnings=1),
             self.cloud.add_host(self.aggregate, host))
+        [warning] = self.cloud.warnings()
+        self.assertIn('host new (request req-', warning)
+        self.assertIn('placement has no resource provider %s; nova-compute '
+                      'creates it' % host.nodes[0], warning)
         self.cloud.create_providers(host)
         self.cloud.sync()
         self.assertEqual([], self.cloud.drift())

@@ -208,9 +208,10 @@ class Mirror(mirror.Mirror):
             nova.deletions[uuid] -= 1
         return kept
 
-    def _converge(self, process: Any, kept: Any) -> None:
-        super()._converge(process, kept)
+    def _converge(self, process: Any, kept: Any) -> list[str]:
+        pending = super()._converge(process, kept)
         self._parts.cloud.unrecorded.pop(kept.row.id, None)
+        return pending
 
     def is_judged(self) -> bool:
         """Check whether another process may close the row of this call."""
