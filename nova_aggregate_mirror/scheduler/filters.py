@@ -77,10 +77,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
 
     def filter_all(self, filter_obj_list: Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
-        """Return the host states that the request may use.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Return the host states that the request may use."""
         offered = list(filter_obj_list)
         rebuild = utils.request_is_rebuild(spec_obj)
         kept = self._keeping_rules(offered, spec_obj, rebuild)
@@ -88,8 +85,11 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             # A rebuild does not query placement.
             return kept
         query = request_spec.query(spec_obj)
-        belonging = [host for host in kept
-                     if self._belongs(_aggregates(host), query)]
+        required = self._checked(query, kept, spec_obj)
+        belonging = [
+            host for host in kept
+            if _aggregates(host).isdisjoint(query.forbidden) and not any(
+                _aggregates(host).isdisjoint(group) for group in required)]
         strays = {host.host for host in kept} - {
             host.host for host in belonging}
         if strays:
@@ -121,22 +121,27 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                           ', '.join(broken[within]))
         return [host for host in hosts if not broken[_aggregates(host)]]
 
-    def _belongs(self, within: frozenset[str],
-                 query: constraints.Query) -> bool:
-        if not within.isdisjoint(query.forbidden):
-            return False
-        return not any(within.isdisjoint(group) and self._is_nova(group)
-                       for group in query.required)
+    def _checked(self, query: constraints.Query, hosts: list[Any],
+                 spec: request_spec.RequestSpec) -> list[frozenset[str]]:
+        """Return the required groups that are all nova's.
 
-    def _is_nova(self, group: frozenset[str]) -> bool:
-        """Check whether these are all nova's, and so in the host states.
-
-        Other aggregates can only be checked by placement.
+        Other aggregates are not in the host states: only placement can check
+        them.
         """
-        unknown = group - self._known
+        within = [_aggregates(host) for host in hosts]
+        self._known |= frozenset().union(*within)
+        doubtful = [group for group in query.required
+                    if any(map(group.isdisjoint, within))]
+        unknown = frozenset().union(*doubtful) - self._known
         if unknown:
-            self._known |= self._source.known(unknown)
-        return group <= self._known
+            try:
+                self._known |= self._source.known(unknown)
+            except exceptions.NovaUnavailable as exc:
+                LOG.warning(
+                    'Instance %s: could not check whether the hosts from '
+                    'placement are in %s; they are used: %s',
+                    spec.instance_uuid, ', '.join(sorted(unknown)), exc)
+        return [group for group in doubtful if group <= self._known]
 
 
 def _aggregates(host: Any) -> frozenset[str]:

@@ -109,12 +109,16 @@ class ImageProperties:
         return constraints.image_properties(self._compared(request), found)
 
     def _compared(self, request: constraints.Request) -> dict[str, str]:
-        conf = self._conf
-        namespace = conf.aggregate_image_properties_isolation_namespace
-        prefix = namespace and (
-            namespace + conf.aggregate_image_properties_isolation_separator)
+        namespace = self._option('namespace', '')
+        prefix = namespace and namespace + self._option('separator', '.')
         return {name: value for name, value in request.image.items()
                 if name.startswith(prefix or '')}
+
+    def _option(self, name: str, default: str) -> str:
+        # Deprecated for removal since nova 33.
+        return getattr(
+            self._conf, 'aggregate_image_properties_isolation_%s' % name,
+            default) or ''
 
 
 class TypeAffinity:

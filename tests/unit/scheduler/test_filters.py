@@ -170,21 +170,27 @@ class TestMembership(GuardTest):
         self.assertEqual(1, len(self.process.logged()))
 
     def test_nova_is_asked_once(self):
-        """An owned UUID is cached; only unknown UUIDs are read again."""
+        """Aggregates of the hosts are known; others are read, and cached."""
         guard = filters.AggregateMembershipFilter()
-        for groups in ([uuids.A],), ([uuids.A],), ([uuids.A, uuids.B],):
+        for groups in ([uuids.A],), ([uuids.empty],), ([uuids.empty],):
             self.ask(*groups)
             self.passing(guard)
-        self.assertEqual([{uuids.A}, {uuids.B}], self.asked)
+        self.assertEqual([{uuids.empty}], self.asked)
 
     def test_nova_cannot_be_asked(self):
-        """No server is scheduled on incomplete information."""
+        """What no host shows is left to placement, with a log line."""
         def known(some):
             raise exceptions.NovaUnavailable('gone away')
 
         self.known = known
-        self.ask([uuids.A])
-        self.assertRaises(exceptions.NovaUnavailable, self.passing)
+        self.ask([uuids.A], [uuids.empty])
+        self.assertEqual('a', self.passing())
+        unknown, strays = self.process.logged()
+        self.assertEqual(
+            'Instance %s: could not check whether the hosts from placement '
+            'are in %s; they are used: gone away' % (
+                uuids.instance, uuids.empty), unknown)
+        self.assertIn('is not scheduled to b, c:', strays)
 
 
 class TestRules(GuardTest):

@@ -2,6 +2,7 @@
 """The available request filters, and the options that they read."""
 
 from nova.conf import CONF
+from nova.conf import scheduler as scheduler_conf
 import testtools
 
 from nova_aggregate_mirror import exceptions
@@ -64,6 +65,17 @@ class TestRequestFilters(testtools.TestCase):
             self.keys('image_properties', image={
                 'hw_cpu_cores': 2, 'hw_cpu_sockets': 0, 'hw_boot_menu': False,
                 'hw_machine_type': '', 'hw_vif_model': 'virtio'}))
+
+    def test_nova_without_the_namespace(self):
+        """A nova that has removed the two options compares all keys."""
+        for option in scheduler_conf.filter_scheduler_opts:
+            if option.dest.startswith(
+                    'aggregate_image_properties_isolation_'):
+                CONF.unregister_opt(option, 'filter_scheduler')
+                self.addCleanup(CONF.register_opt, option, 'filter_scheduler')
+        self.assertEqual(
+            metadata.Keys(frozenset({'hw_vif_model'})),
+            self.keys('image_properties', image={'hw_vif_model': 'virtio'}))
 
     def test_namespace_of_image_properties(self):
         """Only keys with the namespace and separator are compared."""
