@@ -119,6 +119,7 @@ class TestLockedTable(LockTest):
 
     def test_is_not_waited_for_forever(self) -> None:
         """The server ends the statement; libpq has no timeout for it."""
+        self.record()
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.journal.db.engine.PATIENCE', 1))
         self.locker.exec_driver_sql('LOCK TABLE dirty')
