@@ -73,7 +73,7 @@ class Threads:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._running: dict[str, threading.Thread] = {}
+        self._running: set[str] = set()
         self._silent: set[str] = set()
 
     def read(self, reads: Reads, patient: bool) -> Answers:
@@ -102,8 +102,7 @@ class Threads:
     def _start(self, name: str, read: Callable[[], Nodes],
                answers: 'queue.SimpleQueue[tuple[str, Any]]') -> bool:
         """Start a query unless an earlier query of the cell still runs."""
-        earlier = self._running.get(name)
-        if earlier is not None and earlier.is_alive():
+        if name in self._running:
             return False
 
         def work() -> None:
@@ -111,13 +110,14 @@ class Threads:
             answer = _attempt(read)
             if time.monotonic() - began < self._timeout:
                 self._silent.discard(name)
+            # Before the answer: the next query may follow at once.
+            self._running.discard(name)
             answers.put((name, answer))
 
+        self._running.add(name)
         # A daemon thread: a thread blocked on a socket cannot be stopped and
         # must not keep the process from exiting.
-        self._running[name] = threading.Thread(
-            target=work, name=name, daemon=True)
-        self._running[name].start()
+        threading.Thread(target=work, name=name, daemon=True).start()
         return True
 
 

@@ -40,6 +40,22 @@ class TestThreads(testtools.TestCase):
         self.assertEqual({'node': 'h2'}, found['second'])
         return isinstance(found['first'], exceptions.CellUnavailable)
 
+    def test_query_that_follows_at_once(self):
+        """A cell is free when it has answered, before its thread ends."""
+        ending = threading.Event()
+        self.addCleanup(ending.set)
+
+        class Thread(threading.Thread):
+            def run(self):
+                super().run()
+                ending.wait()
+
+        self.useFixture(fixtures.MonkeyPatch('threading.Thread', Thread))
+        self.threads = cells.Threads(FOREVER)
+        self.answering.set()
+        for _read in range(2):
+            self.assertFalse(self.read())
+
     def test_silent_cell_has_one_query(self):
         """Further reads of it neither start a thread nor wait."""
         for patient in (False, True, False):
