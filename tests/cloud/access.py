@@ -52,13 +52,6 @@ class Access:
         """Return the administrator's adapter for placement, at 1.36."""
         return self.rest('placement', default_microversion='1.36')
 
-    def nova(self) -> adapter.Adapter:
-        """Return the administrator's adapter for nova, at 2.41.
-
-        From 2.41 on, an aggregate shows its UUID.
-        """
-        return self.rest('compute', default_microversion='2.41')
-
     def run(self, *argv: str) -> tuple[int, str, str]:
         """Run a client of this Python environment as administrator.
 

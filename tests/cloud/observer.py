@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 
-from tests.cloud import access
+from tests.cloud import cloud
 from tests.cloud import seed
 
 NO_HOST = '(none)'
@@ -34,7 +34,7 @@ class Observer:
     :param foreign: aggregates that are not nova's, by UUID
     """
 
-    def __init__(self, running: access.Access,
+    def __init__(self, running: cloud.Cloud,
                  foreign: dict[str, str]) -> None:
         self._nova = running.nova()
         self._placement = running.placement()

@@ -13,7 +13,7 @@ import time
 import subunit
 import testtools
 
-from tests.cloud import access
+from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud import processes
@@ -52,7 +52,7 @@ class Result:
             self.seconds)
 
 
-def make_accounts(running: access.Access) -> None:
+def make_accounts(running: cloud.Cloud) -> None:
     """Create the accounts that tempest uses, except the administrator's."""
     identity = running.identity()
     project = identity.post('/projects', json={'project': {
@@ -67,7 +67,7 @@ def make_accounts(running: access.Access) -> None:
             project, user, roles[name]))
 
 
-def configure(running: access.Access, folder: pathlib.Path,
+def configure(running: cloud.Cloud, folder: pathlib.Path,
               compute_region: str = config.REGION) -> pathlib.Path:
     """Write tempest.conf for the cloud; return its path.
 
@@ -109,7 +109,7 @@ def configure(running: access.Access, folder: pathlib.Path,
     return path
 
 
-def run(running: access.Access, path: pathlib.Path) -> Result:
+def run(running: cloud.Cloud, path: pathlib.Path) -> Result:
     """Run the tests serially with a configuration file.
 
     :raises CloudError: when tempest has run no test
