@@ -27,6 +27,7 @@ from benchmarks import program
 from benchmarks import workload
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
@@ -67,7 +68,7 @@ class Trial:
         # No request log, which would count as memory.
         self._placement = doubles.Placement(collections.deque(maxlen=0))
         self._source = database.DatabaseSource(
-            CELL_TIMEOUT, threads=True)
+            engines.Limits(CELL_TIMEOUT), threads=True)
         self._reconciler = reconciler.Reconciler(
             store.Journal(CONF).ledger, self._source, self._placement,
             count=CONF.aggregate_mirror.sync_workers)

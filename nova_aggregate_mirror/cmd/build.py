@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova.conf import CONF
-from nova.db.api import api as api_db
 from nova import version
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
@@ -26,8 +26,6 @@ def read_configuration(argv: Sequence[str]) -> None:
     """
     logging.register_options(CONF)
     CONF(argv, project='nova', version=version.version_string())
-    # Nova's own function also needs osprofiler's options, if it is installed.
-    api_db.context_manager.configure(**CONF.api_database)
 
 
 def check_configuration() -> None:
@@ -44,7 +42,7 @@ def check_configuration() -> None:
 def source() -> database.DatabaseSource:
     """Build the source: nova's databases, each cell with a time limit."""
     return database.DatabaseSource(
-        CONF.aggregate_mirror.cell_timeout, threads=True)
+        engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True)
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,

@@ -12,7 +12,6 @@ import textwrap
 from typing import Any
 
 from nova.conf import CONF
-from nova.db.api import api as api_db
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
@@ -168,8 +167,6 @@ def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     build.read_configuration(argv)
     build.check_configuration()
-    # Nova would retry for 100 seconds.
-    api_db.context_manager.configure(max_retries=0)
 
 
 def _check(argv: list[str]) -> int:

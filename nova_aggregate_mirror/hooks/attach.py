@@ -100,7 +100,8 @@ def _wrap(method: Callable[..., Any], hooks: Sequence[contract.Hook]
             method=method.__name__,
             aggregate_id=bound.arguments['aggregate_id'],
             host=bound.arguments.get('host_name', ''),
-            request_id=getattr(context, 'global_id', None) or '')
+            request_id=getattr(context, 'global_id', None) or '',
+            call=getattr(context, 'request_id', None) or '')
         ran = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
         token = _muted.set(any(hook.replaces_mirroring
                                for hook, succeeded, _ in ran if succeeded))

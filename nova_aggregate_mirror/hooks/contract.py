@@ -21,6 +21,9 @@ class Operation:
     """Empty for ``delete_aggregate``."""
     request_id: str
     """The global request ID if the caller sent it, otherwise nova's own."""
+    call: str = ''
+    """Nova's own ID of the API request; the deletion of a service has an
+    operation for each aggregate of its host."""
 
 
 class Hook(Protocol):

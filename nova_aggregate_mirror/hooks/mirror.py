@@ -10,17 +10,16 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import contract
+from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror.limits import breaker
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import database
 
 LOG = logging.getLogger(__name__)
 
+# Seconds that are left to write the journal when placement does not answer.
+HAND_OVER = 0.25
 SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 
@@ -45,25 +44,6 @@ class _Deleted:
     """Whether the UUID is marked as deleted in the ledger."""
 
 
-class _Process:
-    """Per-process objects, created again after a fork."""
-
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self.pid = os.getpid()
-        self.journal = store.Journal(conf)
-        self.source = database.DatabaseSource(
-            conf.aggregate_mirror.inline_timeout)
-        self.placement = client.Client(conf)
-        self.binding = binding.Binding(self.journal.database, self.source)
-        self.reconciler = reconciler.Reconciler(
-            self.journal.ledger, self.source, self.placement,
-            self.journal.rows)
-        self.unrecorded = reconciler.Reconciler(
-            journal.NoLedger(), self.source, self.placement, self.journal.rows)
-        """For operations that may be missing from the journal."""
-        self.breaker = breaker.Breaker()
-
-
 class Mirror:
     """Hook that mirrors each aggregate operation to placement.
 
@@ -76,7 +56,8 @@ class Mirror:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._mutex = threading.Lock()
-        self._made: _Process | None = None
+        self._made: processes.Process | None = None
+        self._calls = threading.local()
         try:
             client.Client(conf).check_credentials()
         except exceptions.MissingCredentials as exc:
@@ -92,7 +73,33 @@ class Mirror:
         :returns: state for ``after``; None for the deletion of an aggregate
             that nova does not have
         """
-        process = self._process()
+        with self._budget(operation).spending():
+            return self._record(self._process(), operation)
+
+    def after(self, operation: contract.Operation,
+              kept: _Kept | _Deleted | None) -> None:
+        """Converge the host, or hand the row over to the agent."""
+        if kept is None:
+            return
+        budget = self._budget(operation)
+        if isinstance(kept, _Deleted):
+            with budget.spending():
+                self._remove(operation, kept)
+        else:
+            self._close(operation, kept, budget)
+
+    def _budget(self, operation: contract.Operation) -> deadline.Budget:
+        """Return the time that the operations of one API request share."""
+        call = operation.call or operation
+        last, budget = getattr(self._calls, 'last', (None, None))
+        if budget is None or last != call:
+            budget = deadline.Budget(
+                self._conf.aggregate_mirror.inline_timeout)
+            self._calls.last = call, budget
+        return budget
+
+    def _record(self, process: processes.Process, operation: contract.Operation
+                ) -> _Kept | _Deleted | None:
         place = self._place(process, operation)
         if not operation.host:
             if not place.aggregate_uuid:
@@ -111,18 +118,14 @@ class Mirror:
                       '%s.', *_names(operation), exc, SYNC)
             return _Kept(row, ours=not isinstance(exc, exceptions.WrongNova))
 
-    def after(self, operation: contract.Operation,
-              kept: _Kept | _Deleted | None) -> None:
-        """Converge the host, or hand the row over to the agent."""
-        if kept is None:
-            return
-        if isinstance(kept, _Deleted):
-            self._remove(operation, kept)
-            return
+    def _close(self, operation: contract.Operation, kept: _Kept,
+               budget: deadline.Budget) -> None:
         process = self._process()
         error = 'the operation was interrupted'
         try:
-            for node in self._converge(process, kept):
+            with budget.spending(keep=process.limits.least + HAND_OVER):
+                nodes = self._converge(process, kept)
+            for node in nodes:
                 LOG.warning('Aggregate %s, host %s (request %s): placement '
                             'has no resource provider %s; nova-compute creates'
                             ' it, and the next full sync adds its aggregates',
@@ -132,9 +135,10 @@ class Mirror:
             error = str(exc)
         finally:
             if error:
-                _hand_over(process, operation, kept, error)
+                with budget.spending():
+                    _hand_over(process, operation, kept, error)
 
-    def _place(self, process: _Process,
+    def _place(self, process: processes.Process,
                operation: contract.Operation) -> source.Place:
         place = source.Place('')
         try:
@@ -148,7 +152,7 @@ class Mirror:
                         'answer: %s', *_names(operation), cell, reason)
         return place
 
-    def _mark(self, process: _Process, operation: contract.Operation,
+    def _mark(self, process: processes.Process, operation: contract.Operation,
               aggregate: str) -> bool:
         """Mark an aggregate in the ledger as deleted by a user.
 
@@ -165,17 +169,15 @@ class Mirror:
                       operation.request_id, exc, aggregate)
             return False
 
-    def _converge(self, process: _Process, kept: _Kept) -> list[str]:
+    def _converge(self, process: processes.Process, kept: _Kept) -> list[str]:
         """Converge the host and close its row.
 
         :returns: the compute nodes whose resource providers do not exist yet
         :raises MirrorError: when placement may not match nova now
         """
         process.breaker.check(kept.recorded)
-        began, options = process.breaker.now(), self._conf.aggregate_mirror
-        dirty = kept.row.dirty
-        with process.placement.deadline(options.inline_timeout), \
-                process.placement.request_id(dirty.request_id):
+        began, dirty = process.breaker.now(), kept.row.dirty
+        with process.placement.request_id(dirty.request_id):
             if kept.recorded:
                 outcome = process.reconciler.close([kept.row])
             elif kept.ours:
@@ -186,7 +188,7 @@ class Mirror:
         error = outcome.unfinished.get(dirty)
         if error and (kept.recorded or not isinstance(
                 error, exceptions.JournalUnavailable)):
-            process.breaker.begin(error, began, options.inline_backoff)
+            process.breaker.begin(error, began, process.limits.backoff)
             raise error
         return sorted(outcome.pending)
 
@@ -195,12 +197,11 @@ class Mirror:
         process = self._process()
         try:
             process.breaker.check(recorded=True)
-            began, options = process.breaker.now(), self._conf.aggregate_mirror
-            with process.placement.deadline(options.inline_timeout), \
-                    process.placement.request_id(operation.request_id):
+            began = process.breaker.now()
+            with process.placement.request_id(operation.request_id):
                 outcome = process.unrecorded.remove([kept.uuid])
             for error in outcome.failed.values():
-                process.breaker.begin(error, began, options.inline_backoff)
+                process.breaker.begin(error, began, process.limits.backoff)
                 raise error
         except exceptions.MirrorError as exc:
             LOG.warning('Aggregate %s (request %s): its deletion is not '
@@ -209,14 +210,14 @@ class Mirror:
                             'the next full sync removes %s' if kept.marked
                             else '%s may remain there') % kept.uuid)
 
-    def _process(self) -> _Process:
+    def _process(self) -> processes.Process:
         with self._mutex:
             if self._made is None or self._made.pid != os.getpid():
-                self._made = _Process(self._conf)
+                self._made = processes.Process(self._conf)
             return self._made
 
 
-def _check(process: _Process) -> None:
+def _check(process: processes.Process) -> None:
     """Check that the journal belongs to this nova, if nova can be read.
 
     :raises WrongNova: the journal belongs to another nova
@@ -228,8 +229,8 @@ def _check(process: _Process) -> None:
                     'nova: %s', exc)
 
 
-def _hand_over(process: _Process, operation: contract.Operation, kept: _Kept,
-               error: str) -> None:
+def _hand_over(process: processes.Process, operation: contract.Operation,
+               kept: _Kept, error: str) -> None:
     where = 'it stays in the journal and is retried'
     try:
         if kept.ours:
@@ -246,5 +247,4 @@ def _hand_over(process: _Process, operation: contract.Operation, kept: _Kept,
 
 
 def _names(operation: contract.Operation) -> tuple[int | str, str, str]:
-    return (operation.aggregate_id, operation.host or '-',
-            operation.request_id)
+    return operation.aggregate_id, operation.host or '-', operation.request_id

@@ -11,6 +11,7 @@ from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.limits import engines
 
 
 class Journal:
@@ -22,13 +23,15 @@ class Journal:
     :param database: an open database whose tables are up to date
     :param now: the wall clock, in seconds since the epoch
     :param clock: a monotonic clock, in seconds
+    :param limits: how long the database may let this process wait
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: engine.Database | None = None,
                  now: Callable[[], float] = time.time,
-                 clock: Callable[[], float] = time.monotonic) -> None:
-        self.database = transactions.Transactions(conf, database)
+                 clock: Callable[[], float] = time.monotonic,
+                 limits: engines.Limits = engines.Limits()) -> None:
+        self.database = transactions.Transactions(conf, database, limits)
         self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
         self.rows = rows.Rows(self.database, self.ledger, now)
         self.history = history.History(self.database)

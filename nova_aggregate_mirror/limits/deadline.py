@@ -33,16 +33,41 @@ _CURRENT: contextvars.ContextVar[_Deadline] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Bound the context's I/O; the earliest of nested deadlines applies."""
+def within(seconds: float, whole: float = 0.0) -> Iterator[None]:
+    """Bound the context's I/O; the earliest of nested deadlines applies.
+
+    :param whole: what was given in all, if these are the rest of it
+    """
     current, expiry = _CURRENT.get(), time.monotonic() + seconds
+    whole = whole or seconds
     if current.expiry < expiry:
-        expiry, seconds = current.expiry, current.seconds
-    token = _CURRENT.set(_Deadline(expiry, seconds))
+        expiry, whole = current.expiry, current.seconds
+    token = _CURRENT.set(_Deadline(expiry, whole))
     try:
         yield
     finally:
         _CURRENT.reset(token)
+
+
+class Budget:
+    """Seconds that the parts of a call share."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = self._left = seconds
+
+    @contextlib.contextmanager
+    def spending(self, keep: float = 0.0) -> Iterator[None]:
+        """Bound the context's I/O by what other parts have left.
+
+        :param keep: seconds to leave for the next part, at most half of all
+        """
+        keep = min(keep, self._seconds / 2)
+        began = time.monotonic()
+        try:
+            with within(self._left - keep, self._seconds - keep):
+                yield
+        finally:
+            self._left -= time.monotonic() - began
 
 
 def remaining() -> float:
@@ -66,7 +91,7 @@ def is_silence(waited: float) -> bool:
     :param waited: seconds without an answer
     """
     seconds = _CURRENT.get().seconds
-    return seconds == math.inf or waited >= min(SILENCE, seconds / 2)
+    return seconds == math.inf or waited >= min(SILENCE, seconds / 2) > 0
 
 
 @contextlib.contextmanager

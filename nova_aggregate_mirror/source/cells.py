@@ -8,19 +8,16 @@ import contextlib
 import dataclasses
 import functools
 import queue
-import re
 import threading
 import time
 from typing import Any
 
 from nova.conf import CONF
-from oslo_db import exception as db_exc
-from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
-from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.limits import drivers
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import tables
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
@@ -38,26 +35,11 @@ COLUMNS = (*tables.cell_mappings.c,)
 """Columns that ``cell_of`` requires in a row."""
 _ALL = sa.select(*COLUMNS).order_by(tables.cell_mappings.c.id)
 
-# Errors of a database that is unavailable, misconfigured or partly migrated.
-# ImportError is a driver that is not installed, ValueError an invalid port.
-DATABASE_ERRORS = (db_exc.DBError, db_exc.CantStartEngineError,
-                   sa_exc.SQLAlchemyError, ImportError, OSError, ValueError)
-
-
-def reason(exc: BaseException) -> str:
-    """Return the line of a database error that states the reason."""
-    lines = str(exc).strip().splitlines()
-    # With an @ in a password, the rest of the password is parsed as host.
-    return '%s: %s' % (type(exc).__name__, re.sub(
-        r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
-        lines[0] if lines else 'no details'))
-
 
 def in_turn(reads: Reads) -> Answers:
     """Read the cells in this thread, in order.
 
-    This is for nova-api, where no threads may be started. A hung cell also
-    blocks nova's own queries in the same request.
+    This is for nova-api, where no threads may be started.
     """
     return {name: _attempt(read) for name, read in reads.items()}
 
@@ -124,15 +106,10 @@ class Threads:
 def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
     try:
         return read()
-    except DATABASE_ERRORS as exc:
-        error = exceptions.CellUnavailable(reason(exc))
+    except connections.ERRORS as exc:
+        error = exceptions.CellUnavailable(connections.reason(exc))
         error.__cause__ = exc
         return error
-
-
-@enginefacade.transaction_context_provider
-class Transaction:
-    """Context of one oslo.db transaction; each transaction needs its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,14 +130,14 @@ class Cells:
     request contexts at them. Reading the mappings each time finds added cells,
     and separate pools do not affect nova's contexts.
 
-    :param timeout: seconds for a cell to accept a connection, or to answer
+    :param limits: how long a cell may let this process wait
     :param threads: whether to start threads, which nova-api must not
     """
 
-    def __init__(self, timeout: float, threads: bool) -> None:
-        self._timeout = timeout
-        self._threads = Threads(timeout) if threads else None
-        self._managers: dict[str, Any] = {}
+    def __init__(self, limits: engines.Limits, threads: bool) -> None:
+        self._limits = limits
+        self._threads = Threads(limits.answer) if threads else None
+        self._pools: dict[str, connections.Pool] = {}
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first.
@@ -193,19 +170,9 @@ class Cells:
         return nodes, down
 
     def _read(self, cell: Cell, query: Callable[[Any], Nodes]) -> Nodes:
-        manager = self._managers.get(cell.connection)
-        if manager is None:
-            manager = enginefacade.transaction_context()
-            # By default, nova waits 100 seconds for the first connection.
-            url = drivers.with_timeouts(
-                sa.engine.make_url(cell.connection), self._timeout,
-                CONF.database.connection_parameters)
-            manager.configure(**{
-                **CONF.database, 'max_retries': 0,
-                'connection': url.render_as_string(hide_password=False)})
-            self._managers[cell.connection] = manager
-        with manager.reader.connection.using(
-                Transaction()) as connection:
+        pool = self._pools.setdefault(cell.connection, connections.Pool(
+            lambda: cell.connection, CONF.database, self._limits))
+        with pool.reading() as connection:
             return query(connection)
 
 

@@ -4,19 +4,16 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 from typing import Any
 
-from nova.db.api import api as api_db
-
-from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import statements
 
 # Values per IN list; every database that nova supports accepts this many.
 CHUNK = 500
-CELL_TIMEOUT = 60.0
 
 Zones = Mapping[str, str]
 Mapped = Mapping[str, cells.Cell]
@@ -29,17 +26,18 @@ class DatabaseSource:
     committed before it. Names are compared in Python: MySQL's collation
     ignores case and trailing spaces, the scheduler does not.
 
-    :param timeout: seconds for a cell to accept a connection, or to answer
+    :param limits: how long each database may let this process wait
     :param threads: whether to read several cells in threads, which nova-api
         must not start
     """
 
-    def __init__(self, timeout: float = CELL_TIMEOUT,
+    def __init__(self, limits: engines.Limits = engines.Limits(60.0),
                  threads: bool = False) -> None:
-        self._cells = cells.Cells(timeout, threads)
+        self._api = connections.ApiDatabase(limits.answer)
+        self._cells = cells.Cells(limits, threads)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
-        with reading() as api:
+        with self._api.reading() as api:
             rows = api.execute(
                 statements.PLACE, {'id': aggregate_id, 'host': host}).all()
             uuid = rows[0].aggregate if rows else ''
@@ -55,7 +53,7 @@ class DatabaseSource:
         return source.Place(uuid, frozenset(found), down)
 
     def aggregates(self) -> Mapping[str, str]:
-        with reading() as api:
+        with self._api.reading() as api:
             return _aggregates(api)
 
     def cell_mappings(self) -> Mapping[str, str]:
@@ -63,7 +61,7 @@ class DatabaseSource:
 
         :raises NovaUnavailable: when nova's API database cannot be read
         """
-        with reading() as api:
+        with self._api.reading() as api:
             return {cell.uuid: cell.name for cell in self._cells.all(api)}
 
     def zones(self) -> Zones:
@@ -71,13 +69,13 @@ class DatabaseSource:
 
         :raises NovaUnavailable: when nova's API database cannot be read
         """
-        with reading() as api:
+        with self._api.reading() as api:
             return dict(map(tuple, api.execute(statements.ZONES)))
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = ()) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        with reading() as api:
+        with self._api.reading() as api:
             members, existing, mapped = _hosts(api, hosts)
             candidates = (self._where(api, hosts, mapped)
                           if hosts or nodes else [])
@@ -86,7 +84,7 @@ class DatabaseSource:
         found, down = self._find(hosts, nodes, mapped, candidates)
         moved = frozenset(found.values()) - hosts
         if moved:
-            with reading() as api:
+            with self._api.reading() as api:
                 rows = _rows(api, moved)
             members.update(_members(rows))
             existing.update({uuid: name for _host, uuid, name in rows})
@@ -96,7 +94,7 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(hosts, mapped, down))
 
     def read_all(self) -> source.Nova:
-        with reading() as api:
+        with self._api.reading() as api:
             existing = _aggregates(api)
             members = _members(api.execute(statements.MEMBERS))
             by_id = {cell.id: cell for cell in self._cells.all(api)}
@@ -131,30 +129,13 @@ class DatabaseSource:
             candidates, lambda cell: _find_nodes(cell, hosts, nodes))
         missing = nodes - found.keys()
         if missing:
-            with reading() as api:
+            with self._api.reading() as api:
                 others = [cell for cell in self._cells.all(api)
                           if cell not in candidates]
             elsewhere, also_down = self._cells.nodes(
                 others, lambda cell: _find_nodes(cell, frozenset(), missing))
             found, down = {**elsewhere, **found}, {**also_down, **down}
         return found, down
-
-
-@contextlib.contextmanager
-def reading() -> Iterator[Any]:
-    """Open a read transaction on the writer of nova's API database.
-
-    :raises NovaUnavailable: when the database cannot be read
-    """
-    try:
-        with api_db.context_manager.reader.connection.using(
-                cells.Transaction()) as connection:
-            yield connection
-    except cells.DATABASE_ERRORS as exc:
-        raise exceptions.NovaUnavailable(
-            'nova\'s API database could not be read: %s (check '
-            '[api_database] connection and the database)'
-            % cells.reason(exc)) from exc
 
 
 def _chunks(values: Iterable[str]) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import tables
 
 _METADATA = tables.aggregate_metadata.c
@@ -49,6 +49,9 @@ class Found:
 class MetadataSource:
     """Nova's API database; each read is a new transaction."""
 
+    def __init__(self) -> None:
+        self._api = connections.ApiDatabase()
+
     def read(self, keys: Keys, paired: Keys = Keys(),
              texts: Iterable[str] = ()) -> Found:
         """Read aggregates and their values of ``keys``, in one statement.
@@ -62,7 +65,7 @@ class MetadataSource:
         together = set()
         patterns = {'text%d' % number: '%%%s%%' % text for number, text
                     in enumerate(sorted(set(map(_comparable, texts))))}
-        with database.reading() as api:
+        with self._api.reading() as api:
             rows = api.execute(
                 _statement(keys, paired, tuple(patterns)), patterns).all()
         for uuid, key, value, other in rows:
@@ -78,7 +81,7 @@ class MetadataSource:
 
         :raises NovaUnavailable: when the database cannot be read
         """
-        with database.reading() as api:
+        with self._api.reading() as api:
             return frozenset(api.scalars(_KNOWN, {'some': sorted(uuids)}))
 
 

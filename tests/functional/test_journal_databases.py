@@ -21,6 +21,7 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import engines
 from tests import databases
 from tests import processes
 from tests.unit import doubles
@@ -80,11 +81,14 @@ class DatabaseTest(testscenarios.WithScenarios, testtools.TestCase):
         return row
 
 
-class LockTest(DatabaseTest):
+class TestLimits(DatabaseTest):
+
+    scenarios = databases.SCENARIOS[1:]
 
     def setUp(self) -> None:
         super().setUp()
         self.attempts = 0
+        self.journal = store.Journal(self.conf, limits=engines.Limits(1))
         self.locker = sa.create_engine(self.url).connect()
         self.addCleanup(self.locker.close)
         self.useFixture(fixtures.Timeout(60, gentle=True))
@@ -99,31 +103,25 @@ class LockTest(DatabaseTest):
                           self.journal.database.run, work)
         self.assertEqual(1, self.attempts)
 
-
-class TestLockedRow(LockTest):
-
-    scenarios = [each for each in databases.SCENARIOS if each[0] == 'mysql']
-    first = 'SET innodb_lock_wait_timeout = 1'
-
-    def test_is_not_waited_for_again(self) -> None:
+    def test_locked_row_is_not_waited_for_again(self) -> None:
         """oslo.db reports the same error as for a deadlock."""
         self.record()
         self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
         self.assert_unavailable('UPDATE dirty SET attempts = 1')
 
-
-class TestLockedTable(LockTest):
-
-    scenarios = [each for each in databases.SCENARIOS
-                 if each[0] == 'postgresql']
-
-    def test_is_not_waited_for_forever(self) -> None:
+    def test_locked_table_is_not_waited_for_again(self) -> None:
         """The server ends the statement; libpq has no timeout for it."""
         self.record()
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.engine.PATIENCE', 1))
-        self.locker.exec_driver_sql('LOCK TABLE dirty')
+        self.locker.exec_driver_sql(
+            'LOCK TABLE dirty' if self.kind == 'postgresql'
+            else 'LOCK TABLES dirty WRITE')
         self.assert_unavailable('SELECT * FROM dirty')
+
+    def test_statement_that_takes_long_is_ended(self) -> None:
+        """It holds no connection and no lock after its limit."""
+        self.assert_unavailable(
+            'SELECT pg_sleep(50)' if self.kind == 'postgresql'
+            else 'SELECT SLEEP(50)')
 
 
 class TestManyProcesses(DatabaseTest):

@@ -2,12 +2,8 @@
 """Reads of aggregate metadata, on the databases that nova supports."""
 
 import fixtures
-from nova import context as nova_context
-from nova.db.api import api as api_db
+from nova.conf import CONF
 from nova.db.api import models as api_models
-from nova import objects
-from oslo_db.sqlalchemy import enginefacade
-from oslo_db.sqlalchemy import test_fixtures as db_fixtures
 from oslo_utils.fixture import uuidsentinel as uuids
 import sqlalchemy as sa
 import testscenarios
@@ -34,13 +30,11 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        objects.register_all()
-        manager = enginefacade.transaction_context()
-        manager.configure(connection=databases.create(self, self.kind))
-        self.useFixture(db_fixtures.ReplaceEngineFacadeFixture(
-            api_db.context_manager, manager))
-        self.addCleanup(manager.dispose_pool)
-        self.engine = manager.writer.get_engine()
+        CONF.set_override('connection', databases.create(self, self.kind),
+                          'api_database')
+        self.addCleanup(CONF.clear_override, 'connection', 'api_database')
+        self.engine = sa.create_engine(CONF.api_database.connection)
+        self.addCleanup(self.engine.dispose)
         api_models.BASE.metadata.create_all(self.engine)
         self.source = metadata.MetadataSource()
 
@@ -129,26 +123,16 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
 
     def test_one_statement(self):
         """A read is a single statement."""
-        statements = []
-        sa.event.listen(self.engine, 'before_cursor_execute',
-                        lambda *args: statements.append(args[2]))
+        statements = self.useFixture(databases.Statements())
         self.source.read(names('ssd', 'gpu') | TENANT,
                          names('gpu') | TENANT, ['a', 'b'])
-        self.assertEqual(1, len([one for one in statements
-                                 if 'aggregate' in one]))
+        self.assertEqual(1, len(statements.about('aggregate')))
 
     def test_known_aggregates(self):
         """Return which of these UUIDs belong to nova's aggregates."""
         self.aggregate('fast')
         self.assertEqual({uuids.fast}, self.source.known(
             [uuids.fast, uuids.segment]))
-
-    def test_context_of_a_request_is_left_alone(self):
-        """Each read is its own transaction, even inside of a transaction."""
-        self.aggregate('fast', ssd='true')
-        with api_db.context_manager.reader.using(
-                nova_context.get_admin_context()):
-            self.assertEqual(1, len(self.source.read(names('ssd')).metadata))
 
     def test_database_is_away(self):
         """An unavailable database is an error, not an empty result."""

@@ -12,6 +12,7 @@ from oslo_utils import uuidutils
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 from tests import fixtures
@@ -220,7 +221,8 @@ class TestCells(SourceTest):
         with contextlib.closing(sqlite3.connect(
                 self.cell_file('cell2'), isolation_level=None)) as other:
             other.execute('BEGIN EXCLUSIVE')
-            nova = database.DatabaseSource(2, threads=True).read_all()
+            nova = database.DatabaseSource(
+                engines.Limits(2), threads=True).read_all()
             other.execute('ROLLBACK')
         self.assert_cell2_is_reported(nova)
         self.assertIn('no answer within 2 seconds',

@@ -7,6 +7,7 @@ from typing import Any
 
 import fixtures as base_fixtures
 from nova.conf import CONF
+from nova.db.api import api as api_db
 from nova.scheduler import request_filter
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
@@ -56,6 +57,10 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         weights.setUp()
         self.addCleanup(weights.cleanUp)
         super().setUp()
+        # The databases of nova's fixtures are in the memory of its engines.
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.source.connections.Pool._opened',
+            lambda pool: api_db.get_engine()))
         self.useFixture(fixtures.StockNova())
         for host in self.hosts:
             self._start_compute(host)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import functools
+import threading
 from typing import Any
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import breaker
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.simulation import nova as simulated_nova
@@ -148,7 +150,7 @@ class Ours:
 
 
 class Parts:
-    """The parts of a process, as ``hooks.mirror`` has them.
+    """The parts of a process, as ``hooks.processes`` has them.
 
     :param skew: the clock error of its host, in seconds
     """
@@ -168,6 +170,7 @@ class Parts:
             journal.NoLedger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = breaker.Breaker(lambda: cloud.world.now)
+        self.limits = engines.Limits()
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 
@@ -178,6 +181,7 @@ class Mirror(mirror.Mirror):
     def __init__(self, parts: Parts) -> None:
         self._conf = parts.cloud.conf
         self._parts = parts
+        self._calls = threading.local()
         self.row: journal.Row | None = None
         self.failed = False
         """Whether nova's method failed."""

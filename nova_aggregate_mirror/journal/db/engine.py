@@ -3,26 +3,22 @@
 
 from collections.abc import Iterator
 import contextlib
-import inspect
 import pathlib
 from typing import Any
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
-from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
-from nova_aggregate_mirror.limits import drivers
+from nova_aggregate_mirror.limits import engines
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
 # A database in memory, lost when the process exits.
 MEMORY = 'sqlite://'
-# Seconds for a server to accept a connection or to answer a statement.
-PATIENCE = 5
 
 
 @contextlib.contextmanager
@@ -30,8 +26,7 @@ def translated() -> Iterator[None]:
     """Translate errors of the database and its files to JournalUnavailable."""
     try:
         yield
-    except (db_exc.DBError, db_exc.CantStartEngineError,
-            sa.exc.SQLAlchemyError, OSError, ImportError) as exc:
+    except engines.ERRORS as exc:
         lines = str(exc).strip().splitlines()
         raise exceptions.JournalUnavailable(
             'the journal could not be used: %s: %s (check '
@@ -93,6 +88,7 @@ class Database:
 
     :param conf: with the options of ``[aggregate_mirror_database]``
     :param connection: overrides the option ``connection``
+    :param limits: how long the server may let this process wait
 
     Every method except ``transaction`` raises ``JournalUnavailable`` when the
     database is unavailable.
@@ -101,19 +97,17 @@ class Database:
     """
 
     @translated()
-    def __init__(self, conf: cfg.ConfigOpts, connection: str = '') -> None:
+    def __init__(self, conf: cfg.ConfigOpts, connection: str = '',
+                 limits: engines.Limits = engines.Limits()) -> None:
         settings = conf.aggregate_mirror_database
         url = _parse(connection or settings.connection)
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
             self._engine = self._patient = sqlite.engine(url)
         else:
-            self._engine = _server_engine(drivers.with_timeouts(
-                url, PATIENCE, settings.connection_parameters), settings)
-            if url.get_backend_name() == 'postgresql':
-                _bound_statements(self._engine)
+            self._engine = _server_engine(url, settings, limits)
             # Migrations have no timeout: an ALTER waits for table locks.
-            self._patient = _server_engine(url, settings)
+            self._patient = _server_engine(url, settings, None)
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -175,13 +169,9 @@ def _parse(connection: str) -> sa.engine.URL:
         'special characters in the password, such as %40 for @')
 
 
-def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
-    known = inspect.signature(engines.create_engine).parameters
-    given = {name: settings[name] for name in settings if name in known}
-    # By default oslo.db retries the first connection for 100 seconds, too
-    # long for a user's request.
-    given['max_retries'] = 0
-    engine: sa.engine.Engine = engines.create_engine(url, **given)
+def _server_engine(url: sa.engine.URL, settings: Any,
+                   limits: engines.Limits | None) -> sa.engine.Engine:
+    engine = engines.create(url, settings, limits)
 
     @sa.event.listens_for(engine, 'do_connect')
     def connect(dialect: Any, _record: Any, args: Any, kwargs: Any) -> Any:
@@ -194,15 +184,3 @@ def _server_engine(url: sa.engine.URL, settings: Any) -> sa.engine.Engine:
                 % (dialect.driver, exc)) from exc
 
     return engine
-
-
-def _bound_statements(engine: sa.engine.Engine) -> None:
-    """Let a PostgreSQL server end statements that take too long."""
-
-    @sa.event.listens_for(engine, 'begin')
-    def begin(connection: sa.engine.Connection) -> None:
-        # For this transaction only: a connection pooler may share the session.
-        limit = PATIENCE * 1000
-        connection.exec_driver_sql(
-            'SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d'
-            % (limit, limit))

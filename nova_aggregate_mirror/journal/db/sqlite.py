@@ -14,7 +14,10 @@ import weakref
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
-# Seconds that a writer waits for other writers.
+from nova_aggregate_mirror.limits import deadline
+
+# Seconds that a writer waits for other writers; with a deadline, at most half
+# of what is left.
 BUSY_TIMEOUT = 5.0
 
 
@@ -69,7 +72,7 @@ def _in_turn(statement: Callable[[], object]) -> None:
     SQLite's own wait is not used: its pauses grow, so that new writers
     overtake a waiting writer, and it blocks all greenlets of the process.
     """
-    end = time.monotonic() + BUSY_TIMEOUT
+    end = time.monotonic() + min(BUSY_TIMEOUT, deadline.remaining() / 2)
     while True:
         try:
             statement()

@@ -14,6 +14,7 @@ from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import engines
 
 T = TypeVar('T')
 
@@ -28,13 +29,17 @@ class Transactions:
 
     :param conf: nova's configuration, with this package's options
     :param database: an open database whose tables are up to date
+    :param limits: how long the database may let this process wait
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 database: engine.Database | None = None) -> None:
+                 database: engine.Database | None = None,
+                 limits: engines.Limits = engines.Limits()) -> None:
         self._conf = conf
         self._mutex = threading.Lock()
         self._database = database
+        self._limits = limits
+        self._breaker = engines.Breaker(limits)
 
     def run(self, work: Callable[[Any], T]) -> T:
         """Run work in one transaction; retry on deadlock or write conflict.
@@ -44,10 +49,10 @@ class Transactions:
             was written, unless only the response to the COMMIT was lost
         """
         with engine.translated():
-            database = self._opened()
             for attempt in range(CONFLICTS):
                 try:
-                    with database.transaction() as connection:
+                    with self._breaker.attempt(), \
+                            self._opened().transaction() as connection:
                         return work(connection)
                 except db_exc.DBError as exc:
                     # Servers roll back one of two deadlocked transactions;
@@ -63,7 +68,7 @@ class Transactions:
         if self._database is None:
             # Outside the mutex: while a server hangs, each caller would wait
             # for the attempts of all earlier callers.
-            database = engine.Database(self._conf)
+            database = engine.Database(self._conf, limits=self._limits)
             with contextlib.ExitStack() as failed:
                 # The next attempt opens it again.
                 failed.callback(database.close)

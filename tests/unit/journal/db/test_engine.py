@@ -15,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import models
+from nova_aggregate_mirror.limits import engines
 from tests.unit import doubles
 from tests.unit import servers
 
@@ -40,7 +41,8 @@ class TestServer(testtools.TestCase):
         options['connection'] = url
         for name, value in options.items():
             self.conf.set_override(name, value, 'aggregate_mirror_database')
-        return engine.Database(self.conf)
+        # Libpq waits at least two seconds.
+        return engine.Database(self.conf, limits=engines.Limits(2))
 
     def unavailable(self, database):
         return str(self.assertRaises(exceptions.JournalUnavailable,
@@ -48,9 +50,6 @@ class TestServer(testtools.TestCase):
 
     def test_server_that_hangs(self):
         """A call waits a few seconds at most."""
-        # Libpq waits at least two seconds.
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.engine.PATIENCE', 2))
         server = self.useFixture(servers.Server(_says_nothing))
         for driver in DRIVERS:
             self.unavailable(self.open('%s://user:secret@%s/journal' % (
@@ -72,7 +71,7 @@ class TestServer(testtools.TestCase):
             connection_parameters='write_timeout=70&charset=utf8')
         self.assertEqual(
             {'read_timeout': '60', 'write_timeout': '70', 'charset': 'utf8',
-             'connect_timeout': '5'}, dict(database._engine.url.query))
+             'connect_timeout': '2'}, dict(database._engine.url.query))
 
 
 class TestConnection(testtools.TestCase):

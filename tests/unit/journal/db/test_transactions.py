@@ -17,6 +17,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.limits import engines
 from tests.unit import doubles
 from tests.unit import servers
 
@@ -125,14 +126,13 @@ class TestTransactions(testtools.TestCase):
                 met.wait(servers.PATIENCE / 2)
 
         server = self.useFixture(servers.Server(meet))
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.journal.db.engine.PATIENCE',
-            servers.PATIENCE))
+        waiting = transactions.Transactions(
+            self.conf, limits=engines.Limits(servers.PATIENCE))
         self.conf.set_override(
             'connection', 'mysql+pymysql://user@%s/journal'
             % server.url.split('/')[2], 'aggregate_mirror_database')
         with concurrent.futures.ThreadPoolExecutor(CALLERS) as pool:
-            asked = [pool.submit(self.transactions.run, self.fails())
+            asked = [pool.submit(waiting.run, self.fails())
                      for _ in range(CALLERS)]
         self.assertFalse(met.broken)
         for each in asked:

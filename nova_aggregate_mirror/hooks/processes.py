@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Journal, source and placement of one nova-api process."""
+
+import os
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import breaker
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.source import database
+
+
+class Process:
+    """Per-process objects, created again after a fork.
+
+    :param conf: nova's configuration, with this package's options
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        options = conf.aggregate_mirror
+        self.pid = os.getpid()
+        self.limits = engines.Limits.of_call(
+            options.inline_timeout, options.inline_backoff)
+        self.journal = store.Journal(conf, limits=self.limits)
+        self.source = database.DatabaseSource(self.limits)
+        self.placement = client.Client(conf)
+        self.binding = binding.Binding(self.journal.database, self.source)
+        self.reconciler = reconciler.Reconciler(
+            self.journal.ledger, self.source, self.placement,
+            self.journal.rows)
+        self.unrecorded = reconciler.Reconciler(
+            journal.NoLedger(), self.source, self.placement, self.journal.rows)
+        """For operations that may be missing from the journal."""
+        self.breaker = breaker.Breaker()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines of databases whose every answer is waited for a limited time."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import inspect
+import math
+import time
+from typing import Any
+import urllib.parse
+
+from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import engines
+import sqlalchemy as sa
+from sqlalchemy import exc as sa_exc
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
+
+# Errors of a database that is unavailable, misconfigured or partly migrated.
+# ImportError is a driver that is not installed.
+ERRORS = (db_exc.DBError, db_exc.CantStartEngineError, sa_exc.SQLAlchemyError,
+          ImportError, OSError)
+
+# Timeout parameters per driver, and their units per second; by default a hung
+# server hangs the caller.
+TIMEOUTS = {
+    'pymysql': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
+    'mysqldb': {'connect_timeout': 1, 'read_timeout': 1, 'write_timeout': 1},
+    # libpq has no read timeout: a server that acknowledges data but does not
+    # answer is not detected.
+    'psycopg': {'connect_timeout': 1, 'tcp_user_timeout': 1000},
+    'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
+
+# Seconds that the last statement of a call may take after its deadline.
+OVERRUN = 1.0
+# The server ends a statement before the driver gives up the connection, and
+# after this share of the limit a database counts as silent.
+AT_SERVER, SILENT = 0.9, 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How long a database may let this process wait."""
+
+    answer: float = 5.0
+    """Seconds for a server to accept a connection or to execute a statement;
+    drivers take whole seconds."""
+    backoff: float = 0.0
+    """Seconds without an attempt after a database did not answer."""
+
+    @classmethod
+    def of_call(cls, inline_timeout: float, inline_backoff: float) -> 'Limits':
+        """Return the limits of nova-api, whose calls have a deadline."""
+        return cls(max(1.0, inline_timeout // 2.5), inline_backoff)
+
+    @property
+    def least(self) -> float:
+        """Seconds that must be left of a call to begin a statement."""
+        return max(0.0, self.answer - OVERRUN)
+
+
+class Breaker:
+    """Back-off of this process after a database did not answer.
+
+    :param now: monotonic clock, in seconds
+    """
+
+    def __init__(self, limits: Limits,
+                 now: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._now = now
+        self._until, self._why = 0.0, ''
+
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Begin the back-off if what is done inside gets no answer.
+
+        :raises TimeoutError: during the back-off, with its reason
+        """
+        began = self._now()
+        if began < self._until:
+            raise TimeoutError('not attempted after a recent failure: %s'
+                               % self._why)
+        try:
+            yield
+        except (*ERRORS, exceptions.MirrorError) as exc:
+            if self._now() - began >= SILENT * self._limits.answer:
+                self._until = self._now() + self._limits.backoff
+                self._why = str(exc).strip().partition('\n')[0]
+            raise
+
+
+def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
+                  ) -> sa.engine.URL:
+    """Add timeouts to a URL, except those that the operator has set.
+
+    :param seconds: for a connection, and for each read and write; the drivers
+        take whole seconds
+    :param parameters: ``connection_parameters``, which oslo.db adds to the URL
+    """
+    units = TIMEOUTS.get(url.get_driver_name(), {})
+    chosen = {*url.query, *urllib.parse.parse_qs(parameters)}
+    return url.update_query_dict({
+        name: str(math.ceil(seconds) * unit) for name, unit in units.items()
+        if name not in chosen})
+
+
+def create(url: sa.engine.URL, settings: Any, limits: Limits | None,
+           **overrides: Any) -> sa.engine.Engine:
+    """Create an engine with oslo.db.
+
+    :param settings: oslo.db's options of the database, by name
+    :param limits: None to wait without a limit
+    :param overrides: values of options
+    """
+    known = inspect.signature(engines.create_engine).parameters
+    given = {name: settings[name] for name in settings if name in known}
+    # By default oslo.db retries the first connection for 100 seconds, too
+    # long for a user's request.
+    given |= {'max_retries': 0, **overrides}
+    if limits:
+        if url.get_backend_name() != 'sqlite':
+            given['pool_timeout'] = limits.answer
+        url = with_timeouts(
+            url, limits.answer, given.get('connection_parameters') or '')
+    engine: sa.engine.Engine = engines.create_engine(url, **given)
+    if limits:
+        _bound(engine, limits)
+    return engine
+
+
+def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
+    """Limit each statement, and begin none that may end too late."""
+
+    def check(*_arguments: Any) -> None:
+        if deadline.remaining() <= limits.least:
+            raise TimeoutError('no time is left for a database')
+
+    for event in 'do_connect', 'before_cursor_execute', 'commit':
+        sa.event.listen(engine, event, check)
+    milliseconds = int(limits.answer * AT_SERVER * 1000)
+    if engine.dialect.name == 'postgresql':
+        @sa.event.listens_for(engine, 'begin')
+        def begin(connection: sa.engine.Connection) -> None:
+            # For this transaction only: a connection pooler may share the
+            # session.
+            connection.exec_driver_sql(
+                'SET LOCAL statement_timeout = %d' % milliseconds)
+
+    if engine.dialect.name in ('mysql', 'mariadb'):
+        @sa.event.listens_for(engine, 'connect')
+        def connect(connection: Any, _record: Any) -> None:
+            # MariaDB executes the first comment only, MySQL the second only.
+            # The timeouts of the driver apply without this, too.
+            with contextlib.suppress(connection.Error), \
+                    contextlib.closing(connection.cursor()) as cursor:
+                cursor.execute(
+                    'SET SESSION innodb_lock_wait_timeout = %d '
+                    '/*M!100101 , max_statement_time = %g */ '
+                    '/*!50708 , max_execution_time = %d */' % (
+                        math.ceil(limits.answer), milliseconds / 1000,
+                        milliseconds))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections to nova's databases, apart from nova's own."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import re
+import threading
+from typing import Any
+
+from nova.conf import CONF
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import engines
+
+# ValueError is an invalid port in the URL.
+ERRORS = (*engines.ERRORS, ValueError)
+
+
+def reason(exc: BaseException) -> str:
+    """Return the line of a database error that states the reason."""
+    lines = str(exc).strip().splitlines()
+    # With an @ in a password, the rest of the password is parsed as host.
+    return '%s: %s' % (type(exc).__name__, re.sub(
+        r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
+        lines[0] if lines else 'no details'))
+
+
+class Pool:
+    """Connections to one database, for reading; opened on first use.
+
+    Nova's own connections wait without a limit. At most one connection stays
+    open while it is not in use.
+
+    :param find: returns the URL of the database
+    :param settings: oslo.db's options of the database, by name
+    """
+
+    def __init__(self, find: Callable[[], str], settings: Any,
+                 limits: engines.Limits) -> None:
+        self._find = find
+        self._settings = settings
+        self._limits = limits
+        self._breaker = engines.Breaker(limits)
+        self._mutex = threading.Lock()
+        self._engine: sa.engine.Engine | None = None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Any]:
+        """Open a transaction on the writer; one of ``ERRORS`` may be raised.
+
+        It is new, so that it sees everything committed before it.
+        """
+        with self._breaker.attempt(), self._opened().begin() as connection:
+            yield connection
+
+    def _opened(self) -> sa.engine.Engine:
+        with self._mutex:
+            if self._engine is None:
+                self._engine = engines.create(
+                    sa.engine.make_url(self._find()), self._settings,
+                    self._limits, max_pool_size=1)
+            return self._engine
+
+
+class ApiDatabase:
+    """Nova's API database.
+
+    There is no back-off after a silence: nova itself needs this database for
+    every request.
+    """
+
+    def __init__(self, answer: float = engines.Limits.answer) -> None:
+        self._pool = Pool(lambda: CONF.api_database.connection or '',
+                          CONF.api_database, engines.Limits(answer))
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Any]:
+        """Open a new transaction on the writer, for reading.
+
+        :raises NovaUnavailable: when the database cannot be read
+        """
+        try:
+            with self._pool.reading() as connection:
+                yield connection
+        except ERRORS as exc:
+            raise exceptions.NovaUnavailable(
+                'nova\'s API database could not be read: %s (check '
+                '[api_database] connection and the database)'
+                % reason(exc)) from exc

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's responses while the journal or nova's API database is silent."""
+
+import socket
+import time
+import types
+from typing import Any
+
+import fixtures as base_fixtures
+import sqlalchemy as sa
+import testscenarios
+import testtools
+
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.reconcile import reconciler
+from tests import databases
+from tests import fixtures
+from tests.unit import servers
+
+load_tests = testscenarios.load_tests_apply_scenarios
+
+DRIVERS = [('mysql', {'driver': 'mysql+pymysql'}),
+           ('postgresql', {'driver': 'postgresql+psycopg2'})]
+
+
+def _says_nothing(_server: servers.Server, client: socket.socket) -> None:
+    while client.recv(4096):
+        pass
+
+
+class DatabasesTest(testscenarios.WithScenarios, testtools.TestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.MirroredNova())
+        self.set('aggregate_mirror', inline_timeout=5.0)
+        self.aggregate = self.cloud.create_aggregate('aggregate', 'east')
+
+    def set(self, group: str, **options: object) -> None:
+        self.cloud.nova.conf.config(group=group, **options)
+
+    def add(self, name: str) -> fixtures.Outcome:
+        return self.cloud.add_host(
+            self.aggregate, self.cloud.create_host(name))
+
+
+class TestSilentServer(DatabasesTest):
+
+    scenarios = DRIVERS
+
+    def silence(self, group: str) -> servers.Server:
+        """Configure a database that accepts connections and is silent."""
+        server = self.useFixture(servers.Server(_says_nothing))
+        self.set(group, connection='%s://user:secret@%s/database' % (
+            self.driver, server.url.split('/')[2]))
+        return server
+
+    def test_journal_is_asked_once(self) -> None:
+        """Operations are mirrored without it during the back-off."""
+        server = self.silence('aggregate_mirror_database')
+        for name in 'h1', 'h2':
+            seen = self.add(name)
+            self.assertEqual((200, True, True),
+                             (seen.status, seen.mirrored, seen.ended))
+            self.assertIn('mirrored without the journal',
+                          self.cloud.warnings()[0])
+        self.assertEqual(1, server.accepted)
+
+    def test_api_database(self) -> None:
+        """The host is in the journal; nova itself has answered."""
+        server = self.silence('api_database')
+        seen = self.add('h1')
+        self.assertEqual((200, True, False, True), (
+            seen.status, seen.member, seen.mirrored, seen.ended))
+        self.assertIn('it stays in the journal', self.cloud.warnings()[-1])
+        # For the place and the binding, and to converge.
+        self.assertIn(server.accepted, (2, 3))
+
+
+class TestLockedJournal(DatabasesTest):
+
+    scenarios = databases.SCENARIOS[1:]
+
+    def test_is_waited_for_once(self) -> None:
+        """The server ends the statement; then the back-off begins."""
+        url = databases.create(self, self.kind)
+        self.set('aggregate_mirror_database', connection=url)
+        engine.Database(self.cloud.nova.conf.conf).migrate()
+        self.assertTrue(self.add('h1').mirrored)
+        with sa.create_engine(url, poolclass=sa.pool.NullPool).connect() as (
+                locker):
+            locker.exec_driver_sql(
+                'LOCK TABLE dirty' if self.kind == 'postgresql'
+                else 'LOCK TABLES dirty WRITE')
+            statements = self.useFixture(databases.Statements())
+            for name in 'h2', 'h3':
+                seen = self.add(name)
+                self.assertEqual((200, True), (seen.status, seen.mirrored))
+            self.assertEqual(1, len(statements.about('dirty')))
+        self.assertEqual([], self.cloud.drift())
+
+
+class TestBudget(DatabasesTest):
+
+    scenarios: list[tuple[str, dict[str, str]]] = []
+
+    def test_operations_of_a_request_share_one(self) -> None:
+        """A service is removed from each aggregate of its host."""
+        self.set('aggregate_mirror', inline_timeout=10.0)
+        close = reconciler.Reconciler.close
+        ahead, left = 0.0, []
+
+        def slow(*args: Any) -> Any:
+            nonlocal ahead
+            left.append(deadline.remaining())
+            ahead += 2.0
+            return close(*args)
+
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.deadline.time',
+            types.SimpleNamespace(
+                monotonic=lambda: time.monotonic() + ahead)))
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.reconcile.reconciler.Reconciler.close',
+            slow))
+        host = self.cloud.create_host('h1')
+        for name in 'first', 'second', 'third':
+            self.cloud.add_host(self.cloud.create_aggregate(name), host)
+        del left[:]
+        self.assertEqual(204, self.cloud.delete_service(host))
+        first, _second, third = left
+        self.assertLessEqual(third, first - 4.0)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of a database, and the back-off after it did not answer."""
+
+import sqlalchemy as sa
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import engines
+
+
+class TestLimits(testtools.TestCase):
+
+    def test_answer_is_a_part_of_the_call(self):
+        """Drivers take whole seconds, and 0 would mean no limit."""
+        for inline_timeout, answer in (0.1, 1.0), (5.0, 2.0), (60.0, 24.0):
+            self.assertEqual(answer, engines.Limits.of_call(
+                inline_timeout, 30.0).answer)
+
+    def test_no_statement_ends_later_than_a_second_after_the_call(self):
+        """A statement that begins with ``least`` left ends in time."""
+        for inline_timeout in 0.1, 5.0, 60.0:
+            limits = engines.Limits.of_call(inline_timeout, 30.0)
+            self.assertLessEqual(
+                limits.answer - limits.least, engines.OVERRUN)
+
+
+class TestStatements(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.engine = engines.create(
+            sa.make_url('sqlite://'), {}, engines.Limits(5.0))
+
+    def test_begin_while_enough_is_left(self):
+        """The last one may take its whole limit."""
+        with deadline.within(60.0), self.engine.begin() as connection:
+            self.assertEqual(1, connection.scalar(sa.text('SELECT 1')))
+
+    def test_do_not_begin_when_too_little_is_left(self):
+        """Neither a connection nor a statement nor a COMMIT."""
+        def connect():
+            with deadline.within(4.0):
+                self.engine.connect()
+
+        def execute():
+            with self.engine.connect() as connection, deadline.within(4.0):
+                connection.execute(sa.text('SELECT 1'))
+
+        def commit():
+            with self.engine.connect() as connection:
+                connection.execute(sa.text('SELECT 1'))
+                with deadline.within(4.0):
+                    connection.commit()
+
+        for begin in connect, execute, commit:
+            self.assertRaises(TimeoutError, begin)
+
+
+class TestBreaker(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.now = 100.0
+        self.breaker = engines.Breaker(
+            engines.Limits(5.0, 30.0), lambda: self.now)
+
+    def attempt(self, seconds=0.0, error=None):
+        with self.breaker.attempt():
+            self.now += seconds
+            if error:
+                raise error
+
+    def test_silence_begins_a_back_off(self):
+        """No attempt is made until it is over; the error has the reason."""
+        for error in (OSError('timed out'), sa.exc.TimeoutError('timed out'),
+                      exceptions.JournalUnavailable('timed out')):
+            self.assertRaises(type(error), self.attempt, 5.0, error)
+            self.now += 29.0
+            self.assertIn('timed out', str(
+                self.assertRaises(TimeoutError, self.attempt)))
+            self.now += 1.0
+            self.attempt()
+
+    def test_refusal_begins_none(self):
+        """It costs a user no time."""
+        self.assertRaises(OSError, self.attempt, 0.1, OSError('refused'))
+        self.attempt()
+
+    def test_long_work_begins_none(self):
+        """Each of its statements was answered."""
+        self.attempt(60.0)
+        self.attempt()
