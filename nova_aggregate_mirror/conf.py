@@ -68,13 +68,11 @@ OPTS = [
         'inline_timeout',
         default=5.0, min=0.1, max=300.0,
         help='Maximum time in seconds that mirroring may add to one '
-             'aggregate request, shared by authentication, discovery, all '
-             'placement requests and all statements in the journal and in '
-             'nova\'s databases; the last statement may end one second later. '
-             'Changes that are not mirrored in time stay in the journal. '
-             'Lower it if API users must not wait. Raise it if hosts have '
-             'many ironic nodes and their aggregates should be complete when '
-             'the request returns.'),
+             'aggregate request, shared by all requests to keystone and '
+             'placement and all statements in databases. Changes that are not '
+             'mirrored in time stay in the journal. Lower it if API users '
+             'must not wait. Raise it if hosts have many ironic nodes and '
+             'their aggregates should be complete when the request returns.'),
     cfg.FloatOpt(
         'inline_backoff',
         default=30.0, min=0.0, max=3600.0,
@@ -83,8 +81,8 @@ OPTS = [
              'within ``inline_timeout`` or a connection or authentication '
              'failure took more than one second: a hung placement must not '
              'occupy every worker. After a faster failure the back-off is at '
-             'most one second. After the journal or a cell did not answer, '
-             'the process works without it for the same time. 0 disables it.'),
+             'most one second. The same applies to the journal and to each '
+             'cell. 0 disables it.'),
     cfg.FloatOpt(
         'request_timeout',
         default=60.0, min=1.0, max=3600.0,
@@ -94,9 +92,9 @@ OPTS = [
     cfg.FloatOpt(
         'cell_timeout',
         default=60.0, min=0.1, max=3600.0,
-        help='Maximum time in seconds that a command or the agent waits for '
-             'one of nova\'s databases. A cell that does not answer is '
-             'reported, and its hosts are not changed.'),
+        help='Maximum time in seconds that a full sync waits for one cell '
+             'database. A cell that does not answer is reported, and its '
+             'hosts are not changed.'),
     cfg.IntOpt(
         'sync_workers',
         default=8, min=1, max=64,

@@ -18,8 +18,6 @@ from nova_aggregate_mirror import source
 
 LOG = logging.getLogger(__name__)
 
-# Seconds that are left to write the journal when placement does not answer.
-HAND_OVER = 0.25
 SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 
@@ -73,8 +71,11 @@ class Mirror:
         :returns: state for ``after``; None for the deletion of an aggregate
             that nova does not have
         """
-        with self._budget(operation).spending():
-            return self._record(self._process(), operation)
+        process, budget = self._process(), self._budget(operation)
+        with budget.spending(process.limits.part):
+            place = self._place(process, operation)
+        with budget.spending(process.limits.part):
+            return self._record(process, operation, place)
 
     def after(self, operation: contract.Operation,
               kept: _Kept | _Deleted | None) -> None:
@@ -98,9 +99,10 @@ class Mirror:
             self._calls.last = call, budget
         return budget
 
-    def _record(self, process: processes.Process, operation: contract.Operation
+    def _record(self, process: processes.Process,
+                operation: contract.Operation, found: source.Place | None
                 ) -> _Kept | _Deleted | None:
-        place = self._place(process, operation)
+        place = found or source.Place('')
         if not operation.host:
             if not place.aggregate_uuid:
                 return None
@@ -109,7 +111,8 @@ class Mirror:
         row = process.journal.rows.make(journal.Dirty(
             operation.host, place.nodes, operation.request_id))
         try:
-            _check(process)
+            if found:
+                process.check()
             process.journal.rows.record(row, {place.aggregate_uuid} - {''})
             return _Kept(row, recorded=True)
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
@@ -123,7 +126,9 @@ class Mirror:
         process = self._process()
         error = 'the operation was interrupted'
         try:
-            with budget.spending(keep=process.limits.least + HAND_OVER):
+            # What is not in the journal has no other attempt.
+            with budget.spending(0.0 if kept.recorded
+                                 else process.limits.part):
                 nodes = self._converge(process, kept)
             for node in nodes:
                 LOG.warning('Aggregate %s, host %s (request %s): placement '
@@ -135,18 +140,19 @@ class Mirror:
             error = str(exc)
         finally:
             if error:
-                with budget.spending():
+                with budget.spending(process.limits.part):
                     _hand_over(process, operation, kept, error)
 
     def _place(self, process: processes.Process,
-               operation: contract.Operation) -> source.Place:
-        place = source.Place('')
+               operation: contract.Operation) -> source.Place | None:
+        """Read the aggregate and the host; None if nova cannot be read."""
         try:
             place = process.source.place(
                 int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
             LOG.warning('Aggregate %s, host %s (request %s): %s',
                         *_names(operation), exc)
+            return None
         for cell, reason in sorted(place.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
                         'answer: %s', *_names(operation), cell, reason)
@@ -159,7 +165,7 @@ class Mirror:
         :returns: whether the ledger was written
         """
         try:
-            _check(process)
+            process.check()
             process.journal.ledger.mark(aggregate)
             return True
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
@@ -215,18 +221,6 @@ class Mirror:
             if self._made is None or self._made.pid != os.getpid():
                 self._made = processes.Process(self._conf)
             return self._made
-
-
-def _check(process: processes.Process) -> None:
-    """Check that the journal belongs to this nova, if nova can be read.
-
-    :raises WrongNova: the journal belongs to another nova
-    """
-    try:
-        process.binding.check()
-    except exceptions.NovaUnavailable as exc:
-        LOG.warning('Could not check whether the journal belongs to this '
-                    'nova: %s', exc)
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,

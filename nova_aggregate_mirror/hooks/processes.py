@@ -4,7 +4,9 @@
 import os
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import store
@@ -13,6 +15,8 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
+
+LOG = logging.getLogger(__name__)
 
 
 class Process:
@@ -29,7 +33,7 @@ class Process:
         self.journal = store.Journal(conf, limits=self.limits)
         self.source = database.DatabaseSource(self.limits)
         self.placement = client.Client(conf)
-        self.binding = binding.Binding(self.journal.database, self.source)
+        self._binding = binding.Binding(self.journal.database, self.source)
         self.reconciler = reconciler.Reconciler(
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
@@ -37,3 +41,15 @@ class Process:
             journal.NoLedger(), self.source, self.placement, self.journal.rows)
         """For operations that may be missing from the journal."""
         self.breaker = breaker.Breaker()
+
+    def check(self) -> None:
+        """Check that the journal belongs to this nova, if nova can be read.
+
+        :raises WrongNova: the journal belongs to another nova
+        :raises JournalUnavailable: the journal could not be read
+        """
+        try:
+            self._binding.check()
+        except exceptions.NovaUnavailable as exc:
+            LOG.warning('Could not check whether the journal belongs to this '
+                        'nova: %s', exc)

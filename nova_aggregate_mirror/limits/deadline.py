@@ -56,15 +56,14 @@ class Budget:
         self._seconds = self._left = seconds
 
     @contextlib.contextmanager
-    def spending(self, keep: float = 0.0) -> Iterator[None]:
+    def spending(self, least: float = 0.0) -> Iterator[None]:
         """Bound the context's I/O by what other parts have left.
 
-        :param keep: seconds to leave for the next part, at most half of all
+        :param least: seconds that this part has even if nothing is left
         """
-        keep = min(keep, self._seconds / 2)
         began = time.monotonic()
         try:
-            with within(self._left - keep, self._seconds - keep):
+            with within(max(self._left, least), self._seconds):
                 yield
         finally:
             self._left -= time.monotonic() - began

@@ -34,8 +34,11 @@ TIMEOUTS = {
     'psycopg': {'connect_timeout': 1, 'tcp_user_timeout': 1000},
     'psycopg2': {'connect_timeout': 1, 'tcp_user_timeout': 1000}}
 
-# Seconds that the last statement of a call may take after its deadline.
-OVERRUN = 1.0
+# Seconds that the last statement of a call may take after its deadline, and
+# that a healthy database needs for a transaction.
+OVERRUN, HEALTHY = 1.0, 0.25
+# Seconds that a call waits for an answer at most.
+PATIENCE = 5.0
 # The server ends a statement before the driver gives up the connection, and
 # after this share of the limit a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
@@ -54,12 +57,30 @@ class Limits:
     @classmethod
     def of_call(cls, inline_timeout: float, inline_backoff: float) -> 'Limits':
         """Return the limits of nova-api, whose calls have a deadline."""
-        return cls(max(1.0, inline_timeout // 2.5), inline_backoff)
+        return cls(max(1.0, min(PATIENCE, inline_timeout // 2.5)),
+                   inline_backoff)
 
     @property
     def least(self) -> float:
         """Seconds that must be left of a call to begin a statement."""
         return max(0.0, self.answer - OVERRUN)
+
+    @property
+    def part(self) -> float:
+        """Seconds in which a healthy database executes a transaction."""
+        return self.least + HEALTHY
+
+    def check(self) -> None:
+        """Check that a statement would not end too late.
+
+        :raises TimeoutError: when it may
+        """
+        if deadline.remaining() <= self.least:
+            raise _TooLate('no time is left for a database')
+
+
+class _TooLate(TimeoutError):
+    """A statement was not begun, which says nothing about its database."""
 
 
 class Breaker:
@@ -78,14 +99,19 @@ class Breaker:
     def attempt(self) -> Iterator[None]:
         """Begin the back-off if what is done inside gets no answer.
 
-        :raises TimeoutError: during the back-off, with its reason
+        :raises TimeoutError: during the back-off, with its reason, or when
+            too little time is left
         """
         began = self._now()
         if began < self._until:
             raise TimeoutError('not attempted after a recent failure: %s'
                                % self._why)
+        # A pool may send a ping, which no event precedes.
+        self._limits.check()
         try:
             yield
+        except _TooLate:
+            raise
         except (*ERRORS, exceptions.MirrorError) as exc:
             if self._now() - began >= SILENT * self._limits.answer:
                 self._until = self._now() + self._limits.backoff
@@ -136,8 +162,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
     """Limit each statement, and begin none that may end too late."""
 
     def check(*_arguments: Any) -> None:
-        if deadline.remaining() <= limits.least:
-            raise TimeoutError('no time is left for a database')
+        limits.check()
 
     for event in 'do_connect', 'before_cursor_execute', 'commit':
         sa.event.listen(engine, event, check)
@@ -161,5 +186,5 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
                     'SET SESSION innodb_lock_wait_timeout = %d '
                     '/*M!100101 , max_statement_time = %g */ '
                     '/*!50708 , max_execution_time = %d */' % (
-                        math.ceil(limits.answer), milliseconds / 1000,
+                        max(1, milliseconds // 1000), milliseconds / 1000,
                         milliseconds))

@@ -142,13 +142,6 @@ class Journal:
         self.rows = rows.Rows(self.database, self.ledger, self.now)
 
 
-class Ours:
-    """A binding check that always passes: there is only one nova."""
-
-    def check(self) -> None:
-        pass
-
-
 class Parts:
     """The parts of a process, as ``hooks.processes`` has them.
 
@@ -158,7 +151,6 @@ class Parts:
     def __init__(self, cloud: Cloud, name: str, skew: float = 0.0) -> None:
         self.cloud = cloud
         self.name = name
-        self.binding = Ours()
         self.journal = Journal(cloud, skew)
         self.source = simulated_nova.Source(cloud.world, cloud.nova)
         self.placement = simulated_placement.Client(
@@ -173,6 +165,9 @@ class Parts:
         self.limits = engines.Limits()
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
+
+    def check(self) -> None:
+        """Accept the journal: there is only one nova."""
 
 
 class Mirror(mirror.Mirror):

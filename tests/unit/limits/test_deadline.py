@@ -25,11 +25,11 @@ class TestBudget(testtools.TestCase):
             self.assertEqual(10.0, deadline.remaining())
             self.now += 4.0
         self.now += 1000.0
-        with self.budget.spending(keep=1.0):
-            self.assertEqual(5.0, deadline.remaining())
-            self.now += 5.0
         with self.budget.spending():
-            self.assertEqual(1.0, deadline.remaining())
+            self.assertEqual(6.0, deadline.remaining())
+            self.now += 7.0
+        with self.budget.spending():
+            self.assertEqual(0.0, deadline.remaining())
 
     def test_failed_part_counts(self):
         """An error does not refund the time."""
@@ -42,16 +42,18 @@ class TestBudget(testtools.TestCase):
         with self.budget.spending():
             self.assertEqual(6.0, deadline.remaining())
 
-    def test_half_is_left_at_most_for_the_next_part(self):
-        """Placement is asked however short ``inline_timeout`` is."""
-        with deadline.Budget(0.5).spending(keep=2.0):
-            self.assertEqual(0.25, deadline.remaining())
+    def test_part_that_must_not_be_left_out(self):
+        """The journal is written even if nothing is left."""
+        with self.budget.spending():
+            self.now += 11.0
+        with self.budget.spending(least=1.5):
+            self.assertEqual(1.5, deadline.remaining())
 
-    def test_silence_is_measured_by_the_part(self):
-        """A party that was waited for half of the part is silent."""
-        with self.budget.spending(keep=5.0):
-            self.assertTrue(deadline.is_silence(1.0))
-            self.assertFalse(deadline.is_silence(0.9))
-        with deadline.Budget(0.5).spending(keep=0.25):
-            self.assertTrue(deadline.is_silence(0.2))
-            self.assertFalse(deadline.is_silence(0.1))
+    def test_silence_is_measured_by_the_whole(self):
+        """A request that begins shortly before the deadline shows nothing."""
+        budget = deadline.Budget(1.0)
+        with budget.spending():
+            self.now += 0.8
+        with budget.spending():
+            self.assertFalse(deadline.is_silence(0.2))
+            self.assertTrue(deadline.is_silence(0.5))

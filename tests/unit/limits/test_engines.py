@@ -13,7 +13,7 @@ class TestLimits(testtools.TestCase):
 
     def test_answer_is_a_part_of_the_call(self):
         """Drivers take whole seconds, and 0 would mean no limit."""
-        for inline_timeout, answer in (0.1, 1.0), (5.0, 2.0), (60.0, 24.0):
+        for inline_timeout, answer in (0.1, 1.0), (5.0, 2.0), (60.0, 5.0):
             self.assertEqual(answer, engines.Limits.of_call(
                 inline_timeout, 30.0).answer)
 
@@ -81,6 +81,20 @@ class TestBreaker(testtools.TestCase):
                 self.assertRaises(TimeoutError, self.attempt)))
             self.now += 1.0
             self.attempt()
+
+    def test_too_little_time_begins_none(self):
+        """No attempt is made; it says nothing about the database."""
+        with deadline.within(4.0):
+            self.assertRaises(TimeoutError, self.attempt)
+
+        def run_out():
+            with self.breaker.attempt():
+                self.now += 4.9
+                with deadline.within(1.0):
+                    engines.Limits(5.0).check()
+
+        self.assertRaises(TimeoutError, run_out)
+        self.attempt()
 
     def test_refusal_begins_none(self):
         """It costs a user no time."""
