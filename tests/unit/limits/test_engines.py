@@ -30,7 +30,7 @@ class TestStatements(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.engine = engines.create(
-            sa.make_url('sqlite://'), {}, engines.Limits(5.0))
+            sa.engine.make_url('sqlite://'), {}, engines.Limits(5.0))
 
     def test_begin_while_enough_is_left(self):
         """The last one may take its whole limit."""
@@ -49,9 +49,10 @@ class TestStatements(testtools.TestCase):
 
         def commit():
             with self.engine.connect() as connection:
+                transaction = connection.begin()
                 connection.execute(sa.text('SELECT 1'))
                 with deadline.within(4.0):
-                    connection.commit()
+                    transaction.commit()
 
         for begin in connect, execute, commit:
             self.assertRaises(TimeoutError, begin)
