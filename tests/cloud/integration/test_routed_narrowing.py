@@ -9,12 +9,14 @@ class TestNarrowing(routed_case.TestCase):
 
     def test_flavor_and_segment(self):
         """A server's host is in its flavor's aggregate and its segment."""
-        self.useFixture(narrowed.Narrowed(self.cloud))
         name = self.aggregate()
         self.run_client('openstack', 'aggregate', 'set',
                         '--property', 'disk=fast', name)
         for segment in self.routed.segments:
             self.add_host(name, min(segment.hosts))
+        # Messages about aggregates reach nova-scheduler in any order; only at
+        # its start it reads them from the database.
+        self.useFixture(narrowed.Narrowed(self.cloud))
         flavor = self.flavor({'aggregate_instance_extra_specs:disk': 'fast'})
         for segment in self.routed.segments:
             server = self.boot({'port': self.routed.port(segment)}, flavor)
