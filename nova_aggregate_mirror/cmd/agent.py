@@ -40,7 +40,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def _build(journal: store.Journal,
            figures: agent.Figures) -> service.Agent:
     options = CONF.aggregate_mirror
-    source = build.source()
+    source = build.source(hurried=True)
     stop = threading.Event()
     # With a longer timeout the agent would notice placement's return late.
     placement = client.Client(CONF, request_timeout=options.inline_timeout)

@@ -39,10 +39,14 @@ def check_configuration() -> None:
             'nova-api\'s nova.conf with --config-file')
 
 
-def source() -> database.DatabaseSource:
-    """Build the source: nova's databases, each cell with a time limit."""
+def source(hurried: bool = False) -> database.DatabaseSource:
+    """Build the source: nova's databases, each cell with a time limit.
+
+    :param hurried: see ``database.DatabaseSource``
+    """
     return database.DatabaseSource(
-        engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True)
+        engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
+        hurried=hurried)
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,

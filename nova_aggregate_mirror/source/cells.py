@@ -23,8 +23,11 @@ from nova_aggregate_mirror.source import tables
 CELL0 = '00000000-0000-0000-0000-000000000000'
 """The UUID of cell0, which has no compute nodes."""
 
-SOON = 5.0
-"""Seconds to wait for the nodes of some hosts: other hosts wait as well."""
+AT_ONCE, SOON = 1.0, 5.0
+"""Seconds to wait at least for the nodes of some hosts, if hosts of other
+cells wait as well; and seconds after which such a query ends."""
+SLOWER = 4.0
+"""How many times as long as its last answer a cell may take."""
 
 Nodes = Mapping[str, str]
 Reads = Mapping[str, Callable[[], Nodes]]
@@ -45,62 +48,82 @@ def in_turn(reads: Reads) -> Answers:
 
 
 class Threads:
-    """Reads cells in parallel, with at most one query per cell at a time.
+    """Reads cells in parallel, with at most one query of a kind per cell.
 
     A cell that did not answer in time is queried without being waited for,
-    until it has answered again: it delays nothing else.
+    until it has answered again: it delays no other cell.
 
-    :param timeout: seconds to wait for the answers
+    :param timeout: seconds to wait for the nodes of a whole cell
+    :param soon: seconds to wait for the nodes of some hosts
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, soon: float) -> None:
         self._timeout = timeout
-        self._running: set[str] = set()
+        self._soon = soon
+        self._running: set[tuple[str, bool]] = set()
         self._silent: set[str] = set()
+        self._took: dict[str, float] = {}
+        """Seconds that the last answer about some hosts took, per cell."""
 
     def read(self, reads: Reads, patient: bool) -> Answers:
         """Read all cells.
 
-        :param patient: whether to wait the whole timeout, and also for cells
-            that did not answer before
+        :param patient: whether to read whole cells
         """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        waited = {name for name in reads
-                  if self._start(name, reads[name], answers)
-                  and (patient or name not in self._silent)}
-        found: dict[str, Any] = {}
-        wait = self._timeout if patient else min(self._timeout, SOON)
-        end = time.monotonic() + wait
+        waits = {name: self._patience(name, patient) for name in reads
+                 if self._start(name, reads[name], answers, patient)}
+        began, found = time.monotonic(), dict[str, Any]()
         with contextlib.suppress(queue.Empty):
-            while waited - found.keys():
+            while left := waits.keys() - found.keys():
+                end = began + max(waits[name] for name in left)
                 name, answer = answers.get(
                     timeout=max(0.0, end - time.monotonic()))
                 found[name] = answer
-        self._silent |= waited - found.keys()
-        late = exceptions.CellUnavailable(
-            'no answer within %g seconds' % wait)
-        return {name: found.get(name, late) for name in reads}
+        self._silent |= waits.keys() - found.keys()
+        return {name: found[name] if name in found
+                else _late(waits.get(name, 0.0)) for name in reads}
+
+    def _patience(self, name: str, patient: bool) -> float:
+        """Return the seconds for which a cell is waited for."""
+        if name in self._silent:
+            # A full sync includes a cell that answers again.
+            return AT_ONCE * patient
+        if patient:
+            return self._timeout
+        return min(self._timeout, max(
+            self._soon, SLOWER * self._took.get(name, 0.0)))
 
     def _start(self, name: str, read: Callable[[], Nodes],
-               answers: 'queue.SimpleQueue[tuple[str, Any]]') -> bool:
-        """Start a query unless an earlier query of the cell still runs."""
-        if name in self._running:
+               answers: 'queue.SimpleQueue[tuple[str, Any]]',
+               patient: bool) -> bool:
+        """Start a query unless such a query of the cell still runs."""
+        if (name, patient) in self._running:
             return False
 
         def work() -> None:
             began = time.monotonic()
             answer = _attempt(read)
-            if time.monotonic() - began < self._timeout:
+            took = time.monotonic() - began
+            if not patient:
+                self._took[name] = took
+            if took < self._timeout:
                 self._silent.discard(name)
             # Before the answer: the next query may follow at once.
-            self._running.discard(name)
+            self._running.discard((name, patient))
             answers.put((name, answer))
 
-        self._running.add(name)
+        self._running.add((name, patient))
         # A daemon thread: a thread blocked on a socket cannot be stopped and
         # must not keep the process from exiting.
         threading.Thread(target=work, name=name, daemon=True).start()
         return True
+
+
+def _late(waited: float) -> exceptions.CellUnavailable:
+    return exceptions.CellUnavailable(
+        'no answer within %g seconds' % waited if waited
+        else 'an earlier query has not been answered in time')
 
 
 def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
@@ -132,12 +155,19 @@ class Cells:
 
     :param limits: how long a cell may let this process wait
     :param threads: whether to start threads, which nova-api must not
+    :param hurried: whether hosts of other cells wait as well
     """
 
-    def __init__(self, limits: engines.Limits, threads: bool) -> None:
-        self._limits = limits
-        self._threads = Threads(limits.answer) if threads else None
-        self._pools: dict[str, connections.Pool] = {}
+    def __init__(self, limits: engines.Limits, threads: bool,
+                 hurried: bool) -> None:
+        self._whole = self._some = limits
+        if hurried:
+            self._some = dataclasses.replace(
+                limits, answer=min(limits.answer, SOON))
+        self._threads = Threads(
+            limits.answer, AT_ONCE if hurried else limits.answer
+        ) if threads else None
+        self._pools: dict[tuple[str, bool], connections.Pool] = {}
 
     def all(self, connection: Any) -> list[Cell]:
         """Read every cell except cell0, oldest first.
@@ -156,7 +186,7 @@ class Cells:
         :returns: the nodes of the cells that answered, and the cells that did
             not answer: name to reason
         """
-        reads = {cell.name: functools.partial(self._read, cell, query)
+        reads = {cell.name: functools.partial(self._read, cell, query, patient)
                  for cell in cells}
         answers = (self._threads.read(reads, patient) if self._threads
                    else in_turn(reads))
@@ -169,9 +199,12 @@ class Cells:
                 nodes.update(answer)
         return nodes, down
 
-    def _read(self, cell: Cell, query: Callable[[Any], Nodes]) -> Nodes:
-        pool = self._pools.setdefault(cell.connection, connections.Pool(
-            lambda: cell.connection, CONF.database, self._limits))
+    def _read(self, cell: Cell, query: Callable[[Any], Nodes],
+              patient: bool) -> Nodes:
+        pool = self._pools.setdefault(
+            (cell.connection, patient), connections.Pool(
+                lambda: cell.connection, CONF.database,
+                self._whole if patient else self._some))
         with pool.reading() as connection:
             return query(connection)
 

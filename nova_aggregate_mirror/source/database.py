@@ -29,12 +29,15 @@ class DatabaseSource:
     :param limits: how long each database may let this process wait
     :param threads: whether to read several cells in threads, which nova-api
         must not start
+    :param hurried: whether other hosts wait as well: a cell that is late is
+        left out, and statements end soon
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(60.0),
-                 threads: bool = False) -> None:
-        self._api = connections.ApiDatabase(limits.answer)
-        self._cells = cells.Cells(limits, threads)
+                 threads: bool = False, hurried: bool = False) -> None:
+        self._api = connections.ApiDatabase(
+            min(limits.answer, cells.SOON) if hurried else limits.answer)
+        self._cells = cells.Cells(limits, threads, hurried)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
         with self._api.reading() as api:

@@ -2,6 +2,8 @@
 """Queries of several cells, of which some do not answer."""
 
 import threading
+import time
+import types
 
 import fixtures
 import testtools
@@ -21,12 +23,16 @@ class TestThreads(testtools.TestCase):
         self.answering = threading.Event()
         self.addCleanup(self.answering.set)
         self.queries = 0
-        self.threads = cells.Threads(0.01)
+        self.threads = cells.Threads(0.01, 0.01)
         self.threads.read({'first': self.silent}, patient=False)
         # From now on, a read waits for ever, if at all.
+        self.threads._timeout = self.threads._soon = FOREVER
+        self.wait_at_once(FOREVER)
+
+    def wait_at_once(self, seconds):
+        """Change how long a full sync waits for a cell that was silent."""
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cells.SOON', FOREVER))
-        self.threads._timeout = FOREVER
+            'nova_aggregate_mirror.source.cells.AT_ONCE', seconds))
 
     def silent(self):
         self.queries += 1
@@ -51,27 +57,43 @@ class TestThreads(testtools.TestCase):
                 ending.wait()
 
         self.useFixture(fixtures.MonkeyPatch('threading.Thread', Thread))
-        self.threads = cells.Threads(FOREVER)
+        self.threads = cells.Threads(FOREVER, FOREVER)
         self.answering.set()
         for _read in range(2):
             self.assertFalse(self.read())
 
     def test_silent_cell_has_one_query(self):
         """Further reads of it neither start a thread nor wait."""
-        for patient in (False, True, False):
-            self.assertTrue(self.read(patient))
+        for _read in range(2):
+            self.assertTrue(self.read())
         self.assertEqual(1, self.queries)
 
-    def test_cell_that_answered_too_late(self):
-        """Its next query is not waited for, either."""
+    def answer_too_late(self):
+        """End the query of the silent cell, after its timeout."""
         earlier, = (each for each in threading.enumerate()
                     if each.name == 'first')
         self.threads._timeout = 0.0
         self.answering.set()
         earlier.join()
-        self.answering.clear()
         self.threads._timeout = FOREVER
+
+    def test_cell_that_answered_too_late(self):
+        """Its next query is not waited for, either."""
+        self.answer_too_late()
+        self.answering.clear()
         self.assertTrue(self.read())
+
+    def test_full_sync_next_to_a_silent_cell(self):
+        """It waits its timeout for a silent cell only once."""
+        self.answer_too_late()
+        self.answering.clear()
+        self.wait_at_once(0.01)
+        self.assertTrue(self.read(patient=True))
+
+    def test_full_sync_of_a_cell_that_answers_again(self):
+        """It is not left out because it was silent before."""
+        self.answer_too_late()
+        self.assertFalse(self.read(patient=True))
 
     def test_cell_that_answers_again(self):
         """It is queried without being waited for until it answers."""
@@ -81,10 +103,37 @@ class TestThreads(testtools.TestCase):
             pass
         self.assertFalse(self.read())
 
-    def test_full_sync_waits_for_it(self):
-        """A cell that was silent once is not left out of a full sync."""
-        earlier, = (each for each in threading.enumerate()
-                    if each.name == 'first')
-        self.answering.set()
-        earlier.join()
-        self.assertFalse(self.read(patient=True))
+    def test_slow_cell(self):
+        """It is waited for in proportion to its last answer."""
+        ahead = 0.0
+
+        def slow():
+            nonlocal ahead
+            ahead += 60.0
+            return {}
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.source.cells.time', types.SimpleNamespace(
+                monotonic=lambda: time.monotonic() + ahead)))
+        threads = cells.Threads(FOREVER, 0.01)
+        while threads.read({'slow': slow}, patient=False) != {'slow': {}}:
+            pass
+        threading.Timer(0.1, self.answering.set).start()
+        found = threads.read({'slow': self.silent}, patient=False)
+        self.assertEqual({'slow': {'silent': 'h1'}}, found)
+
+    def test_query_of_some_hosts_next_to_a_full_sync(self):
+        """A query of the whole cell that hangs does not delay it."""
+        started = threading.Event()
+
+        def whole():
+            started.set()
+            return self.silent()
+
+        reading = threading.Thread(target=self.threads.read, args=(
+            {'second': whole}, True))
+        reading.start()
+        self.addCleanup(reading.join)
+        self.addCleanup(self.answering.set)
+        started.wait()
+        self.assertTrue(self.read())
