@@ -31,6 +31,8 @@ class _Kept:
     """Whether the write of the row was confirmed."""
     ours: bool = True
     """Whether the journal belongs to this nova."""
+    before: source.Memberships = dataclasses.field(default_factory=dict)
+    """Compute node to its aggregates before nova's method."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +116,8 @@ class Mirror:
             if found:
                 process.check()
             process.journal.rows.record(row, {place.aggregate_uuid} - {''})
-            return _Kept(row, recorded=True)
+            return _Kept(row, recorded=True, before=dict.fromkeys(
+                place.nodes, place.members))
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
                       'is mirrored without the journal; if that fails, run '
@@ -185,7 +188,7 @@ class Mirror:
         began, dirty = process.breaker.now(), kept.row.dirty
         with process.placement.request_id(dirty.request_id):
             if kept.recorded:
-                outcome = process.reconciler.close([kept.row])
+                outcome = process.reconciler.close([kept.row], kept.before)
             elif kept.ours:
                 # The row exists if only the answer to its COMMIT was lost.
                 outcome = process.unrecorded.close([kept.row])

@@ -117,6 +117,12 @@ class Rows:
         return [_row(found) for found in self._database.run(
             lambda connection: queries.these(connection, ids))]
 
+    def others(self, ids: Iterable[str]) -> bool:
+        """Check whether the journal has any row except the given rows."""
+        ids = sorted(ids)
+        return self._database.run(
+            lambda connection: queries.others(connection, ids))
+
     def briefs(self) -> list[journal.Brief]:
         """Read what decides when each row is due, oldest row first."""
         return [journal.Brief(found.id, found.running, found.attempts,

@@ -40,6 +40,8 @@ class Mode:
     always: bool = False
     """Write even when nothing differs. The new generation invalidates every
     write still in flight, so that a journal row may be closed afterwards."""
+    before: source.Memberships = dataclasses.field(default_factory=dict)
+    """What nova had for a provider; while it has that, ``always`` is false."""
     prune: bool = True
     """Also remove stale associations with owned aggregates."""
     write: bool = True
@@ -215,9 +217,12 @@ def _put(placement: client.Client, state: client.Provider,
          change: plan.Change, truth: source.Nova, mode: Mode,
          outcome: Outcome) -> None:
     provider = change.provider
+    spared = mode.before.get(provider) == truth.wanted(provider)
     try:
-        if mode.write and (change or mode.always):
+        if mode.write and (change or (mode.always and not spared)):
             placement.put(state, change.apply(state.aggregates))
+        elif mode.always:
+            outcome.spared[provider] = state.generation
     except exceptions.ProviderNotFound:
         outcome.missing.add(provider)
         return

@@ -62,6 +62,9 @@ class Outcome:
     """Foreign aggregates of the providers with a change."""
     done: set[str] = dataclasses.field(default_factory=set)
     """Providers that are known to be in sync."""
+    spared: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Providers that ``converge.Mode.before`` kept from a write, and their
+    generations."""
     missing: set[str] = dataclasses.field(default_factory=set)
     """Providers that do not exist."""
     pending: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -118,6 +121,7 @@ class Outcome:
         self.changes += other.changes
         self.kept |= other.kept
         self.done |= other.done
+        self.spared |= other.spared
         self.missing |= other.missing
         self.pending |= other.pending
         self.failed |= other.failed

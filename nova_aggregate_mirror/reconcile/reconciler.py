@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 import functools
 import typing
 
@@ -54,17 +55,24 @@ class Reconciler:
         self._stopping = stopping
         self._batch = batch
 
-    def close(self, rows: Iterable[journal.Row]) -> Outcome:
+    def close(self, rows: Iterable[journal.Row],
+              before: source.Memberships | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call, or the
             caller's own rows; no other row may be closed
+        :param before: provider to the aggregates that nova had for it before
+            the caller's own operation. If nova and placement have the same
+            after it, the provider is not written
         """
         rows = list(rows)
-        outcome = self.converge((row.dirty for row in rows),
-                                Mode(always=True))
-        done = [row.id for row in rows if row.dirty not in outcome.unfinished]
+        dirty = [row.dirty for row in rows]
+        outcome = self.converge(dirty, Mode(always=True, before=before or {}))
         try:
+            if outcome.spared and not self._are_settled(outcome.spared, rows):
+                outcome.mend(self.converge(dirty, Mode(always=True)))
+            done = [row.id for row in rows
+                    if row.dirty not in outcome.unfinished]
             if done and self._rows:
                 self._rows.close(done)
         except exceptions.JournalUnavailable as exc:
@@ -73,6 +81,23 @@ class Reconciler:
             for row in rows:
                 outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
+
+    def _are_settled(self, spared: Mapping[str, int],
+                     rows: Iterable[journal.Row]) -> bool:
+        """Check whether providers that were not written may stay so.
+
+        :param spared: to the generations with which they were read
+        """
+        # Two operations, of which one reverted the other, may both have found
+        # no change. The later one sees the row of the other, or its write.
+        if self._rows and self._rows.others(row.id for row in rows):
+            return False
+        try:
+            return all(self.context.placement.get(provider).generation == read
+                       for provider, read in sorted(spared.items()))
+        except exceptions.MirrorError:
+            # The next converge has the same error and reports it.
+            return False
 
     def drain(self, rows: Collection[journal.Row]) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.

@@ -60,7 +60,7 @@ class Nova:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Aggregate and compute nodes that an operation affects."""
+    """Aggregate, and compute nodes of a host, that an operation affects."""
 
     aggregate_uuid: str
     """Empty when nova has no such aggregate."""
@@ -71,12 +71,15 @@ class Place:
     cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""
 
+    members: frozenset[str] = frozenset()
+    """UUIDs of the host's aggregates."""
+
 
 class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
 
     def place(self, aggregate_id: int, host: str = '') -> Place:
-        """Read the UUID of an aggregate and the compute nodes of a host."""
+        """Read an aggregate's UUID, and a host's nodes and aggregates."""
 
     def aggregates(self) -> Mapping[str, str]:
         """Read every aggregate, UUID to name."""

@@ -57,7 +57,8 @@ class ApiSource:
         if not host:
             return source.Place(uuid)
         nova = self.read([host])
-        return source.Place(uuid, nova.nodes_of({host}), nova.cells_down)
+        return source.Place(uuid, nova.nodes_of({host}), nova.cells_down,
+                            nova.members.get(host, frozenset()))
 
     def aggregates(self) -> Mapping[str, str]:
         return {one.uuid: one.name for one in self.all_aggregates()}

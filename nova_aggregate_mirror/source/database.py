@@ -43,7 +43,7 @@ class DatabaseSource:
         with self._api.reading() as api:
             rows = api.execute(
                 statements.PLACE, {'id': aggregate_id, 'host': host}).all()
-            uuid = rows[0].aggregate if rows else ''
+            uuid = rows[0].aggregate or ''
             if not host:
                 return source.Place(uuid)
             # MySQL compares names without case, and so does nova when it
@@ -53,7 +53,10 @@ class DatabaseSource:
             hosts = frozenset(mapped) or frozenset({host})
             candidates = self._where(api, hosts, mapped)
         found, down = self._find(hosts, frozenset(), mapped, candidates)
-        return source.Place(uuid, frozenset(found), down)
+        return source.Place(
+            uuid, frozenset(found), down, frozenset(
+                row.member_of for row in rows
+                if row.member in hosts and row.member_of))
 
     def aggregates(self) -> Mapping[str, str]:
         with self._api.reading() as api:

@@ -14,13 +14,25 @@ AGGREGATE, MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
 METADATA = tables.aggregate_metadata.c
 HOST, NODE = tables.host_mappings.c, tables.compute_nodes.c
 IN_CELL = tables.cell_mappings.c.id == HOST.cell_id
+NAMED: 'sa.BindParameter[Any]' = sa.bindparam('host')
+OF_HOST = tables.aggregates.alias()
+# A row per membership of the host. The outer joins start at a row that always
+# exists: nova may have neither the aggregate nor the host.
 PLACE = sa.select(
     AGGREGATE.uuid.label('aggregate'), HOST.host, *cells.COLUMNS,
-).select_from(tables.aggregates).outerjoin(
-    tables.host_mappings, HOST.host == sa.bindparam('host'),
+    MEMBER.host.label('member'), OF_HOST.c.uuid.label('member_of'),
+).select_from(
+    sa.select(sa.literal_column('1').label('one')).subquery(),
+).outerjoin(
+    tables.aggregates, AGGREGATE.id == sa.bindparam('id'),
+).outerjoin(
+    tables.host_mappings, HOST.host == NAMED,
 ).outerjoin(
     tables.cell_mappings, IN_CELL,
-).where(AGGREGATE.id == sa.bindparam('id'))
+).outerjoin(
+    tables.aggregate_hosts, MEMBER.host == NAMED,
+).outerjoin(
+    OF_HOST, OF_HOST.c.id == MEMBER.aggregate_id)
 AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
 EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(SOME))
 MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(

@@ -50,6 +50,24 @@ class RequestCountTest(testtools.TestCase):
             self.cloud.remove_host(self.aggregate, host)
             self.assertEqual(expected, self._requests())
 
+    def test_mirrored_call_that_nova_refuses(self) -> None:
+        """Two GETs per compute node; no generation changes."""
+        self._mirrored()
+        for host in self.hosts:
+            self.cloud.add_host(self.aggregate, host)
+            self._requests()
+            self.assertEqual(
+                409, self.cloud.add_host(self.aggregate, host).status)
+            self.assertEqual({'GET': 2 * len(host.nodes)},
+                             self._requests())
+            self.cloud.remove_host(self.aggregate, host)
+            self._requests()
+            self.assertEqual(
+                404, self.cloud.remove_host(self.aggregate, host).status)
+            self.assertEqual({'GET': 2 * len(host.nodes)},
+                             self._requests())
+        self.assertEqual([], fixtures.Agent().journal.rows.all())
+
     def test_mirrored_first_call_of_a_process(self) -> None:
         """The first call also reads the versions."""
         self.useFixture(fixtures.MirroredNova())

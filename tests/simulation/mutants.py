@@ -130,6 +130,34 @@ def writes_only_differences(parts: Parts) -> None:
         dirty, dataclasses.replace(mode, always=False))
 
 
+def spares_next_to_others(parts: Parts) -> None:
+    """Without rule 5: a change and its reversal count as no change."""
+    parts.journal.rows.others = lambda ids: False
+
+
+def spares_without_a_second_look(parts: Parts) -> None:
+    """Without rule 5: the generation is not read again."""
+    made = parts.reconciler
+    made._are_settled = lambda spared, rows: not parts.journal.rows.others(
+        row.id for row in rows)
+
+
+def spares_what_placement_has(parts: Parts) -> None:
+    """Without rule 5: a change that placement already has is not written."""
+    made = parts.reconciler
+    real = made.converge
+
+    def converge_(dirty, mode=converge.Mode()):
+        dirty = list(dirty)
+        if not mode.before:
+            return real(dirty, mode)
+        wanted = parts.source.nova.wanted
+        return real(dirty, dataclasses.replace(mode, before={
+            node: wanted(node) for node in mode.before}))
+
+    made.converge = converge_
+
+
 def takes_silence_for_success(parts: Parts) -> None:
     """Without rule 6: a PUT without an answer closes the row."""
     put = parts.placement.put
@@ -148,9 +176,9 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
     made, kept = parts.reconciler, parts.journal.rows
     close = made.close
 
-    def greedy(rows):
+    def greedy(rows, before=None):
         rows = list(rows)
-        outcome = close(rows)
+        outcome = close(rows, before)
         hosts = {row.dirty.host for row in rows
                  if row.dirty not in outcome.unfinished}
         kept.close(row.id for row in kept.all()
@@ -274,7 +302,9 @@ PARTS = (has_one_row_per_host, hands_over_only_what_is_there,
          closes_overdue_rows, command_closes_running_rows,
          converges_overdue_rows_once,
          closes_by_the_clock_of_the_writer,
-         reads_nova_first, writes_only_differences,
+         reads_nova_first, writes_only_differences, spares_next_to_others,
+         spares_without_a_second_look,
+         spares_what_placement_has,
          takes_silence_for_success, closes_what_became_closable_meanwhile,
          applies_the_planned_lists, forgets_what_was_ours,
          adds_what_is_in_no_ledger, feeds_no_ledger,

@@ -116,8 +116,10 @@ class Source:
         self._read('place of %s, host %s', aggregate_id, host or '-')
         uuid = self.nova.ids.get(aggregate_id, '')
         nodes, down = self._nodes({host} - {''}, set())
-        return source.Place(uuid if uuid in self.nova.hosts_of else '',
-                            frozenset(nodes), down if host in IN_CELL else {})
+        return source.Place(
+            uuid if uuid in self.nova.hosts_of else '', frozenset(nodes),
+            down if host in IN_CELL else {},
+            self.nova.members([host]).get(host, frozenset()))
 
     def aggregates(self) -> dict[str, str]:
         self._read('aggregates')

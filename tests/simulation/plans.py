@@ -39,6 +39,8 @@ class Plan:
     """Whether an operator runs sync_aggregates."""
     shared: frozenset[str] = frozenset({'x'})
     """Aggregates of the provider that is not a compute node."""
+    drift: frozenset[str] = frozenset()
+    """Aggregates of h1's first node that nova does not have for it."""
     faults: int = 0
     kills: int = 0
     ticks: int = 0
@@ -127,6 +129,23 @@ def _beside_a_sync(plan: Plan, chance: random.Random) -> None:
     plan.agents = {'agent-1': (1, True)}
 
 
+def _reverted(plan: Plan, chance: random.Random) -> None:
+    """Let two API workers revert each other's operation, with few failures."""
+    plan.hosts_of['a'] = {'h1'} if chance.random() < 0.5 else set()
+    plan.workers = {'api-1': [('add', 1, 'h1')],
+                    'api-2': [('remove', 1, 'h1')]}
+    plan.agents = {'agent-1': (1, True)} if chance.random() < 0.3 else {}
+    plan.others, plan.faults, plan.command = [], 0, False
+
+
+def _on_drift(plan: Plan, chance: random.Random) -> None:
+    """Add a host that placement has already, while a full sync prunes it."""
+    plan.hosts_of['a'], plan.drift = set(), frozenset({'a'})
+    plan.workers = {'api-1': [('add', 1, 'h1')]}
+    plan.agents, plan.others = {'agent-1': (1, True)}, []
+    plan.kills, plan.faults, plan.command = 1, 0, False
+
+
 def _without_hooks(plan: Plan, chance: random.Random) -> None:
     """Run operations in another nova-api, without this package."""
     plan.hosts_of['b'] = {'h1'} if chance.random() < 0.5 else set()
@@ -148,7 +167,8 @@ Kind = Callable[[Plan, random.Random], None]
 KINDS: tuple[Kind, ...] = (
     *[_of_any_kind] * 8, *[_whole_life] * 3, *[_few] * 2,
     *[_slow] * 3, *[_beside_a_command] * 2, *[_beside_a_sync] * 3,
-    *[_without_hooks] * 2, *[_deletion] * 2)
+    *[_reverted] * 3, *[_on_drift] * 2, *[_without_hooks] * 2,
+    *[_deletion] * 2)
 
 
 def _operation(chance: random.Random) -> Operation:

@@ -118,8 +118,10 @@ def _found(cloud: processes.Cloud, plan: plans.Plan) -> None:
         *plan.hosts_of.items(), ('c', {'h9'}))}
     for node, host in (*plan.nodes.items(), ('n9', 'h9')):
         nova.boot(node, host)
+        is_first = node == 'n1'
         placement.create(node, *nova.wanted(node),
-                         foreign={'x'} if node == 'n1' else ())
+                         *(plan.drift if is_first else ()),
+                         foreign={'x'} if is_first else ())
     placement.create(events.SHARED, *plan.shared - {'x'}, foreign={'x'})
     if plan.fed:
         processes.Parts(cloud, 'before').journal.ledger.remember(

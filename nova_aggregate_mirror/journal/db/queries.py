@@ -44,6 +44,7 @@ _RETRY = sa.update(models.dirty).where(
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
 _THESE = _ROWS.where(_DIRTY.id.in_(_SOME))
+_OTHERS = sa.select(_DIRTY.id).where(_DIRTY.id.not_in(_SOME)).limit(1)
 _BRIEF = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                    _DIRTY.mirrored_at).order_by(*_ORDER)
 _BACKLOG = sa.select(
@@ -107,6 +108,11 @@ def these(connection: Any, ids: Collection[str]) -> list[Any]:
     """Read those of the given rows that exist, oldest first per chunk."""
     return [row for chunk in _chunks(ids)
             for row in connection.execute(_THESE, {'some': chunk})]
+
+
+def others(connection: Any, ids: Collection[str]) -> bool:
+    """Check whether there is any row except the given rows."""
+    return connection.execute(_OTHERS, {'some': ids}).first() is not None
 
 
 def briefs(connection: Any) -> list[Any]:
