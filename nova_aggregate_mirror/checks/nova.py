@@ -17,6 +17,8 @@ ENTRY_POINTS = 'nova.api.extra_spec_validators'
 PLUGIN = 'nova_aggregate_mirror.nova_plugin'
 REINSTALL = 'pip install --force-reinstall --no-deps nova-aggregate-mirror'
 UPGRADE = 'pip install --upgrade nova-aggregate-mirror'
+# The bit of wsrep_sync_wait for reads, and the option of oslo.db for it.
+READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
 
 
@@ -46,6 +48,29 @@ def database(source: source.Source) -> checks.Findings:
     except exceptions.NovaUnavailable as exc:
         return [unavailable(exc)]
     return []
+
+
+def galera(conf: cfg.ConfigOpts, found: source.Galera) -> checks.Findings:
+    """Check that nova waits for the commits of the other Galera nodes."""
+    if found.nodes < 2:
+        return []
+    cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % (
+        found.nodes)
+    # A value that is set is a decision.
+    unset = [] if found.sync_wait & READS else [
+        section for section in ('api_database', 'database')
+        if conf[section].mysql_wsrep_sync_wait is None]
+    if not unset:
+        return [checks.good(
+            '%s; mysql_wsrep_sync_wait or the servers\' default is set.'
+            % cluster)]
+    return [checks.warning(
+        '%s, and nova reads from a node what that node has applied so far: '
+        'a request may not see the change that a nova-api on another node '
+        'has just confirmed. The mirror itself waits. Set this for all of '
+        'nova\'s services, and restart them:' % cluster, *(
+            line for section in unset
+            for line in ('[%s]' % section, WAIT)))]
 
 
 def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:

@@ -71,6 +71,8 @@ class Check:
 CHECKS = (
     Check('Options', lambda on: nova.options(on.conf)),
     Check('Nova\'s API database', lambda on: nova.database(on.source)),
+    Check('Galera', lambda on: nova.galera(on.conf, on.source.galera()),
+          ('Nova\'s API database',)),
     Check('Hook', lambda on: nova.hook(on.conf)),
     Check('Journal', lambda on: journal.tables(on.conf)),
     Check('Journal users', lambda on: journal.users(on.conf), ('Journal',)),

@@ -75,6 +75,17 @@ class Place:
     """UUIDs of the host's aggregates."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Galera:
+    """Galera cluster of nova's API database."""
+
+    nodes: int = 0
+    """Number of nodes; 0 if the database is not in a cluster."""
+
+    sync_wait: int = 0
+    """The server's default of ``wsrep_sync_wait``."""
+
+
 class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
 

@@ -70,6 +70,20 @@ class DatabaseSource:
         with self._api.reading() as api:
             return {cell.uuid: cell.name for cell in self._cells.all(api)}
 
+    def galera(self) -> source.Galera:
+        """Read the Galera cluster of nova's API database.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        with self._api.reading() as api:
+            if api.dialect.name not in ('mysql', 'mariadb'):
+                return source.Galera()
+            # MySQL has neither of them.
+            return source.Galera(*(
+                int(row[1]) if row else 0 for row in (
+                    api.execute(statement).one_or_none() for statement in (
+                        statements.GALERA, statements.SYNC_WAIT))))
+
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set.
 

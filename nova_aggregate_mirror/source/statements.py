@@ -60,4 +60,6 @@ HOSTS = sa.select(
 NODES = sa.select(NODE.uuid, NODE.host).where(
     NODE.deleted == 0, NODE.uuid.is_not(None), NODE.host.is_not(None))
 NODES_OF = NODES.where(NODE.host.in_(SOME))
+GALERA = sa.text('SHOW GLOBAL STATUS LIKE \'wsrep_cluster_size\'')
+SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')
 THESE_NODES = NODES.where(NODE.uuid.in_(SOME))

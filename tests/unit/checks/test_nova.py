@@ -6,6 +6,7 @@ import pathlib
 import stat
 
 import fixtures
+from oslo_config import cfg
 import testtools
 
 from nova_aggregate_mirror import checks
@@ -13,6 +14,7 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror import source
 from tests import processes
 from tests.unit import doubles
 
@@ -51,6 +53,46 @@ class TestHook(testtools.TestCase):
             'nova_aggregate_mirror.hooks.attach.load', load))
         one, = self.find()
         self.assertEqual(checks.Code.SUCCESS, one.code)
+
+
+class TestGalera(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = doubles.make_conf(self)
+        for section in 'api_database', 'database':
+            self.conf.register_opt(
+                cfg.IntOpt('mysql_wsrep_sync_wait'), section)
+
+    def find(self, *found):
+        return [(one.code, one.cure) for one in nova.galera(
+            self.conf, source.Galera(*found))]
+
+    def test_database_without_other_nodes(self):
+        """There is nothing to report, and nothing to wait for."""
+        for nodes in 0, 1:
+            self.assertEqual([], self.find(nodes))
+
+    def test_nova_that_does_not_wait(self):
+        """The lines to set are printed."""
+        (code, cure), = self.find(3)
+        self.assertEqual((checks.Code.WARNING, (
+            '[api_database]', 'mysql_wsrep_sync_wait = 1',
+            '[database]', 'mysql_wsrep_sync_wait = 1')), (code, cure))
+
+    def test_server_that_lets_every_reader_wait(self):
+        """Only the bit for reads counts."""
+        for value, code in ((1, checks.Code.SUCCESS), (6, checks.Code.WARNING),
+                            (7, checks.Code.SUCCESS)):
+            (found, _cure), = self.find(3, value)
+            self.assertEqual(code, found)
+
+    def test_value_that_is_set_is_a_decision(self):
+        """Also if it is 0."""
+        for section in 'api_database', 'database':
+            self.conf.set_override('mysql_wsrep_sync_wait', 0, section)
+        (code, _cure), = self.find(3)
+        self.assertEqual(checks.Code.SUCCESS, code)
 
 
 class UserTest(testtools.TestCase):
