@@ -230,12 +230,7 @@ def program_of(server: Server) -> str | None:
 
 def _start(server: Server, program: str) -> str:
     """Start a private server that stops with this process; return its URL."""
-    data = pathlib.Path(tempfile.mkdtemp(prefix='aggregate-mirror-'))
-    user = None
-    if not os.geteuid():
-        # Neither server runs as root.
-        user = first_user(server.user, 'nobody')
-        os.chown(data, pwd.getpwnam(user).pw_uid, -1)
+    data, user = folder(server)
     with socket.create_server(('127.0.0.1', 0)) as probe:
         port = probe.getsockname()[1]
     fill, serve = server.commands(program, data / 'data', port)
@@ -244,22 +239,47 @@ def _start(server: Server, program: str) -> str:
     if filled.returncode:
         shutil.rmtree(data)
         raise Unavailable('%s failed: %s' % (fill[0], filled.stderr[-500:]))
+    url = sa.engine.make_url(server.url).set(port=port).render_as_string()
+    start(data, user, serve, lambda: answers(url))
+    return url
+
+
+def folder(server: Server) -> tuple[pathlib.Path, str | None]:
+    """Create a folder for a private server.
+
+    :returns: the folder, and the account that runs the server; None is the
+        current user
+    """
+    data = pathlib.Path(tempfile.mkdtemp(prefix='aggregate-mirror-'))
+    if os.geteuid():
+        return data, None
+    # Neither server runs as root.
+    user = first_user(server.user, 'nobody')
+    os.chown(data, pwd.getpwnam(user).pw_uid, -1)
+    return data, user
+
+
+def start(data: pathlib.Path, user: str | None, command: Sequence[str],
+          ready: Callable[[], bool]) -> None:
+    """Start a private server that stops with this process.
+
+    :param data: its folder, which is removed when it has stopped
+    :raises Unavailable: when it does not become ready
+    """
     with open(data / 'log', 'wb') as log:
         watch = subprocess.Popen(
-            [sys.executable, '-c', WATCH, str(data), user or '', *serve],
+            [sys.executable, '-c', WATCH, str(data), user or '', *command],
             cwd=data, stdin=subprocess.PIPE, stdout=log, stderr=log,
             # Ctrl-C must only reach this process.
             start_new_session=True)
-    url = sa.engine.make_url(server.url).set(port=port).render_as_string()
     end = time.monotonic() + START_TIMEOUT
-    while not answers(url):
+    while not ready():
         if time.monotonic() > end or watch.poll() is not None:
             said = (data / 'log').read_text(errors='replace')[-500:]
             watch.stdin.close()
-            raise Unavailable('%s did not start: %s' % (program, said))
+            raise Unavailable('%s did not start: %s' % (command[0], said))
         time.sleep(0.1)
     _RUNNING.append(watch)
-    return url
 
 
 _RUNNING: list[subprocess.Popen] = []

@@ -43,6 +43,15 @@ PATIENCE = 5.0
 # after this share of the limit a database counts as silent.
 AT_SERVER, SILENT = 0.9, 0.8
 
+# On Galera, a transaction that begins with a read (1), or with an UPDATE or a
+# DELETE (2), first waits until its node has applied what the cluster has
+# committed. The number of rows that an UPDATE or a DELETE finds is an answer,
+# too, and a new connection may lead to another node than the last one. An
+# INSERT need not wait: at COMMIT it conflicts with what its node has missed.
+CAUSAL = 1 | 2
+# The error of such a wait, and of a wait for a lock.
+TIMED_OUT = 1205
+
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
@@ -155,7 +164,30 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits | None,
     engine: sa.engine.Engine = engines.create_engine(url, **given)
     if limits:
         _bound(engine, limits)
+    if given.get('mysql_wsrep_sync_wait') is None:
+        _read_causally(engine)
     return engine
+
+
+def _read_causally(engine: sa.engine.Engine) -> None:
+    """Let each transaction see what was committed on any Galera node."""
+    if engine.dialect.name in ('mysql', 'mariadb'):
+        @sa.event.listens_for(engine, 'connect')
+        def connect(connection: Any, _record: Any) -> None:
+            # MySQL does not have the variable, and it does nothing on a
+            # MariaDB that is not in a cluster. This is a statement of its own
+            # because ProxySQL repeats it on each server that it chooses.
+            with contextlib.suppress(connection.Error), \
+                    contextlib.closing(connection.cursor()) as cursor:
+                cursor.execute('SET SESSION wsrep_sync_wait = %d' % CAUSAL)
+
+        @sa.event.listens_for(engine, 'handle_error')
+        def handle_error(context: Any) -> None:
+            # A proxy may lead the next connection to a node that lags less. A
+            # node without the others reports the same to a statement without
+            # a table, such as the ping of older oslo.db.
+            if context.original_exception.args[:1] == (TIMED_OUT,):
+                context.is_disconnect = True
 
 
 def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
