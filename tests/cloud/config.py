@@ -19,6 +19,9 @@ NODES = 3
 
 Options = Mapping[str, Mapping[str, str | None]]
 """Sections of a configuration file, with their options; None removes one."""
+# Nova's own connections wait for the commits of the other Galera nodes.
+CAUSAL: Options = {section: {'mysql_wsrep_sync_wait': '1'}
+                   for section in ('api_database', 'database')}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Config:
     :param transport_url: of the cloud's own RabbitMQ virtual host
     :param hosts: the number of hosts with a nova-compute; the last has three
         nodes
+    :param databases: replaces ``database`` on these hosts
     """
 
     directory: pathlib.Path
@@ -48,6 +52,7 @@ class Config:
     nova_options: Options = dataclasses.field(default_factory=dict)
     transport_url: str = 'fake:/'
     hosts: int = 0
+    databases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
@@ -85,13 +90,17 @@ class Config:
         """Return the endpoint of a controller's nova-api."""
         return '%s/v2.1' % self.url('nova-api-%d' % controller)
 
-    def database_url(self, name: str) -> str:
-        """Return the SQLAlchemy URL of a service's database."""
+    def database_url(self, name: str, host: str = '') -> str:
+        """Return the SQLAlchemy URL of a service's database.
+
+        :param host: where it is used
+        """
         if self.database == 'sqlite':
             return 'sqlite:///%s/%s.sqlite' % (self.directory, name)
         # For each connection that may use TLS, PyMySQL reads all certificates
         # of this machine.
-        return '%s%s?charset=utf8mb4&ssl_disabled=true' % (self.database, name)
+        return '%s%s?charset=utf8mb4&ssl_disabled=true' % (
+            self.databases.get(host, self.database), name)
 
     def path(self, name: str) -> str:
         """Return the path of a file or folder of the cloud."""

@@ -57,7 +57,11 @@ def _write_full(cloud: config.Config) -> None:
     write_file(cloud, 'neutron.conf', _neutron(cloud))
     for number in cloud.controllers:
         host = 'controller-%d' % number
-        write_nova(cloud, '%s.conf' % host, {'aggregate_mirror': {
+        urls = {section: {'connection': cloud.database_url(name, host)}
+                for section, name in (
+                    ('api_database', 'nova_api'), ('database', 'nova'),
+                    ('aggregate_mirror_database', 'journal'))}
+        write_nova(cloud, '%s.conf' % host, urls | {'aggregate_mirror': {
             'metrics_port': str(cloud.ports['agent-%d' % number])}}, host)
     for host in cloud.host_names():
         driver = (ONE_NODE if cloud.nodes_of(host) == [host]

@@ -9,6 +9,7 @@ import secrets
 from keystoneauth1 import exceptions
 
 from tests.cloud import cloud
+from tests.cloud import cluster
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud import loopback
@@ -20,21 +21,22 @@ from tests.cloud import statefile
 from tests.cloud import tempest
 
 # Stopped last: the other processes use them.
-SERVERS = {'mariadb', 'epmd', 'rabbitmq'}
+SERVERS = {'mariadb', 'epmd', 'rabbitmq', *cluster.NODES, *cluster.BALANCERS}
 
 
-def up(directory: pathlib.Path, hosts: int, private: bool,
+def up(directory: pathlib.Path, hosts: int, private: bool, clustered: bool,
        tell: Callable[[str], None]) -> cloud.Cloud:
     """Start a cloud; remove it again if that fails.
 
     :param private: whether to start private servers instead of this machine's
+    :param clustered: whether to start a Galera cluster as the database
     :param tell: is called with each progress message
     :raises FileExistsError: when the directory has other files in it
     :raises CloudError: when something does not start
     """
     state = statefile.State.create(directory)
     try:
-        _start(state, hosts, private, tell)
+        _start(state, hosts, private, clustered, tell)
     except BaseException:
         down(state, keep_logs=True)
         raise
@@ -67,9 +69,9 @@ def _in(resource: statefile.Resource,
 
 
 def _start(state: statefile.State, hosts: int, private: bool,
-           tell: Callable[[str], None]) -> None:
+           clustered: bool, tell: Callable[[str], None]) -> None:
     tell('Starting MariaDB and RabbitMQ, or using this machine\'s')
-    database = servers.database(state, private)
+    database = servers.database(state, private, clustered)
     transport = servers.broker(state, private)
     state.config = _configure(state.directory, database, transport, hosts)
     config_files.write(state.config)
@@ -105,12 +107,14 @@ def _start(state: statefile.State, hosts: int, private: bool,
     state.write()
 
 
-def _configure(directory: pathlib.Path, database: str, transport: str,
-               hosts: int) -> config.Config:
+def _configure(directory: pathlib.Path, database: dict[str, str],
+               transport: str, hosts: int) -> config.Config:
     ports = dict(zip(config.FULL, loopback.free_ports(len(config.FULL))))
+    others = database.pop(cluster.OTHERS)
     return config.Config(
-        directory, database, secrets.token_hex(16), ports,
-        transport_url=transport, hosts=hosts)
+        directory, others, secrets.token_hex(16), ports,
+        nova_options=config.CAUSAL if database else {},
+        transport_url=transport, hosts=hosts, databases=database)
 
 
 def _accounts(running: cloud.Cloud) -> None:

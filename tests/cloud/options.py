@@ -45,7 +45,12 @@ FAULTS = {
     'pause': 'placement or an agent hangs',
     'refuse': 'connections of a nova-api are reset and refused',
     'swallow': 'packets of a nova-api are swallowed',
-    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed'}
+    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed',
+    'node-kill': 'a Galera node is killed, and gets what it missed',
+    'node-stop': 'a Galera node is stopped by SIGSTOP',
+    'node-apart': 'a Galera node is separated from the others',
+    'node-lag': 'a Galera node is desynced and applies nothing',
+    'node-copy': 'a Galera node is killed, and gets a copy of all data'}
 LONGEST = 24 * 3600
 
 
@@ -88,6 +93,9 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         '--private', action='store_true',
         help='start a private MariaDB and a private RabbitMQ even if this '
              'machine runs them')
+    up.add_argument(
+        '--galera', action='store_true',
+        help='start a private Galera cluster of three nodes as the database')
     up.add_argument(
         '--verbose', action='store_true',
         help='show the output of the installation')
@@ -133,7 +141,7 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         'chaos', help='test the cloud with random faults',
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog='faults:\n' + '\n'.join(
-            '  %-9s %s' % each for each in FAULTS.items())
+            '  %-10s %s' % each for each in FAULTS.items())
         + '\n\nexit status: 0 placement equals nova, and nova gave only '
         'answers that it\ngives without faults; 1 otherwise')
     chaos.add_argument(
@@ -150,10 +158,10 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         '--faults', type=_faults, default=list(FAULTS), metavar='LIST',
         help='comma-separated kinds of faults, or "none" (default: all)')
     chaos.add_argument(
-        '--without', choices=('agents', 'mirror'), action='append',
+        '--without', choices=('agents', 'mirror', 'causal'), action='append',
         default=[],
-        help='run without the agents, or without this package\'s mirroring, '
-             'to show that placement then differs')
+        help='run without the agents, without this package\'s mirroring, or '
+             'without causal reads from Galera, to show what then differs')
 
 
 def _seconds(text: str) -> int:

@@ -17,10 +17,12 @@ import tempfile
 import amqp
 import sqlalchemy as sa
 
+from tests.cloud import cluster
 from tests.cloud import loopback
 from tests.cloud import processes
 from tests.cloud import statefile
 from tests import databases
+from tests import galera
 
 MYSQL = databases.SERVERS['mysql']
 NAMES = ('keystone', 'placement', 'glance', 'neutron', 'nova', 'nova_api',
@@ -36,13 +38,14 @@ class Unavailable(Exception):
     """A server is unavailable here; the text says what to do."""
 
 
-def install(private: bool) -> None:
+def install(private: bool, clustered: bool) -> None:
     """Install the servers that this machine neither runs nor has.
 
+    :param clustered: whether MariaDB is for a Galera cluster
     :raises Unavailable: when that cannot be done
     """
     missing = [package for package, there in (
-        (MYSQL.package, _has_database(private)),
+        (MYSQL.package, _has_database(private, clustered)),
         (RABBIT, _has_broker(private))) if not there]
     if not missing:
         return
@@ -52,23 +55,36 @@ def install(private: bool) -> None:
             '--no-install-recommends %s' % (
                 ' and no '.join(missing), ' '.join(missing)))
     print('Installing', ' and '.join(missing), flush=True)
-    databases.install(missing, lambda: _has_database(private)
-                      and _has_broker(private))
-    if not _has_database(private) or not _has_broker(private):
+
+    def there() -> bool:
+        return _has_database(private, clustered) and _has_broker(private)
+
+    databases.install(missing, there)
+    if not there():
         raise Unavailable('apt-get could not install %s; do it by hand to '
                           'see why' % ' and '.join(missing))
 
 
-def database(state: statefile.State, private: bool) -> str:
-    """Create the databases; return the beginning of their URLs."""
-    address = MYSQL.url
-    if private or not _machine_database():
-        address = _start_database(state)
+def database(state: statefile.State, private: bool, clustered: bool
+             ) -> dict[str, str]:
+    """Create the databases.
+
+    :returns: the beginning of their URLs: for each host that has its own, and
+        for all others with the key ``cluster.OTHERS``
+    """
+    addresses = {cluster.OTHERS: MYSQL.url}
+    if clustered:
+        addresses = cluster.start(state, [
+            _folder(state, MYSQL.user) for _node in cluster.NODES])
+    elif private or not _machine_database():
+        addresses = {cluster.OTHERS: _start_database(state)}
     prefix = PREFIX + secrets.token_hex(4) + '_'
+    address = addresses[cluster.OTHERS]
     for name in NAMES:
         state.add(statefile.Resource('database', address, prefix + name))
         databases.execute(address, MYSQL.create % (prefix + name))
-    return address + '/' + prefix
+    return {host: address + '/' + prefix
+            for host, address in addresses.items()}
 
 
 def broker(state: statefile.State, private: bool) -> str:
@@ -177,7 +193,9 @@ def _folder(state: statefile.State, user: str) -> tuple[pathlib.Path, str]:
     return folder, user
 
 
-def _has_database(private: bool) -> bool:
+def _has_database(private: bool, clustered: bool) -> bool:
+    if clustered:
+        return galera.available()
     return bool(databases.program_of(MYSQL)) or (
         not private and _machine_database())
 

@@ -15,8 +15,10 @@ import time
 
 import psutil
 
+from tests.cloud.chaos import nodes
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
+from tests.cloud import cluster
 from tests.cloud import processes
 
 AT_ONCE = 2
@@ -125,6 +127,7 @@ class Faults:
                 with self._mutex:
                     self._cloud.state.start(process)
                 process.wait_ready()
+                _wait_synced(process)
                 return
             except processes.CloudError:
                 if attempt == STARTS - 1:
@@ -182,7 +185,12 @@ class Faults:
 
     @contextlib.contextmanager
     def _held(self, target: str) -> Iterator[bool]:
-        """Reserve a process; yield False if another fault has reserved it."""
+        """Reserve a process; yield False if another fault has reserved it.
+
+        Two of three Galera nodes can go on, so only one may have a fault.
+        """
+        if target in cluster.NODES:
+            target = 'galera'
         with self._mutex:
             mine = target not in self._busy
             self._busy.add(target)
@@ -201,6 +209,20 @@ class Faults:
             yield window
         finally:
             window.ended = time.monotonic()
+
+
+def _wait_synced(process: processes.Process) -> None:
+    if process.name in cluster.NODES:
+        process.wait(cluster.node(process).is_synced, 'is not synced')
+
+
+def _of_node(fault: nodes.Fault) -> 'Act':
+    def act(made: Faults, process: processes.Process, seconds: float,
+            chance: random.Random) -> None:
+        fault(process, seconds, made.bring_back)
+        _wait_synced(process)
+
+    return act
 
 
 def shuffled(choices: Sequence[Choice], chance: random.Random
@@ -224,5 +246,10 @@ KINDS: dict[str, tuple[Act, Sequence[str]]] = {
     'swallow': (Faults.pause, wiring.relays()),
     'mariadb': (Faults.kill, ('mariadb',)),
     'rabbitmq': (Faults.kill, ('rabbitmq',)),
+    'node-kill': (_of_node(nodes.kill), cluster.NODES),
+    'node-stop': (_of_node(nodes.stop), cluster.NODES),
+    'node-apart': (_of_node(nodes.separate), cluster.NODES),
+    'node-lag': (_of_node(nodes.lag), cluster.NODES),
+    'node-copy': (_of_node(nodes.copy), cluster.NODES),
 }
 """The action and the target processes of each kind of fault."""

@@ -9,12 +9,14 @@ import math
 
 from tests.cloud.chaos import answers
 from tests.cloud.chaos import faults
+from tests.cloud import cluster
 from tests.cloud import observer
 
 # Without its database the journal cannot record what has changed.
 _JOURNAL = ('mariadb', 'journal-of-1', 'journal-of-2')
 # nova-api does not start without these, and gives up only some seconds later.
-_AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2')
+_AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2',
+             *cluster.NODES)
 GIVES_UP_WITHIN = 60
 SHOWN = 20
 LENGTH = 300
@@ -29,6 +31,8 @@ class Result:
     :param lost: those among them that it should have repaired
     :param different: associations that nothing repaired in time
     :param open_rows: of the journal, at the end of each round
+    :param foreign_lost: providers that have lost an association that is not
+        nova's
     """
 
     seed: str
@@ -38,6 +42,7 @@ class Result:
     lost: int = 0
     different: int = 0
     open_rows: int = 0
+    foreign_lost: int = 0
     given: list[answers.Answer] = dataclasses.field(default_factory=list)
     windows: list[faults.Window] = dataclasses.field(default_factory=list)
     tables: list[str] = dataclasses.field(default_factory=list)
@@ -62,6 +67,8 @@ class Result:
             self.open_rows += len(open_rows)
             self.tables.append('\n'.join(
                 'OPEN: %s' % row[:LENGTH] for row in open_rows[:SHOWN]))
+        # Nobody adds them again, so that an earlier loss is counted here, too.
+        self.foreign_lost = sum(not row.foreign for row in rows)
         if differences(rows):
             self.different += differences(rows)
             self.tables.append(observer.table(rows))
@@ -93,8 +100,8 @@ class Result:
     def good(self) -> bool:
         """Check whether the promise was kept."""
         return bool(self.given) and not (
-            self.different or self.lost or self.open_rows or self.wrong()
-            or self.crashed())
+            self.different or self.lost or self.open_rows or self.foreign_lost
+            or self.wrong() or self.crashed())
 
 
 def differences(rows: Iterable[observer.Row]) -> int:
@@ -120,12 +127,15 @@ def render(result: Result) -> str:
         'rounds                  %s' % result.rounds,
         'operations              %s' % len(result.given),
         'faults                  %s' % len(result.windows),
+        'faults of Galera nodes  %s' % sum(
+            each.target in cluster.NODES for each in result.windows),
         'slowest answer, s       %.1f' % _longest(result.given),
         'slowest by mirroring, s %.1f' % _longest(patient),
         'left to the full sync   %s' % result.left,
         'lost by the journal     %s' % result.lost,
         'differences             %s' % result.different,
         'open journal rows       %s' % result.open_rows,
+        'foreign lost            %s' % result.foreign_lost,
         'crashed                 %s' % len(result.crashed()),
         'wrong answers           %s' % len(wrong)]))
     return '\n\n'.join(parts)

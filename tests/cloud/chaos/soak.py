@@ -25,6 +25,8 @@ LONGEST = 3
 POLL = 0.5
 # A journal row that failed often waits up to 30 seconds for its next attempt.
 HEALS_WITHIN = 120
+# An aggregate of another tool. It stays, and the next run uses it, too.
+FOREIGN = 'f0e1a7e5-0000-4000-8000-000000000000'
 
 
 class Soak:
@@ -48,6 +50,7 @@ class Soak:
                 'placement differs from nova before the first operation: was '
                 '--without used on this cloud? Create a new cloud.\n'
                 + observer.table(rows))
+        self._add_foreign()
         self._clients: list[clients.Client] = []
         self._faults = faults.Faults(running, kinds, seed)
         self.result.kinds = self._faults.kinds()
@@ -154,7 +157,19 @@ class Soak:
                     'FROM %sjournal.dirty WHERE mirrored_at IS NULL' % prefix)]
 
     def _rows(self) -> list[observer.Row]:
-        return observer.Observer(self._cloud, {}).compare(self._cloud.nodes())
+        return observer.Observer(self._cloud, {FOREIGN: FOREIGN}).compare(
+            self._cloud.nodes())
+
+    def _add_foreign(self) -> None:
+        """Add an aggregate that is not nova's to each provider."""
+        placement = self._cloud.placement()
+        for node in self._cloud.nodes():
+            url = '/resource_providers/%s/aggregates' % node.uuid
+            found = placement.get(url).json()
+            placement.put(url, json={
+                'aggregates': sorted({*found['aggregates'], FOREIGN}),
+                'resource_provider_generation':
+                    found['resource_provider_generation']})
 
     def _share(self) -> list[clients.Aggregate]:
         """Create the aggregates that all clients share."""

@@ -73,6 +73,9 @@ class TestChaos(testtools.TestCase):
         self.assertEqual('0', counts['differences'])
         self.assertLess(0, int(counts['operations']))
         for kind in options.FAULTS:
+            if kind.startswith('node-'):
+                # This cloud has a single MariaDB.
+                continue
             self.assertIn('\n%s ' % kind, out)
 
     def test_journal_heals_alone(self):

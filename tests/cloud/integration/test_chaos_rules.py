@@ -30,10 +30,10 @@ def window(target, began=10, ended=11):
     return faults.Window('kill', target, began, ended)
 
 
-def row(nova, placement):
+def row(nova, placement, foreign=('other',)):
     """Return a provider with the given aggregates."""
     return observer.Row(seed.Node('one', 'one', 'uuid'), frozenset(nova),
-                        frozenset(placement), frozenset())
+                        frozenset(placement), frozenset(foreign))
 
 
 class TestAnswers(testtools.TestCase):
@@ -53,6 +53,16 @@ class TestAnswers(testtools.TestCase):
                 operation, 1, 10, 11, 500, said, allowed))
             self.assertEqual(wrong, len(found.wrong()), (operation, said))
 
+    def test_conflict_of_two_nova_apis_is_excused(self):
+        """It is excused only on aggregates that others may use."""
+        text = "Unexpected API Error. <class 'oslo_db.exception.DBDeadlock'>"
+        shared = frozenset(answers.STOCK['add'])
+        for allowed, status, wrong in ((shared, 500, 0), (shared, 503, 1),
+                                       (frozenset({200}), 500, 1)):
+            found = self.result(answers.Answer(
+                'add', 1, 10, 11, status, text, allowed))
+            self.assertEqual(wrong, len(found.wrong()), (allowed, status))
+
     def test_error_during_outage_of_placement_is_wrong(self):
         """Faults of placement, the journal or the agents excuse no error."""
         for target in ('placement', 'placement-of-1', 'journal-of-1',
@@ -63,7 +73,8 @@ class TestAnswers(testtools.TestCase):
 
     def test_error_during_outage_of_what_nova_needs_is_excused(self):
         """Stock nova also fails when its own dependencies are unavailable."""
-        for target in ('keystone', 'mariadb', 'rabbitmq', 'database-of-1'):
+        for target in ('keystone', 'mariadb', 'rabbitmq', 'database-of-1',
+                       'galera-2'):
             found = self.result(answer(503), windows=[window(target)])
             self.assertEqual([], found.wrong(), target)
             self.assertTrue(found.good)
@@ -126,6 +137,13 @@ class TestRest(testtools.TestCase):
         self.assertEqual(2, result.different)
         self.assertFalse(result.good)
         self.assertIn('DIFFERENT', report.render(result))
+
+    def test_loss_of_a_foreign_association_is_a_failure(self):
+        """It is counted per provider, also if it was lost in another round."""
+        result = self.rest([row('a', 'a'), row('a', 'a', ())])
+        result.add_rest([row('a', 'a'), row('a', 'a', ())], [])
+        self.assertFalse(result.good)
+        self.assertRegex(report.render(result), 'foreign lost +1\n')
 
     def test_open_row_is_a_failure(self):
         """A row that is never closed is a failure."""
