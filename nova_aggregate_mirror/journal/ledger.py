@@ -39,6 +39,9 @@ class DatabaseLedger:
         self._entered: frozenset[str] = frozenset()
         """UUIDs that this process has seen in the ledger. The ledger keeps
         them while nova has them."""
+        self._owed: set[str] = set()
+        """UUIDs that could not be entered. Operations are mirrored without
+        the journal, too, and a UUID that is only in placement is foreign."""
         self._marks: dict[tuple[str, float], float] = {}
         """Marks of UUIDs that nova still has, to when this process first saw
         them, because the clocks of different hosts are never compared."""
@@ -72,20 +75,31 @@ class DatabaseLedger:
                  ) -> Iterator[Callable[[Any], None]]:
         """Add UUIDs in a transaction of the caller.
 
+        If it is not committed, a later transaction adds them.
+
         :returns: a function to call with the connection; the transaction
             must be committed before the context exits
         """
-        wanted, now = frozenset(aggregates), self._now()
-        missing = wanted - self._entered
+        now = self._now()
+        self._owed |= frozenset(aggregates) - self._entered
+        missing = frozenset(self._owed)
         yield lambda connection: queries.remember(connection, missing, now)
-        self._entered |= wanted
+        self._entered |= missing
+        self._owed -= missing
 
     def mark(self, aggregate: str) -> None:
-        """Mark the UUID of an aggregate that a user is deleting."""
+        """Mark the UUID of an aggregate that a user is deleting.
+
+        This is attempted during a back-off, too: later, nothing but the mark
+        may show that the UUID was nova's.
+        """
         now = self._now()
+        self._owed.add(aggregate)
         self._database.run(
-            lambda connection: queries.mark(connection, aggregate, now))
+            lambda connection: queries.mark(connection, aggregate, now),
+            insist=True)
         self._entered |= {aggregate}
+        self._owed.discard(aggregate)
 
     def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
         """Record the result of an unrestricted full sync.

@@ -105,14 +105,16 @@ class Breaker:
         self._until, self._why = 0.0, ''
 
     @contextlib.contextmanager
-    def attempt(self) -> Iterator[None]:
+    def attempt(self, insist: bool = False) -> Iterator[None]:
         """Begin the back-off if what is done inside gets no answer.
 
+        :param insist: whether to ignore a back-off, and to end it if there is
+            an answer
         :raises TimeoutError: during the back-off, with its reason, or when
             too little time is left
         """
         began = self._now()
-        if began < self._until:
+        if began < self._until and not insist:
             raise TimeoutError('not attempted after a recent failure: %s'
                                % self._why)
         # A pool may send a ping, which no event precedes.
@@ -126,6 +128,7 @@ class Breaker:
                 self._until = self._now() + self._limits.backoff
                 self._why = str(exc).strip().partition('\n')[0]
             raise
+        self._until = 0.0
 
 
 def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''

@@ -41,17 +41,18 @@ class Transactions:
         self._limits = limits
         self._breaker = engines.Breaker(limits)
 
-    def run(self, work: Callable[[Any], T]) -> T:
+    def run(self, work: Callable[[Any], T], insist: bool = False) -> T:
         """Run work in one transaction; retry on deadlock or write conflict.
 
         :param work: takes a connection; may be called several times
+        :param insist: whether to make an attempt during a back-off, too
         :raises JournalUnavailable: when the database is unavailable; nothing
             was written, unless only the response to the COMMIT was lost
         """
         with engine.translated():
             for attempt in range(CONFLICTS):
                 try:
-                    with self._breaker.attempt(), \
+                    with self._breaker.attempt(insist), \
                             self._opened().transaction() as connection:
                         return work(connection)
                 except db_exc.DBError as exc:

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger, on a real SQLite file."""
 
+import contextlib
+
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import engines
+from tests import databases
 from tests.unit import doubles
 
 HOUR = 3600.0
@@ -65,6 +72,45 @@ class TestLedger(LedgerTest):
         none.observe(['a'], [])
         self.assertEqual(({}, frozenset()),
                          (none.entries(), none.known(['a'])))
+
+
+class TestOutage(LedgerTest):
+
+    def setUp(self):
+        super().setUp()
+        # Every failure begins a back-off.
+        limits = engines.Limits(answer=0.0, backoff=60.0)
+        self.journal = store.Journal(self.conf, limits=limits)
+        self.ledger = self.journal.ledger
+        self.journal.rows.all()
+
+    @contextlib.contextmanager
+    def unavailable(self):
+        url = 'sqlite:///%s' % engine.sqlite_file(self.conf)
+        databases.execute(url, 'ALTER TABLE ledger RENAME TO hidden')
+        yield
+        databases.execute(url, 'ALTER TABLE hidden RENAME TO ledger')
+
+    def fails(self, function, *args):
+        self.assertRaises(exceptions.JournalUnavailable, function, *args)
+
+    def test_mark_is_attempted_during_a_back_off(self):
+        """The aggregate may be in placement, and nova will not have it."""
+        with self.unavailable():
+            self.fails(self.ledger.remember, ['a'])
+        self.fails(self.ledger.remember, ['b'])
+        self.ledger.mark('a')
+        self.assertEqual({'a': journal.Entry(deleted=True)}, self.entries())
+
+    def test_what_could_not_be_entered_is_entered_later(self):
+        """Its operations were mirrored; placement may have the UUIDs."""
+        with self.unavailable():
+            self.fails(self.ledger.mark, 'a')
+        row = self.journal.rows.make(journal.Dirty('h1'))
+        self.fails(self.journal.rows.record, row, ['b'])
+        self.ledger.mark('c')
+        self.journal.rows.record(row)
+        self.assertEqual({'a', 'b', 'c'}, set(self.entries()))
 
 
 class TestAbsence(LedgerTest):

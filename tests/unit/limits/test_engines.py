@@ -66,8 +66,8 @@ class TestBreaker(testtools.TestCase):
         self.breaker = engines.Breaker(
             engines.Limits(5.0, 30.0), lambda: self.now)
 
-    def attempt(self, seconds=0.0, error=None):
-        with self.breaker.attempt():
+    def attempt(self, seconds=0.0, error=None, insist=False):
+        with self.breaker.attempt(insist):
             self.now += seconds
             if error:
                 raise error
@@ -82,6 +82,14 @@ class TestBreaker(testtools.TestCase):
                 self.assertRaises(TimeoutError, self.attempt)))
             self.now += 1.0
             self.attempt()
+
+    def test_answer_ends_it(self):
+        """An attempt is made in the meantime only by a caller that insists."""
+        self.assertRaises(OSError, self.attempt, 5.0, OSError('timed out'))
+        self.assertRaises(OSError, self.attempt, 0.1, OSError('refused'), True)
+        self.assertRaises(TimeoutError, self.attempt)
+        self.attempt(insist=True)
+        self.attempt()
 
     def test_too_little_time_begins_none(self):
         """No attempt is made; it says nothing about the database."""
