@@ -20,6 +20,8 @@ from tests.cloud import options
 from tests.cloud import statefile
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
+GALERA = 'AGGREGATE_MIRROR_GALERA_SECONDS'
+NODE = 'node-'
 # One and a half rounds, with about twenty faults on two cores; longer until
 # each kind of fault has occurred.
 SHORT = '90'
@@ -28,19 +30,22 @@ FEW = '30'
 PATIENCE = 900
 
 
-class TestChaos(testtools.TestCase):
+class ChaosTest(testtools.TestCase):
+    """A cloud of its own for all tests of a class."""
 
     # Its servers are killed: they must not be this machine's.
     directory = environment.TOP / '.cloud-chaos'
+    flags: tuple[str, ...] = ('--private', '--hosts', '3')
     up: 'subprocess.CompletedProcess[str] | None' = None
 
     def setUp(self):
         super().setUp()
-        if TestChaos.up is None:
-            atexit.register(_down)
+        cls = type(self)
+        if cls.up is None:
+            atexit.register(cls.tool, 'down')
             # A killed run may have left a cloud.
-            _down()
-            TestChaos.up = _tool('up', '--private', '--hosts', '3')
+            cls.tool('down')
+            cls.up = cls.tool('up', *self.flags)
         if self.up.returncode == command.UNAVAILABLE:
             self.skipTest(self.up.stderr[-500:])
         self.assertEqual(0, self.up.returncode,
@@ -50,15 +55,28 @@ class TestChaos(testtools.TestCase):
     def tearDownClass(cls):
         super().tearDownClass()
         # Other tests use another cloud, and two clouds overload a machine.
-        _down()
+        cls.tool('down')
+
+    @classmethod
+    def argv(cls, *argv):
+        """Return the command line of the tool for this cloud."""
+        return [sys.executable, str(base.TOOL), '--directory',
+                str(cls.directory), *argv]
+
+    @classmethod
+    def tool(cls, *argv, seconds=0):
+        """Run the tool."""
+        return subprocess.run(
+            cls.argv(*argv), capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=PATIENCE + seconds)
 
     def soak(self, *argv, seconds):
         """Run a soak; return its output and its counts.
 
         The output has every operation and the seed.
         """
-        done = _tool('chaos', '--seconds', seconds, *argv,
-                     seconds=2 * soak.LONGEST * int(seconds))
+        done = self.tool('chaos', '--seconds', seconds, *argv,
+                         seconds=2 * soak.LONGEST * int(seconds))
         self.addDetail('chaos', content.text_content(
             done.stdout + done.stderr))
         counted = done.stdout.split('\n\n')[-1]
@@ -67,16 +85,21 @@ class TestChaos(testtools.TestCase):
         return done.stdout, dict(
             line.rsplit(None, 1) for line in counted.splitlines())
 
-    def test_placement_is_nova_after_random_faults(self):
-        """All answers are nova's, and every difference is repaired."""
-        out, counts = self.soak(seconds=os.environ.get(SECONDS, SHORT))
+    def check(self, seconds, kinds):
+        """Assert that each kind of fault occurs, and that all is repaired."""
+        out, counts = self.soak(seconds=seconds)
         self.assertEqual('0', counts['differences'])
         self.assertLess(0, int(counts['operations']))
-        for kind in options.FAULTS:
-            if kind.startswith('node-'):
-                # This cloud has a single MariaDB.
-                continue
+        for kind in kinds:
             self.assertIn('\n%s ' % kind, out)
+
+
+class TestChaos(ChaosTest):
+
+    def test_placement_is_nova_after_random_faults(self):
+        """All answers are nova's, and every difference is repaired."""
+        self.check(os.environ.get(SECONDS, SHORT), [
+            kind for kind in options.FAULTS if not kind.startswith(NODE)])
 
     def test_journal_heals_alone(self):
         """With its database available, the journal repairs everything.
@@ -90,7 +113,7 @@ class TestChaos(testtools.TestCase):
     def start(self, errors):
         """Start a chaos run, and wait until it holds the cloud's lock."""
         running = subprocess.Popen(
-            _argv('chaos', '--faults', 'kill,swallow'),
+            self.argv('chaos', '--faults', 'kill,swallow'),
             stdout=subprocess.PIPE, stderr=errors, text=True)
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)
@@ -101,7 +124,7 @@ class TestChaos(testtools.TestCase):
         """Ctrl-C undoes the faults and deletes the aggregates."""
         with tempfile.TemporaryFile('w+') as errors:
             running = self.start(errors)
-            second = _tool('chaos')
+            second = self.tool('chaos')
             _wait_for_fault(running)
             running.send_signal(signal.SIGINT)
             out, _none = running.communicate(timeout=PATIENCE)
@@ -111,8 +134,9 @@ class TestChaos(testtools.TestCase):
         self.assertIn('all processes of the cloud run', err)
         self.assertEqual(1, second.returncode)
         self.assertIn('another chaos run uses this cloud', second.stderr)
-        self.assertEqual(0, _tool('status').returncode)
-        listed = _tool('exec', 'openstack', 'aggregate', 'list', '-f', 'value')
+        self.assertEqual(0, self.tool('status').returncode)
+        listed = self.tool(
+            'exec', 'openstack', 'aggregate', 'list', '-f', 'value')
         self.assertEqual(('', 0), (listed.stdout, listed.returncode))
 
     def test_stopped_cloud_leaves_nothing(self):
@@ -129,7 +153,7 @@ class TestChaos(testtools.TestCase):
         with tempfile.TemporaryFile('w+') as errors:
             running = self.start(errors)
             _wait_for_fault(running)
-            done = _tool('down')
+            done = self.tool('down')
             self.assertEqual(('', 0), (done.stderr, done.returncode))
             there.wait()
             self.assertEqual([], there.left())
@@ -138,22 +162,19 @@ class TestChaos(testtools.TestCase):
         self.assertIn('process %s\n' % running.pid, done.stdout)
 
 
+@testtools.skipUnless(
+    os.environ.get(GALERA), 'takes ten minutes: set %s to seconds' % GALERA)
+class TestGalera(ChaosTest):
+
+    directory = environment.TOP / '.cloud-galera'
+    flags = (*ChaosTest.flags, '--galera')
+
+    def test_placement_is_nova_after_faults_of_nodes(self):
+        """Each way to leave the cluster and to join it again is repaired."""
+        self.check(os.environ[GALERA], [
+            kind for kind in options.FAULTS if kind != 'mariadb'])
+
+
 def _wait_for_fault(chaos: 'subprocess.Popen[str]') -> None:
     # The progress line names a fault that has not ended.
     next(line for line in chaos.stdout if ' faults, ' in line)
-
-
-def _argv(*argv: str) -> list[str]:
-    return [sys.executable, str(base.TOOL), '--directory',
-            str(TestChaos.directory), *argv]
-
-
-def _tool(*argv: str, seconds: float = 0
-          ) -> 'subprocess.CompletedProcess[str]':
-    return subprocess.run(
-        _argv(*argv), capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=PATIENCE + seconds)
-
-
-def _down() -> None:
-    _tool('down')
