@@ -89,17 +89,21 @@ class Node:
             cursor.execute(statement)
             return tuple(cursor.fetchall())
 
-    def state(self) -> str:
-        """Return the state, such as ``Synced``; '' if it does not answer."""
+    def status(self) -> dict[str, str]:
+        """Return its status variables; none if it does not answer."""
         try:
-            found = self.ask("SHOW STATUS LIKE 'wsrep_local_state_comment'")
+            return dict(self.ask("SHOW STATUS LIKE 'wsrep_%'"))
         except pymysql.Error:
-            return ''
-        return str(found[0][1]) if found else ''
+            return {}
 
-    def is_synced(self) -> bool:
-        """Check whether it has what the cluster has committed."""
-        return self.state() == SYNCED
+    def is_synced(self, count: int = 1) -> bool:
+        """Check whether it has what the cluster has committed.
+
+        :param count: the least number of nodes that it has to see
+        """
+        found = self.status()
+        return (found.get('wsrep_local_state_comment') == SYNCED
+                and int(found['wsrep_cluster_size']) >= count)
 
     def set_provider(self, option: str) -> None:
         """Set an option of the provider, such as ``gmcast.isolate=1``."""
