@@ -75,7 +75,7 @@ class TestGalera(testtools.TestCase):
                 'SELECT @@%s' % variable).scalar_one())
 
     def fails_once(self, kept: store.Journal) -> None:
-        """Assert that a read is attempted once, and that it fails."""
+        """Assert that a read fails, and is not attempted again."""
         attempts = []
 
         def work(connection: sa.engine.Connection) -> None:
@@ -84,7 +84,8 @@ class TestGalera(testtools.TestCase):
 
         self.assertRaises(exceptions.JournalUnavailable,
                           kept.database.run, work)
-        self.assertEqual(1, len(attempts))
+        # The ping of older oslo.db fails before it.
+        self.assertLessEqual(len(attempts), 1)
 
     def sessions(self, node: int) -> list[Any]:
         """Return the sessions of the journal on a node."""
