@@ -58,7 +58,7 @@ class Node:
     def fill(self, user: str | None, first: bool) -> None:
         """Create its directory.
 
-        :param first: whether to create the system tables, of which the other
+        :param first: whether to create the system tables, too; the other
             nodes get a copy
         :raises databases.Unavailable: when that fails
         """

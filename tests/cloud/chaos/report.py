@@ -67,7 +67,7 @@ class Result:
             self.open_rows += len(open_rows)
             self.tables.append('\n'.join(
                 'OPEN: %s' % row[:LENGTH] for row in open_rows[:SHOWN]))
-        # Nobody adds them again, so that an earlier loss is counted here, too.
+        # They are not added again, so that an earlier loss is counted, too.
         self.foreign_lost = sum(not row.foreign for row in rows)
         if differences(rows):
             self.different += differences(rows)
