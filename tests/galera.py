@@ -204,20 +204,40 @@ def require() -> None:
             % MYSQL.package)
 
 
-@functools.cache
 def cluster() -> Sequence[Node]:
-    """Start a cluster that stops with this process.
+    """Return a cluster that stops with this process.
 
-    :raises databases.Unavailable: when that cannot be done
+    :raises databases.Unavailable: when none can be started
     """
-    require()
+    found = _cluster()
+    if isinstance(found, databases.Unavailable):
+        raise found
+    return found
+
+
+@functools.cache
+def _cluster() -> Sequence[Node] | databases.Unavailable:
+    # A failure is cached, too: each test would wait for another attempt.
+    try:
+        require()
+        return _start()
+    except databases.Unavailable as exc:
+        return exc
+
+
+def _start() -> Sequence[Node]:
     folders = [databases.folder(MYSQL) for _number in range(NODES)]
     ports = loopback.free_ports(4 * NODES)
     found = [Node('galera-%d' % (number + 1), str(folder), ports[number])
              for number, (folder, _user) in enumerate(folders)]
-    for number, (node, command, (folder, user)) in enumerate(zip(
-            found, commands(found, ports[NODES:]), folders)):
-        node.fill(user, first=not number)
-        databases.start(folder, user, command if number else [*command, FIRST],
-                        node.is_synced)
+    with contextlib.ExitStack() as unused:
+        for folder, _user in folders:
+            unused.callback(shutil.rmtree, folder, ignore_errors=True)
+        for number, (node, command, (folder, user)) in enumerate(zip(
+                found, commands(found, ports[NODES:]), folders)):
+            node.fill(user, first=not number)
+            databases.start(
+                folder, user, command if number else [*command, FIRST],
+                node.is_synced)
+        unused.pop_all()
     return found
