@@ -96,14 +96,20 @@ class Node:
         except pymysql.Error:
             return {}
 
-    def is_synced(self, count: int = 1) -> bool:
-        """Check whether it has what the cluster has committed.
+    def is_synced(self) -> bool:
+        """Check whether it has what the cluster has committed."""
+        return self.status().get('wsrep_local_state_comment') == SYNCED
 
-        :param count: the least number of nodes that it has to see
+    def view(self, count: int) -> str:
+        """Return the number of its view of the cluster.
+
+        :returns: '' unless it is synced and sees this number of nodes
         """
         found = self.status()
-        return (found.get('wsrep_local_state_comment') == SYNCED
-                and int(found['wsrep_cluster_size']) >= count)
+        if (found.get('wsrep_local_state_comment') != SYNCED
+                or found['wsrep_cluster_size'] != str(count)):
+            return ''
+        return found['wsrep_cluster_conf_id']
 
     def set_provider(self, option: str) -> None:
         """Set an option of the provider, such as ``gmcast.isolate=1``."""

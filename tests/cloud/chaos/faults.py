@@ -69,18 +69,18 @@ class Faults:
         self.windows: list[Window] = []
         self._cloud = running
         self._seed = seed
-        self._known = {each.name: each for each in running.state.processes}
+        self.known = {each.name: each for each in running.state.processes}
         # A cloud started without agents does not get any.
-        self._absent = {name for name, each in self._known.items()
+        self._absent = {name for name, each in self.known.items()
                         if not each.alive()}
-        there = set(self._known) - self._absent
+        there = set(self.known) - self._absent
         self._choices = [
             (kind, target) for kind, (_act, targets) in KINDS.items()
             for target in targets if kind in kinds and target in there]
         self._deck: list[Choice] = []
         self._busy: set[str] = set()
         self._mutex = threading.Lock()
-        self._seen = dict.fromkeys(self._known, time.monotonic())
+        self._seen = dict.fromkeys(self.known, time.monotonic())
 
     def kinds(self) -> frozenset[str]:
         """Return the kinds whose processes exist in this cloud."""
@@ -103,7 +103,7 @@ class Faults:
 
         A service gives up if its database is unavailable when it starts.
         """
-        for name, process in sorted(self._known.items()):
+        for name, process in sorted(self.known.items()):
             looked = time.monotonic()
             if name in self._absent or process.alive():
                 self._seen[name] = looked
@@ -127,23 +127,11 @@ class Faults:
                 with self._mutex:
                     self._cloud.state.start(process)
                 process.wait_ready()
-                self.wait_synced(process)
+                nodes.wait_complete(process, self.known)
                 return
             except processes.CloudError:
                 if attempt == STARTS - 1:
                     raise
-
-    def wait_synced(self, process: processes.Process) -> None:
-        """If it is a Galera node, wait until all nodes see each other.
-
-        A node that was stopped does not know yet that it was excluded, and
-        the donor of a copy is desynced for longer than the node that got it.
-        """
-        if process.name in cluster.NODES:
-            found = [cluster.node(self._known[name]) for name in cluster.NODES]
-            process.wait(lambda: all(
-                node.is_synced(len(found)) for node in found),
-                'is not synced with all others')
 
     def kill(self, process: processes.Process, seconds: float,
              chance: random.Random) -> None:
@@ -184,7 +172,7 @@ class Faults:
                 if stack.enter_context(self._held(target)):
                     stack.enter_context(self._window(kind, target))
                     KINDS[kind][0](
-                        self, self._known[target], seconds, chance)
+                        self, self.known[target], seconds, chance)
                 else:
                     # Try it again after the next choice.
                     self._deck.insert(-1, (kind, target))
@@ -227,7 +215,7 @@ def _of_node(fault: nodes.Fault) -> 'Act':
     def act(made: Faults, process: processes.Process, seconds: float,
             chance: random.Random) -> None:
         fault(process, seconds, made.bring_back)
-        made.wait_synced(process)
+        nodes.wait_complete(process, made.known)
 
     return act
 

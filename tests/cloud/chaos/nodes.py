@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of a Galera node; they end when the node is synced again."""
+"""Faults of a Galera node, and the end of a fault."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import shutil
 import signal
 import time
@@ -16,6 +17,33 @@ Fault = Callable[[processes.Process, float, Restart], None]
 # The others exclude a silent node after five seconds, so that about half of
 # the faults last longer. All wait for it until then.
 LONGER = 2
+# Longer than evs.suspect_timeout.
+SETTLES = 6
+
+
+def wait_complete(process: processes.Process,
+                  known: Mapping[str, processes.Process]) -> None:
+    """If it is a Galera node, wait until the cluster is complete again.
+
+    It has to stay so for a while: nodes exclude a node late, also after it
+    continues, and the next fault must not meet an incomplete cluster.
+
+    :param known: the processes of the cloud by name
+    """
+    if process.name not in cluster.NODES:
+        return
+    found = [cluster.node(known[name]) for name in cluster.NODES]
+    last, since = '', 0.0
+
+    def settled() -> bool:
+        nonlocal last, since
+        views = {node.view(len(found)) for node in found}
+        view = views.pop() if len(views) == 1 else ''
+        if view != last:
+            last, since = view, time.monotonic()
+        return bool(view) and time.monotonic() - since > SETTLES
+
+    process.wait(settled, 'is not synced with all others')
 
 
 def kill(process: processes.Process, seconds: float, restart: Restart) -> None:
