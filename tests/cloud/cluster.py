@@ -56,7 +56,7 @@ def start(state: statefile.State, folders: list[tuple[pathlib.Path, str]]
         port = ports[4 * count + number]
         order = [str(node.port) for node in nodes[number:] + nodes[:number]]
         state.start(processes.Process(
-            name, programs.script('relay.py', str(port), *order),
+            name, programs.script('balancer.py', str(port), *order),
             state.log(name), {}, port)).wait_ready()
         found[host] = galera.MYSQL_URL % port
     return found

@@ -1,99 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A relay of TCP connections, or a load balancer in front of Galera nodes.
+"""A relay of TCP connections that can be cut, held or truncated.
 
-With a single target it acts as the wire between two services: when it is
-killed, connections are refused and open connections are reset; while it is
-stopped by SIGSTOP, packets are swallowed. With several targets it acts as
-HAProxy with clustercheck: connections lead to the first node that is synced,
-and end when their node no longer is. Run by path, never imported, like
-``child.py``.
+It acts as the wire between two services. As a process, run by path, it only
+forwards: when it is killed, connections are refused and open connections are
+reset; while it is stopped by SIGSTOP, packets are swallowed.
 """
 
 import asyncio
-from collections.abc import Sequence
 import contextlib
-import importlib
+import socket
+import struct
 import sys
 
 CHUNK = 65536
-# Seconds between two checks of a node, and that each may take.
-INTERVAL, TIMEOUT = 1, 2
-# Checks after which a node is no longer used. A busy machine may miss one.
-FALL = 2
-SYNCED = '4'
+# Closes a socket with a reset.
+RESET = struct.pack('ii', 1, 0)
 
 
-class Target:
-    """A port to connect to, and the connections to it."""
+class Relay:
+    """A loopback port whose connections continue to another port.
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.failed = 0
-        self.open: set[asyncio.StreamWriter] = set()
+    ``accepted`` counts its connections.
+    """
 
-    async def watch(self) -> None:
-        """Close the connections while it is not a synced node."""
-        while True:
-            synced = await asyncio.to_thread(is_synced, self.port)
-            self.failed = 0 if synced else self.failed + 1
-            if self.failed >= FALL:
-                for writer in [*self.open]:
-                    writer.transport.abort()
-            await asyncio.sleep(INTERVAL)
+    def __init__(self, port: int, target: int) -> None:
+        self.accepted = 0
+        self._port = port
+        self._target = target
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._changed = asyncio.Event()
+        self._requests: int | None = None
+        self._answers: int | None = None
 
+    async def forward(self) -> None:
+        """Listen, and deliver everything, also what was held."""
+        self._limit(None, None)
+        if self._server is None:
+            self._server = await asyncio.start_server(
+                self._connected, '127.0.0.1', self._port)
 
-async def serve(port: int, *ports: int) -> None:
-    """Listen on a loopback port, and connect clients to a target."""
-    targets = [Target(target) for target in ports]
+    async def refuse(self) -> None:
+        """Refuse connections, and reset those that are open."""
+        self._limit(None, None)
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in self._writers:
+            _reset(writer)
 
-    async def connected(reader: asyncio.StreamReader,
-                        writer: asyncio.StreamWriter) -> None:
-        # Sorting keeps the order of those in the same state.
-        for target in sorted(targets, key=lambda each: each.failed >= FALL):
-            with contextlib.suppress(OSError):
-                there = await asyncio.open_connection(
-                    '127.0.0.1', target.port)
-                break
-        else:
+    async def hold(self) -> None:
+        """Accept connections and data, but deliver nothing."""
+        self._limit(0, 0)
+
+    async def truncate(self, count: int) -> None:
+        """Deliver requests, but only the first bytes of the next answer.
+
+        :param count: of the bytes of each connection
+        """
+        self._limit(None, count)
+
+    def _limit(self, requests: int | None, answers: int | None) -> None:
+        self._requests, self._answers = requests, answers
+        self._changed.set()
+        # Each mode has an event of its own: what waits for the previous mode
+        # to change must not wait again.
+        self._changed = asyncio.Event()
+
+    async def _connected(self, reader: asyncio.StreamReader,
+                         writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        writers = {writer}
+        self._writers |= writers
+        try:
+            there = await asyncio.open_connection('127.0.0.1', self._target)
+            writers.add(there[1])
+            self._writers |= writers
+            if self._server is None:
+                # Meanwhile, connections are refused.
+                _reset(there[1])
+            await asyncio.gather(
+                self._copy(reader, there[1], is_answer=False),
+                self._copy(there[0], writer, is_answer=True))
+        except OSError:
             # Closest to refusing a connection that has already been accepted.
             writer.close()
-            return
-        both = {writer, there[1]}
-        target.open |= both
-        await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
-        target.open -= both
+        finally:
+            self._writers -= writers
 
-    server = await asyncio.start_server(connected, '127.0.0.1', port)
-    if len(targets) > 1:
-        await asyncio.gather(*(target.watch() for target in targets))
-    await server.serve_forever()
+    async def _copy(self, reader: asyncio.StreamReader,
+                    writer: asyncio.StreamWriter, is_answer: bool) -> None:
+        """Copy data until either side closes."""
+        mode, passed = self._changed, 0
+        with contextlib.suppress(OSError):
+            data = b' '
+            while data:
+                data = await reader.read(CHUNK)
+                # The end of the data is held like the data.
+                left = data or b'.'
+                while left:
+                    if mode is not self._changed:
+                        mode, passed = self._changed, 0
+                    limit = self._answers if is_answer else self._requests
+                    now = left if limit is None else left[:limit - passed]
+                    if not now:
+                        await mode.wait()
+                        continue
+                    left = left[len(now):]
+                    passed += len(now)
+                    if data:
+                        writer.write(now)
+                        await writer.drain()
+        writer.close()
 
 
-async def copy(reader: asyncio.StreamReader,
-               writer: asyncio.StreamWriter) -> None:
-    """Copy data until either side closes."""
-    with contextlib.suppress(OSError):
-        while data := await reader.read(CHUNK):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close a connection with a reset."""
+    writer.get_extra_info('socket').setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    writer.transport.abort()
 
 
-def is_synced(port: int) -> bool:
-    """Check whether a node is synced."""
-    driver = importlib.import_module('pymysql')
-    try:
-        with contextlib.closing(driver.connect(
-                host='127.0.0.1', port=port, user='root',
-                connect_timeout=TIMEOUT, read_timeout=TIMEOUT,
-                ssl_disabled=True)) as connection, \
-                connection.cursor() as cursor:
-            cursor.execute("SHOW STATUS LIKE 'wsrep_local_state'")
-            found: Sequence[str] = cursor.fetchone() or ('', '')
-    except driver.Error:
-        return False
-    return found[1] == SYNCED
+async def main(port: int, target: int) -> None:
+    """Forward connections until this process is killed."""
+    await Relay(port, target).forward()
+    await asyncio.Event().wait()
 
 
 if __name__ == '__main__':
-    asyncio.run(serve(*map(int, sys.argv[1:])))
+    asyncio.run(main(*map(int, sys.argv[1:])))

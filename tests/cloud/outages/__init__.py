@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each outage of each party that a call depends on, and nova's answer."""

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relays in front of the parties of a cloud, run by a thread."""
+
+import asyncio
+from collections.abc import Coroutine
+import threading
+from typing import Any
+from typing import Self
+
+from tests.cloud import loopback
+from tests.cloud import relay
+
+# Less than the shortest answer of any party.
+FIRST_BYTES = 8
+
+
+class Wires:
+    """The thread that runs all relays of this process."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name='relays', daemon=True)
+        self._made: list[Wire] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_details: object) -> None:
+        for each in self._made:
+            # Servers end their sessions when connections are closed.
+            each.refuse()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def to(self, target: int) -> 'Wire':
+        """Return a wire to a port of the loopback interface."""
+        port, = loopback.free_ports(1)
+        self._made.append(Wire(self, port, target))
+        return self._made[-1]
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine of a relay, and wait until it has ended."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+class Wire:
+    """The connections to one party, which can fail.
+
+    :param port: where it accepts connections
+    """
+
+    def __init__(self, wires: Wires, port: int, target: int) -> None:
+        self.port = port
+        self._wires = wires
+        self._relay = relay.Relay(port, target)
+        self.forward()
+
+    @property
+    def accepted(self) -> int:
+        """Count the connections so far."""
+        return self._relay.accepted
+
+    def forward(self) -> None:
+        """Deliver everything, also what was held."""
+        self._wires.run(self._relay.forward())
+
+    def refuse(self) -> None:
+        """Refuse connections, and reset those that are open."""
+        self._wires.run(self._relay.refuse())
+
+    def hold(self) -> None:
+        """Accept connections and data, but deliver nothing."""
+        self._wires.run(self._relay.hold())
+
+    def truncate(self) -> None:
+        """Deliver only the first bytes of the next answer."""
+        self._wires.run(self._relay.truncate(FIRST_BYTES))
