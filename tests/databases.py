@@ -129,7 +129,7 @@ def create(test: testtools.TestCase, kind: str) -> str:
             fixtures.TempDir()).path
     server = SERVERS[kind]
     try:
-        address = _find(kind)
+        address = find(kind)
     except Unavailable as exc:
         test.skipTest(str(exc))
     name = 'aggregate_mirror_test_' + uuid.uuid4().hex[:12]
@@ -179,7 +179,7 @@ def execute(url: str, *statements: str) -> list[sa.engine.Row]:
 
 
 @functools.cache
-def _find(kind: str) -> str:
+def find(kind: str) -> str:
     """Return the URL of a server that responds.
 
     :raises Unavailable: when there is none and none can be started

@@ -69,8 +69,8 @@ def nodes(hosts: Sequence[str], nodes_per_host: int) -> Iterator[Node]:
             yield Node(host, name, str(uuid.uuid4()))
 
 
-def compute_hosts(cloud: config.Config, version: int,
-                  seeded: Sequence[Node]) -> None:
+def compute_hosts(cloud: config.Config, version: int, seeded: Sequence[Node],
+                  cell: str = 'cell1', database: str = 'nova') -> None:
     """Insert nova's rows of compute hosts that once reported.
 
     They are written directly into nova's tables: thousands of hosts take
@@ -78,9 +78,12 @@ def compute_hosts(cloud: config.Config, version: int,
 
     :param version: of nova's service objects; nova-api refuses to start if a
         service is too old
+    :param cell: the name of the hosts' cell
+    :param database: the name of that cell's database
     """
-    services(cloud, version, sorted({node.host for node in seeded}))
-    _insert(cloud, 'nova', 'compute_nodes', [
+    services(cloud, version, sorted({node.host for node in seeded}), cell,
+             database)
+    _insert(cloud, database, 'compute_nodes', [
         {'host': node.host, 'hypervisor_hostname': node.name,
          'uuid': node.uuid, 'vcpus': 8, 'memory_mb': 32768, 'local_gb': 500,
          'vcpus_used': 0, 'memory_mb_used': 0, 'local_gb_used': 0,
@@ -89,23 +92,23 @@ def compute_hosts(cloud: config.Config, version: int,
         for node in seeded])
 
 
-def services(cloud: config.Config, version: int,
-             hosts: Sequence[str]) -> None:
+def services(cloud: config.Config, version: int, hosts: Sequence[str],
+             cell: str = 'cell1', database: str = 'nova') -> None:
     """Insert a nova-compute service for each host, without a compute node.
 
-    :param version: as for ``compute_hosts``
+    The parameters are those of ``compute_hosts``.
     """
-    _insert(cloud, 'nova', 'services', [
+    _insert(cloud, database, 'services', [
         {'host': host, 'binary': 'nova-compute', 'topic': 'compute',
          'uuid': str(uuid.uuid4()), 'report_count': 1, 'disabled': False,
          'forced_down': False, 'version': version, 'deleted': 0,
          'created_at': _LAST_SEEN, 'last_seen_up': _LAST_SEEN}
         for host in hosts])
-    cell = sqlalchemy.text(
-        "SELECT id FROM cell_mappings WHERE name = 'cell1'")
+    mapping = sqlalchemy.text(
+        'SELECT id FROM cell_mappings WHERE name = :name')
     engine = sqlalchemy.create_engine(cloud.database_url('nova_api'))
     with engine.connect() as connection:
-        cell_id = connection.execute(cell).scalar_one()
+        cell_id = connection.execute(mapping, {'name': cell}).scalar_one()
     engine.dispose()
     _insert(cloud, 'nova_api', 'host_mappings', [
         {'host': host, 'cell_id': cell_id} for host in hosts])

@@ -44,7 +44,7 @@ class StockNova(fixtures.Fixture):
     def _setUp(self) -> None:
         state = self._cloud.state
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.python = _environment(state.programs, folder)
+        self.python = environment(state.programs, folder)
         port, = loopback.free_ports(1)
         self.cloud = _StockCloud(state, 'http://127.0.0.1:%s/v2.1' % port)
         self.cloud.forked = self._cloud.forked
@@ -61,8 +61,8 @@ class StockNova(fixtures.Fixture):
     def _serve(self, port: int) -> None:
         state = self._cloud.state
         other = state.process('nova-api-1')
-        _write_conf(state.config.path('controller-1.conf'),
-                    state.config.path('stock.conf'))
+        write_conf(state.config.path('controller-1.conf'),
+                   state.config.path('stock.conf'))
         argv = programs.uwsgi(
             'nova.wsgi.osapi_compute', port, self._workers)
         files = 'OS_NOVA_CONFIG_FILES'
@@ -113,7 +113,7 @@ def has_package(python: pathlib.Path) -> bool:
     return found.returncode == 0
 
 
-def _environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
+def environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
     """Create an environment without this package; return its Python."""
     python = pathlib.Path(programs) / 'python'
     made = folder / 'environment'
@@ -132,7 +132,7 @@ def _environment(programs: str, folder: pathlib.Path) -> pathlib.Path:
     return made / 'bin' / 'python'
 
 
-def _write_conf(source: str, target: str) -> None:
+def write_conf(source: str, target: str) -> None:
     """Write a configuration file without this package's sections."""
     parser = configparser.RawConfigParser()
     parser.read(source)
