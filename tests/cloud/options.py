@@ -7,6 +7,7 @@ import sys
 from typing import List
 
 from tests.cloud import environment
+from tests.cloud.outages import cases
 
 _DEMO_DESCRIPTION = """\
 Start a real keystone, placement and nova-api on the loopback interface, change
@@ -32,6 +33,8 @@ agents are installed in it.
   exec    run a command as administrator, with the cloud's programs in the PATH
   chaos   change host aggregates at random while parts of the cloud fail, and
           compare placement with nova
+  outages compare stock nova with this package during each outage of each party
+          that a call depends on, on a cloud of its own
 """
 _EPILOG = """\
 exit status: 0 success, or all processes run; 1 failure, or a process does not
@@ -39,6 +42,7 @@ run; 2 invalid command line; 3 required packages cannot be installed; 130
 interrupted; "exec" returns the exit status of its command
 """
 MOST_HOSTS = 20
+MOST_JOBS = 16
 FAULTS = {
     'worker': 'one process of a REST API is killed',
     'kill': 'a REST API or an agent is killed',
@@ -108,9 +112,15 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='command line, such as: openstack aggregate list')
     _add_chaos(commands)
+    outages = _add_outages(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
-        parser.error('a command is required: up, down, status, exec or chaos')
+        parser.error('a command is required: up, down, status, exec, chaos or '
+                     'outages')
+    if chosen.command == 'outages' and chosen.write and (
+            chosen.pairs or chosen.party or chosen.fault or chosen.moment
+            or chosen.call):
+        outages.error('--write requires the whole table')
     if chosen.command == 'exec':
         chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
         if not chosen.argv:
@@ -162,6 +172,42 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         default=[],
         help='run without the agents, without this package\'s mirroring, or '
              'without causal reads from Galera, to show what then differs')
+
+
+def _add_outages(commands: argparse._SubParsersAction
+                 ) -> argparse.ArgumentParser:
+    outages: argparse.ArgumentParser = commands.add_parser(
+        'outages', help='measure nova\'s answers during each outage',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='exit status: 0 each case keeps the promise, 1 otherwise')
+    for name, values in (('party', cases.PARTIES), ('fault', cases.FAULTS),
+                         ('moment', cases.MOMENTS), ('call', cases.CALLS)):
+        outages.add_argument(
+            '--%s' % name, action='append', choices=tuple(values), default=[],
+            help='only this %s; may be repeated (default: all)' % name)
+    outages.add_argument(
+        '--pairs', action='store_true',
+        help='only a selection in which every pair of values occurs, with an '
+             'inline_timeout of 2.5 seconds')
+    outages.add_argument(
+        '--jobs', type=_jobs, default=4, metavar='N',
+        help='number of cases that are measured in parallel (default: 4)')
+    outages.add_argument(
+        '--check-stock', action='store_true',
+        help='compare the stock nova of the table, which has the hooks of the '
+             'tests, with a nova without this package')
+    outages.add_argument(
+        '--write', action='store_true',
+        help='write the tables of the documentation')
+    return outages
+
+
+def _jobs(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not (
+            1 <= int(text) <= MOST_JOBS):
+        raise argparse.ArgumentTypeError(
+            '%r is not a number from 1 to %d' % (text, MOST_JOBS))
+    return int(text)
 
 
 def _seconds(text: str) -> int:

@@ -75,7 +75,10 @@ class TestTool(base.TestCase):
                      ['up', '--hosts', 'many'],
                      ['exec', '--controller', '3', 'true'],
                      ['chaos', '--seconds', '0'],
-                     ['chaos', '--faults', 'kill,sideways']):
+                     ['chaos', '--faults', 'kill,sideways'],
+                     ['outages', '--party', 'everybody'],
+                     ['outages', '--jobs', '0'],
+                     ['outages', '--pairs', '--write']):
             done = self.tool(*argv)
             self.assertEqual(2, done.returncode, argv)
             self.assertIn('usage:', done.stderr)

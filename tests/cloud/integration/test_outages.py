@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A selection from the table of outages, measured with real processes."""
+
+import subprocess
+import sys
+
+import testtools
+from testtools import content
+
+from tests.cloud import command
+from tests.cloud.integration import base
+
+# Most of the time is spent waiting.
+JOBS = '6'
+PATIENCE = 900
+
+
+class TestOutages(testtools.TestCase):
+
+    def test_pairs(self):
+        """Every pair of party, fault, moment and call keeps the promise."""
+        done = subprocess.run(
+            [sys.executable, str(base.TOOL), 'outages', '--pairs', '--jobs',
+             JOBS], capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        if done.returncode == command.UNAVAILABLE:
+            self.skipTest(done.stderr[-500:])
+        self.addDetail('outages', content.text_content(
+            done.stdout + done.stderr))
+        self.assertEqual(0, done.returncode, 'see the details')
+        measured, total = done.stdout.splitlines()[-1].split()[:3:2]
+        self.assertEqual(total, measured)

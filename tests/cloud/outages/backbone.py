@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all lanes share: servers, keystone, placement and imported nova."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import pathlib
+import secrets
+import tempfile
+
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import full
+from tests.cloud import loopback
+from tests.cloud.outages import forks
+from tests.cloud.outages import wires
+from tests.cloud import processes
+from tests.cloud import programs
+from tests.cloud import seed
+from tests.cloud import servers
+from tests.cloud import services
+from tests.cloud import statefile
+from tests import databases
+
+
+@dataclasses.dataclass(frozen=True)
+class Backbone:
+    """The servers and processes of all lanes.
+
+    :param state: of everything that has to be removed
+    :param mysql: the URL of MariaDB
+    :param postgresql: the URL of PostgreSQL, or '' if no lane uses it
+    :param prefix: of the names of all databases
+    """
+
+    state: statefile.State
+    config: config.Config
+    template: forks.Template
+    wires: wires.Wires
+    mysql: str
+    postgresql: str
+    prefix: str
+
+
+@contextlib.contextmanager
+def running(postgresql: bool, tell: Callable[[str], None]
+            ) -> Iterator[Backbone]:
+    """Start what all lanes share; remove it at the end.
+
+    :param postgresql: whether lanes have journals on PostgreSQL
+    :param tell: is called with each progress message
+    :raises CloudError: when something does not start
+    :raises Unavailable: when a server is not installed
+    """
+    with tempfile.TemporaryDirectory(prefix='mirror-cloud-') as directory, \
+            contextlib.ExitStack() as stack:
+        state = statefile.State.create(pathlib.Path(directory))
+        stack.callback(full.down, state)
+        template = stack.enter_context(
+            forks.Template(state.log('template')))
+        other = _postgresql() if postgresql else ''
+        tell('Starting MariaDB')
+        # A private server: it has more connections, and its tables are locked.
+        database = servers.database(state, private=True)
+        address, _slash, prefix = database.rpartition('/')
+        # Thousands of tables are created faster without a file for each.
+        databases.execute(address, 'SET GLOBAL innodb_file_per_table = OFF')
+        state.config = config.Config(
+            state.directory, database, secrets.token_hex(16), dict(zip(
+                config.SMALL, loopback.free_ports(len(config.SMALL)))))
+        config_files.write(state.config)
+        state.write()
+        found = Backbone(
+            state, state.config, template, stack.enter_context(wires.Wires()),
+            address, other, prefix)
+        tell('Creating the tables, and starting keystone and placement')
+        _start(found)
+        yield found
+
+
+def _postgresql() -> str:
+    """Return the URL of a PostgreSQL that runs, or start a private server."""
+    try:
+        return databases.find('postgresql')
+    except databases.Unavailable as exc:
+        raise servers.Unavailable(str(exc)) from exc
+
+
+def _start(shared: Backbone) -> None:
+    state, parts = shared.state, services.Services(shared.state)
+    tasks = parts.set_up()
+    with contextlib.ExitStack() as stack:
+        for each in tasks.values():
+            stack.callback(each.kill)
+        tasks['placement'].finish()
+        placement = state.start(parts.placement())
+        tasks['keystone'].finish()
+        keystone = state.start(parts.keystone())
+        tasks['nova'].finish()
+        _create_journals(shared)
+        keystone.wait_ready()
+        seed.accounts(cloud.Cloud(state).identity(), shared.config)
+        placement.wait_ready()
+
+
+def _create_journals(shared: Backbone) -> None:
+    """Create the tables of the journal, which the lanes copy."""
+    name = shared.prefix + 'journal'
+    urls = {'mysql': '%s/%s' % (shared.mysql, name)}
+    if shared.postgresql:
+        shared.state.add(statefile.Resource(
+            'database', shared.postgresql, name))
+        databases.execute(shared.postgresql, 'CREATE DATABASE %s' % name)
+        urls['postgresql'] = '%s/%s' % (shared.postgresql, name)
+    for kind, url in urls.items():
+        file = 'journal-%s.conf' % kind
+        config_files.write_nova(shared.config, file, {
+            'aggregate_mirror_database': {'connection': url}})
+        made = processes.Process(
+            'set-up-journal-%s' % kind, programs.installed(
+                'nova-aggregate-mirror-manage', '--config-file',
+                shared.config.path(file), 'db', 'sync'),
+            shared.state.log('set-up-journal'), services.NATIVE, tied=True)
+        made.start()
+        made.finish()

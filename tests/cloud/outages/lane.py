@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A nova with wires to each party, whose calls can be measured.
+
+Lanes share keystone and placement, each through a wire of its own; everything
+else is the lane's own: databases, journals, nova-apis and the agent.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import pathlib
+import sys
+from typing import Self
+
+import sqlalchemy as sa
+
+from tests.cloud import access
+from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import loopback
+from tests.cloud.outages import backbone
+from tests.cloud.outages import clone
+from tests.cloud.outages import forks
+from tests.cloud.outages import moments
+from tests.cloud.outages.plugin import outage_moments
+from tests.cloud.outages import wires
+from tests.cloud import statefile
+
+# Seconds; short enough to wait for what only the full sync repairs.
+SYNC_INTERVAL = 5
+STOCK, OURS, AGENT = 'stock', 'ours', 'agent'
+# Stock nova reports the same moments: without the hook "mirror" its own
+# mirroring stays in effect.
+HOOKS = {STOCK: 'outer,inner', OURS: 'outer,mirror,inner'}
+# Party to the database of a cell; the calls are about hosts of the first cell.
+CELLS = {'cell': 'nova', 'other-cell': 'nova_other'}
+
+
+class Lane(access.Access):
+    """A nova of its own, with a wire to each party.
+
+    :param number: distinguishes the lanes of a run
+    :param inline_timeout: seconds; ``[aggregate_mirror] inline_timeout``
+    :param hooks: by the name of the nova-api, ``[aggregate_mirror] hooks``
+    :param cells: party to the database of a cell
+    """
+
+    def __init__(self, shared: backbone.Backbone, number: int,
+                 inline_timeout: float = 5.0,
+                 hooks: Mapping[str, str] = HOOKS,
+                 cells: Mapping[str, str] = CELLS) -> None:
+        self.inline_timeout = inline_timeout
+        self.hooks = hooks
+        self.cells = cells
+        self.journal = ''
+        """The kind of database that has the journal; see ``use``."""
+        self._shared = shared
+        self._prefix = '%slane_%d_' % (shared.prefix, number)
+        directory = shared.state.directory / ('lane-%d' % number)
+        for folder in ('log', 'lock', 'state', 'journal'):
+            (directory / folder).mkdir(mode=0o700, parents=True)
+        ports = loopback.free_ports(2)
+        self.config = dataclasses.replace(
+            shared.config, directory=directory,
+            database='%s/%s' % (shared.mysql, self._prefix),
+            ports={**shared.config.ports,
+                   'nova-api-1': ports[0], 'agent-1': ports[1]})
+        self.stock_port, = loopback.free_ports(1)
+        self.listener = moments.Listener(directory / 'moments')
+        self._create_databases()
+        self.wires = self._wires()
+        self._map_cells()
+        self.processes = {
+            name: self._process(name) for name in (*hooks, AGENT)}
+
+    def __enter__(self) -> Self:
+        self.listener.__enter__()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        for each in self.processes.values():
+            each.kill()
+        self.listener.__exit__(*details)
+
+    def use(self, journal: str) -> None:
+        """Change the database of the journal: ``sqlite`` or another kind.
+
+        Every process has to be started after that.
+        """
+        self.journal = journal
+        for each in self.processes.values():
+            each.kill()
+        for name in (*self.hooks, AGENT):
+            config_files.write_nova(
+                self.config, '%s.conf' % name, self._options(name))
+
+    def start(self, *names: str) -> None:
+        """Start processes, again if they run."""
+        for name in names:
+            self.processes[name].kill()
+            self.processes[name].start()
+        for name in names:
+            self.processes[name].wait_ready()
+
+    def url(self, name: str) -> str:
+        """Return the endpoint of a nova-api: ``STOCK`` or ``OURS``."""
+        return self.processes[name].ready
+
+    def token(self) -> str:
+        """Return a token of the administrator."""
+        found: str = self._session.get_token()
+        return found
+
+    def database(self, name: str) -> str:
+        """Return the URL of a database of nova, not through a wire."""
+        return self.config.database_url(name)
+
+    def journal_url(self, direct: bool = True) -> str:
+        """Return the URL of the journal.
+
+        :param direct: not through a wire
+        """
+        if self.journal == 'sqlite':
+            return 'sqlite:///%s' % self.journal_file
+        name = 'journal-%s' % self.journal
+        url = sa.engine.make_url(
+            self.database('journal') if self.journal == 'mysql'
+            else '%s/%sjournal' % (self._shared.postgresql, self._prefix))
+        return (url if direct else url.set(port=self.wires[name].port)
+                ).render_as_string(hide_password=False)
+
+    @property
+    def journal_file(self) -> pathlib.Path:
+        """Return the file of the journal on SQLite."""
+        return self.config.directory / 'journal' / 'journal.sqlite'
+
+    def _create_databases(self) -> None:
+        shared = self._shared
+        for name in ('nova_api', 'nova_cell0', 'journal',
+                     *self.cells.values()):
+            source = 'nova' if name in self.cells.values() else name
+            clone.mysql(shared.mysql, shared.prefix + source,
+                        self._prefix + name)
+        if shared.postgresql:
+            target = self._prefix + 'journal'
+            shared.state.add(statefile.Resource(
+                'database', shared.postgresql, target))
+            clone.postgresql(
+                shared.postgresql, shared.prefix + 'journal', target)
+
+    def _wires(self) -> dict[str, wires.Wire]:
+        """Create a wire to each party that has a socket."""
+        mysql = sa.engine.make_url(self._shared.mysql).port
+        targets = {name: self.config.ports[name]
+                   for name in ('keystone', 'placement')}
+        targets |= {name: mysql for name in (
+            'api-database', 'journal-mysql', *self.cells)}
+        if self._shared.postgresql:
+            targets['journal-postgresql'] = sa.engine.make_url(
+                self._shared.postgresql).port
+        return {name: self._shared.wires.to(port)
+                for name, port in targets.items()}
+
+    def through(self, party: str, name: str) -> str:
+        """Return the URL of a database of nova through a party's wire."""
+        return sa.engine.make_url(self.database(name)).set(
+            port=self.wires[party].port).render_as_string(hide_password=False)
+
+    def _map_cells(self) -> None:
+        engine = sa.create_engine(
+            self.database('nova_api'), poolclass=sa.pool.NullPool)
+        with engine.begin() as connection:
+            for number, (party, database) in enumerate(
+                    self.cells.items(), start=1):
+                # The first cell was created with the tables.
+                connection.execute(sa.text(
+                    "UPDATE cell_mappings SET database_connection = :url "
+                    "WHERE name = :name" if number == 1 else
+                    "INSERT INTO cell_mappings (uuid, name, transport_url, "
+                    "database_connection, disabled) "
+                    "SELECT UUID(), :name, transport_url, :url, 0 "
+                    "FROM cell_mappings WHERE name = 'cell1'"), {
+                        'name': 'cell%d' % number,
+                        'url': self.through(party, database)})
+
+    def _process(self, name: str) -> forks.Forked:
+        log = self.config.path('log/%s.log' % name)
+        template = self._shared.template
+        if name == AGENT:
+            return forks.Forked(
+                name, ['agent', '--config-file', self.config.path(
+                    '%s.conf' % name)], log, {},
+                self.config.ports['agent-1'],
+                '%s/healthz' % self.config.url('agent-1'), template=template)
+        port = (self.stock_port if name == STOCK
+                else self.config.ports['nova-api-1'])
+        return forks.Forked(
+            name, ['nova_api', str(port)], log, {
+                **self.nova_environment(name),
+                outage_moments.SOCKET: self.config.path('moments')},
+            port, 'http://127.0.0.1:%d/v2.1' % port, template=template)
+
+    def nova_environment(self, name: str) -> dict[str, str]:
+        """Return the variables of a nova-api."""
+        return {'OS_NOVA_CONFIG_DIR': str(self.config.directory),
+                'OS_NOVA_CONFIG_FILES': '%s/etc/nova/api-paste.ini;%s.conf' % (
+                    sys.prefix, name)}
+
+    def _options(self, name: str) -> config.Options:
+        return {
+            'DEFAULT': {'host': name},
+            'api_database': {
+                'connection': self.through('api-database', 'nova_api')},
+            # As in a nova-api of a deployment with several cells.
+            'database': {'connection': self.database('nova_cell0')},
+            'placement': {
+                'auth_url': 'http://127.0.0.1:%d/v3' % (
+                    self.wires['keystone'].port),
+                'endpoint_override': 'http://127.0.0.1:%d' % (
+                    self.wires['placement'].port)},
+            'aggregate_mirror': {
+                'hooks': self.hooks.get(name, 'mirror'),
+                'inline_timeout': str(self.inline_timeout),
+                'sync_interval': str(SYNC_INTERVAL), 'leader_lease': '3'},
+            'aggregate_mirror_database': {
+                'connection': self.journal_url(direct=False)}}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks that report each moment of a call, and wait until it may go on.
+
+They run in nova-api, ``outer`` before and after all other hooks and ``inner``
+directly around nova's method.
+"""
+
+import json
+import os
+import socket
+import time
+from typing import Any
+
+SOCKET = 'OUTAGE_MOMENTS'
+
+
+class _Hook:
+    replaces_mirroring = False
+
+    def __init__(self, _conf: Any) -> None:
+        """Do nothing: nova-api may fork."""
+
+
+class Outer(_Hook):
+
+    def before(self, operation: Any) -> None:
+        _report('begin', operation)
+
+    def after(self, operation: Any, _kept: None) -> None:
+        _report('done', operation)
+
+
+class Inner(_Hook):
+
+    def before(self, operation: Any) -> None:
+        _report('ready', operation)
+
+    def after(self, operation: Any, _kept: None) -> None:
+        _report('returned', operation)
+
+
+def _report(moment: str, operation: Any) -> None:
+    """Send a moment to the test, and wait for its answer."""
+    at = time.monotonic()
+    with socket.socket(socket.AF_UNIX) as test:
+        test.connect(os.environ[SOCKET])
+        test.sendall(json.dumps({
+            'moment': moment, 'method': operation.method, 'at': at,
+        }).encode() + b'\n')
+        test.recv(1)
