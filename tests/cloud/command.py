@@ -18,6 +18,7 @@ from tests.cloud import cloud
 from tests.cloud import full
 from tests.cloud import options
 from tests.cloud.outages import command as outages_command
+from tests.cloud.outages import endure
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud import statefile
@@ -134,7 +135,8 @@ def _print_usage(chosen: argparse.Namespace) -> None:
 def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
-                'chaos': chaos, 'outages': outages_command.main}
+                'chaos': chaos, 'outages': outages_command.main,
+                'endure': endure.main}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.

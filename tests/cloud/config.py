@@ -43,6 +43,7 @@ class Config:
     :param hosts: the number of hosts with a nova-compute; the last has three
         nodes
     :param databases: replaces ``database`` on these hosts
+    :param token_seconds: how long keystone's tokens are valid
     """
 
     directory: pathlib.Path
@@ -53,6 +54,7 @@ class Config:
     transport_url: str = 'fake:/'
     hosts: int = 0
     databases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    token_seconds: int = 3600
 
     @property
     def is_full(self) -> bool:

@@ -102,6 +102,7 @@ def _account(cloud: config.Config, username: str) -> dict[str, str]:
 def _keystone(cloud: config.Config) -> config.Options:
     return {
         'database': _database(cloud, 'keystone'),
+        'token': {'expiration': str(cloud.token_seconds)},
         'fernet_tokens': {'key_repository': cloud.path('fernet')},
         # They are not used, but their default path is below /etc.
         'fernet_receipts': {'key_repository': cloud.path('fernet')},

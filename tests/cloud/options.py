@@ -35,6 +35,8 @@ agents are installed in it.
           compare placement with nova
   outages compare stock nova with this package during each outage of each party
           that a call depends on, on a cloud of its own
+  endure  silence a party for an hour, and see that nova-api and the agent use
+          no more memory, threads or connections at its end, on such a cloud
 """
 _EPILOG = """\
 exit status: 0 success, or all processes run; 1 failure, or a process does not
@@ -42,6 +44,7 @@ run; 2 invalid command line; 3 required packages cannot be installed; 130
 interrupted; "exec" returns the exit status of its command
 """
 MOST_HOSTS = 20
+SILENT = ('keystone', 'placement', 'journal', 'cell')
 MOST_JOBS = 16
 FAULTS = {
     'worker': 'one process of a REST API is killed',
@@ -113,10 +116,11 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
                      help='command line, such as: openstack aggregate list')
     _add_chaos(commands)
     outages = _add_outages(commands)
+    _add_endure(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
-        parser.error('a command is required: up, down, status, exec, chaos or '
-                     'outages')
+        parser.error('a command is required: up, down, status, exec, chaos, '
+                     'outages or endure')
     if chosen.command == 'outages' and chosen.write and (
             chosen.pairs or chosen.party or chosen.fault or chosen.moment
             or chosen.call):
@@ -200,6 +204,24 @@ def _add_outages(commands: argparse._SubParsersAction
         '--write', action='store_true',
         help='write the tables of the documentation')
     return outages
+
+
+def _add_endure(commands: argparse._SubParsersAction) -> None:
+    endure = commands.add_parser(
+        'endure', help='silence a party for long under load',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='exit status: 0 each call was answered 200, placement equals '
+        'nova afterwards,\nand no process uses more at the end; 1 otherwise')
+    endure.add_argument(
+        '--party', action='append', choices=SILENT, default=[],
+        help='only this party; may be repeated. All are silenced at the same '
+             'time, each on a nova of its own (default: all)')
+    endure.add_argument(
+        '--seconds', type=_seconds, default=3600, metavar='N',
+        help='duration of the silence (default: 3600)')
+    endure.add_argument(
+        '--write', action='store_true',
+        help='write the tables of the documentation')
 
 
 def _jobs(text: str) -> int:

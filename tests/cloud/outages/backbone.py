@@ -25,6 +25,10 @@ from tests.cloud import statefile
 from tests import databases
 
 
+Tell = Callable[[str], None]
+"""Is called with each progress message."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Backbone:
     """The servers and processes of all lanes.
@@ -45,12 +49,12 @@ class Backbone:
 
 
 @contextlib.contextmanager
-def running(postgresql: bool, tell: Callable[[str], None]
+def running(postgresql: bool, tell: Tell, token_seconds: int = 3600
             ) -> Iterator[Backbone]:
     """Start what all lanes share; remove it at the end.
 
     :param postgresql: whether lanes have journals on PostgreSQL
-    :param tell: is called with each progress message
+    :param token_seconds: see ``config.Config``
     :raises CloudError: when something does not start
     :raises Unavailable: when a server is not installed
     """
@@ -69,7 +73,8 @@ def running(postgresql: bool, tell: Callable[[str], None]
         databases.execute(address, 'SET GLOBAL innodb_file_per_table = OFF')
         state.config = config.Config(
             state.directory, database, secrets.token_hex(16), dict(zip(
-                config.SMALL, loopback.free_ports(len(config.SMALL)))))
+                config.SMALL, loopback.free_ports(len(config.SMALL)))),
+            token_seconds=token_seconds)
         config_files.write(state.config)
         state.write()
         found = Backbone(

@@ -64,8 +64,8 @@ class World:
         """Host to its provider."""
         for name in (FIRST, SECOND, WARM):
             self._create_aggregate(name)
-        self._create_host(self.host)
-        self._create_host(self._other, OTHER_CELL)
+        self.create_host(self.host)
+        self.create_host(self._other, OTHER_CELL)
         # No host of nova: a user's deletion of an aggregate includes it.
         self._storage = self._create_provider(
             '%s-%s' % (self._prefix, STORAGE))
@@ -84,7 +84,7 @@ class World:
             number, aggregate = self._create_aggregate(name)
             self._write(self._storage, {self.foreign, aggregate})
             return Request('DELETE', '/os-aggregates/%d' % number)
-        service = self._create_host(name)
+        service = self.create_host(name)
         self.place(name, {FIRST, SECOND})
         return Request('DELETE', '/os-services/%s' % service, host=name)
 
@@ -169,7 +169,7 @@ class World:
         self.aggregates[name] = number
         return number, made
 
-    def _create_host(self, host: str, cell: str = CELL) -> str:
+    def create_host(self, host: str, cell: str = CELL) -> str:
         """Create a host; return the UUID of its compute service."""
         node, = seed.nodes([host], 1)
         seed.compute_hosts(self._lane.config, self._version, [node],
@@ -225,8 +225,10 @@ class World:
 
     def _existing(self) -> set[str]:
         """Return the hosts that have a compute node in nova."""
-        return {self._other, *(row[0] for row in _run(
-            self._cell, 'SELECT host FROM compute_nodes WHERE deleted = 0'))}
+        return {row[0] for database in self._lane.cells.values()
+                for row in _run(
+                    _engine(self._lane.database(database)),
+                    'SELECT host FROM compute_nodes WHERE deleted = 0')}
 
 
 def _engine(url: str) -> sa.engine.Engine:
