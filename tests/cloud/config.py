@@ -30,12 +30,10 @@ class Config:
 
     :param directory: everything the cloud writes is below it
     :param database: ``sqlite``, or the URL of a server with a prefix of
-        database names, as in mysql+pymysql:
-
-    root@127.0.0.1/demo_; the empty databases with this prefix and
-    ``keystone``, ``placement``, ``nova_api``, ``nova_cell0`` and ``nova`` have
-    to exist, in the full profile also ``glance``, ``neutron`` and ``journal``
-
+        database names, as in mysql+pymysql://root@127.0.0.1/demo_; the empty
+        databases with this prefix and ``keystone``, ``placement``,
+        ``nova_api``, ``nova_cell0`` and ``nova`` have to exist, in the full
+        profile also ``glance``, ``neutron`` and ``journal``
     :param password: of all accounts
     :param ports: by the name of the process
     :param nova_options: added to nova.conf
