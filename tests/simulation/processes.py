@@ -115,7 +115,7 @@ class Database(transactions.Transactions):
         super().__init__(cloud.conf, cloud.database)
         self.cloud = cloud
 
-    def run(self, work: Callable[[Any], T]) -> T:
+    def run(self, work: Callable[[Any], T], insist: bool = False) -> T:
         # The name of a function in queries, or of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
