@@ -100,7 +100,7 @@ class TestNova(status_command.StatusTest):
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Nova\'s API database'],
                         '  nova-manage api_db sync')
-        waiting = ('Journal of this nova', 'Drift')
+        waiting = ('Galera', 'Journal of this nova', 'Drift')
         for name in waiting:
             self.assert_row(WARNING, rows[name],
                             'resolve "Nova\'s API database" first')
