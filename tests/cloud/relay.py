@@ -116,8 +116,10 @@ class Relay:
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     """Close a connection with a reset."""
-    writer.get_extra_info('socket').setsockopt(
-        socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    # It may be closed already.
+    with contextlib.suppress(OSError):
+        writer.get_extra_info('socket').setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     writer.transport.abort()
 
 

@@ -41,7 +41,7 @@ def main(chosen: argparse.Namespace) -> int:
         _summarize(measured)
     failures = measured.failures()
     if chosen.write and len(measured.results) == len(measured.plan.cases):
-        page.write(measured.results, [*about.items()])
+        page.write(measured.results, failures, [*about.items()])
     return 1 if failures else 0
 
 

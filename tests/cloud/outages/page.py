@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the documentation's page of outages."""
 
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import csv
@@ -22,14 +23,19 @@ HEADER = (
 Results = Mapping[cases.Case, measure.Measured]
 
 
-def write(results: Results, about: Sequence[tuple[str, str]]) -> None:
+def write(results: Results, failures: Collection[cases.Case],
+          about: Sequence[tuple[str, str]]) -> None:
     """Write the tables of a complete run.
 
+    :param failures: the cases that break the promise
     :param about: what the run consisted of: names and values
     """
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / 'about.inc').write_text(pages.figures(
-        'The run', ('', ''), (60, 40), [*about, *_totals(results)]))
+        'The run', ('', ''), (60, 40), [
+            *about, *_totals(results), ('Failed cells', '%d%s' % (
+                len(failures), ': ' * bool(failures) + ', '.join(
+                    map(str, failures))))]))
     (FOLDER / 'tables.inc').write_text('\n'.join(
         [_without_fault(results),
          *(_of_party(party, results) for party in cases.PARTIES)]))
