@@ -30,7 +30,7 @@ def main(chosen: argparse.Namespace) -> int:
     :raises CloudError: when the cloud cannot be started
     :raises Unavailable: when a server is not installed
     """
-    servers.install(private=True)
+    servers.install(private=True, clustered=False)
     if chosen.check_stock:
         return _check_stock(chosen)
     measured = run.Run(_plan(chosen))
