@@ -74,7 +74,7 @@ class Mirror:
             that nova does not have
         """
         process, budget = self._process(), self._budget(operation)
-        with budget.spending(process.limits.part):
+        with budget.spending():
             place = self._place(process, operation)
         with budget.spending(process.limits.part):
             return self._record(process, operation, place)
@@ -86,7 +86,9 @@ class Mirror:
             return
         budget = self._budget(operation)
         if isinstance(kept, _Deleted):
-            with budget.spending():
+            # What is not marked has no other attempt for every provider.
+            with budget.spending(0.0 if kept.marked
+                                 else self._process().limits.part):
                 self._remove(operation, kept)
         else:
             self._close(operation, kept, budget)
@@ -98,13 +100,14 @@ class Mirror:
         if budget is None or last != call:
             budget = deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout)
-            self._calls.last = call, budget
+            self._calls.last, self._calls.nodes = (call, budget), frozenset()
         return budget
 
     def _record(self, process: processes.Process,
                 operation: contract.Operation, found: source.Place | None
                 ) -> _Kept | _Deleted | None:
-        place = found or source.Place('')
+        # The operations of an API request are about the same host.
+        place = found or source.Place('', self._calls.nodes)
         if not operation.host:
             if not place.aggregate_uuid:
                 return None
@@ -117,7 +120,7 @@ class Mirror:
                 process.check()
             process.journal.rows.record(row, {place.aggregate_uuid} - {''})
             return _Kept(row, recorded=True, before=dict.fromkeys(
-                place.nodes, place.members))
+                found.nodes, found.members) if found else {})
         except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
             LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
                       'is mirrored without the journal; if that fails, run '
@@ -159,14 +162,12 @@ class Mirror:
         for cell, reason in sorted(place.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
                         'answer: %s', *_names(operation), cell, reason)
+        self._calls.nodes = place.nodes
         return place
 
     def _mark(self, process: processes.Process, operation: contract.Operation,
               aggregate: str) -> bool:
-        """Mark an aggregate in the ledger as deleted by a user.
-
-        :returns: whether the ledger was written
-        """
+        """Mark an aggregate as deleted by a user; return whether it is."""
         try:
             process.check()
             process.journal.ledger.mark(aggregate)

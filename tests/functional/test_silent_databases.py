@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 import fixtures as base_fixtures
+from oslo_utils import uuidutils
 import sqlalchemy as sa
 import testscenarios
 import testtools
@@ -15,6 +16,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.source import database
 from tests import databases
 from tests import fixtures
 from tests.unit import servers
@@ -157,3 +159,57 @@ class TestBudget(DatabasesTest):
         rows = fixtures.Agent().journal.rows.all()
         self.assertEqual([(host.name, False, frozenset(host.nodes))] * 3, [
             (row.dirty.host, row.running, row.dirty.nodes) for row in rows])
+
+    def test_nova_is_not_read_after_it_is_spent(self) -> None:
+        """Its API database may be silent; the nodes are known already."""
+        ahead, reads = 0.0, []
+        close = reconciler.Reconciler.close
+        place = database.DatabaseSource.place
+
+        def slow(*args: Any) -> Any:
+            nonlocal ahead
+            ahead += 4.2
+            return close(*args)
+
+        def placed(*args: Any) -> Any:
+            reads.append(deadline.remaining())
+            return place(*args)
+
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.deadline.time',
+            types.SimpleNamespace(
+                monotonic=lambda: time.monotonic() + ahead)))
+        host = self.cloud.create_host('h1')
+        for name in 'first', 'second':
+            self.cloud.add_host(self.cloud.create_aggregate(name), host)
+        for name, function in (
+                ('reconcile.reconciler.Reconciler.close', slow),
+                ('source.database.DatabaseSource.place', placed)):
+            self.useFixture(base_fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.%s' % name, function))
+        self.assertEqual(204, self.cloud.delete_service(host))
+        # A statement may take two seconds.
+        self.assertLessEqual(reads[-1] + 4.2, 5.0)
+
+    def test_unmarked_deletion_is_mirrored_after_it_is_spent(self) -> None:
+        """No other attempt includes providers that are no hosts."""
+        ahead = 0.0
+
+        def silent(*_args: Any) -> Any:
+            nonlocal ahead
+            ahead += 60.0
+            raise exceptions.JournalUnavailable('the journal is silent')
+
+        segment = uuidutils.generate_uuid()
+        placement = self.cloud.placement
+        placement.create_provider(segment, 'segment')
+        placement.set_aggregates(segment, [self.aggregate.uuid])
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.deadline.time',
+            types.SimpleNamespace(
+                monotonic=lambda: time.monotonic() + ahead)))
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.journal.ledger.DatabaseLedger.mark',
+            silent))
+        self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
+        self.assertEqual(frozenset(), placement.aggregates(segment))
