@@ -110,7 +110,7 @@ class TestHosts(doubles.TestCase):
         self.assertGreater(self.placement.generations['n1'], before)
 
     def close_own(self, before):
-        """Close the row of an operation of which nova had ``before``."""
+        """Close the row of an operation that nova had ``before`` before."""
         row = self.record('h1', ['n1'])
         del self.log[:]
         self.reconciler.close([row], {'n1': frozenset(before)})
