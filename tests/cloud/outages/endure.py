@@ -87,7 +87,7 @@ def _tables(results: Sequence[endurance.Endured]) -> list[str]:
     return [pages.figures('Calls', SUMMARY, (12, 12, 16, 24, 18, 18), [
         (each.party, sum(each.statuses.values()), each.statuses.get(200, 0),
          ' '.join('%s: %d' % (status or 'none', count) for status, count
-                  in sorted(each.statuses.items()) if status != 200) or '-',
+                  in sorted(each.statuses.items()) if status != 200) or 'none',
          '%.1f' % each.longest, '%.1f' % each.healed) for each in results]),
         pages.figures('Use of resources', HEADER, WIDTHS, rows)]
 

@@ -99,7 +99,7 @@ def _of_party(party: str, results: Results) -> str:
     for fault, name in cases.FAULTS.items():
         reason = cases.IMPOSSIBLE.get((party, fault))
         if reason:
-            rows.append((name, reason, *['-'] * len(cases.CALLS)))
+            rows.append((name, reason, *['n/a'] * len(cases.CALLS)))
             continue
         rows += [(name, moment, *(
             cell(results[cases.Case(party, fault, key, call)])
