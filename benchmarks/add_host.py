@@ -27,6 +27,7 @@ import time
 try:
     from keystoneauth1 import adapter
 
+    from benchmarks import agent_pass
     from benchmarks import arguments
     from benchmarks import figures
     from benchmarks import program
@@ -110,19 +111,25 @@ class Api:
         return statistics.median(self.times[action][WARM_UP:])
 
 
-def journal_on_server(running: cloud.Cloud) -> config.Options:
-    """Create the journal's tables on the server.
+def journal(running: cloud.Cloud, on_server: bool) -> config.Options:
+    """Prepare the journal as the installation does.
+
+    The agent binds it to this nova. Until then, each call has to check that
+    the journal belongs to no other nova.
 
     :returns: the options that nova.conf needs for it
     """
-    options = {'aggregate_mirror_database': {
-        'connection': running.config.database_url('journal')}}
-    config_files.write_nova(running.config, 'journal.conf', options)
-    status, _out, err = running.run(
-        'nova-aggregate-mirror-manage', '--config-file',
-        running.config.path('journal.conf'), 'db', 'sync')
-    if status:
-        raise processes.CloudError(err)
+    options: config.Options = {}
+    if on_server:
+        options = {'aggregate_mirror_database': {
+            'connection': running.config.database_url('journal')}}
+        config_files.write_nova(running.config, 'nova.conf', options)
+        status, _out, err = running.run(
+            'nova-aggregate-mirror-manage', '--config-file',
+            running.config.path('nova.conf'), 'db', 'sync')
+        if status:
+            raise processes.CloudError(err)
+    agent_pass.Agent(running).stop()
     return options
 
 
@@ -173,12 +180,12 @@ def measure(options: argparse.Namespace, chosen: services.Services
     """
     hosts, pairs = ['bench-%02d' % number for number in range(20)], []
     with chosen.cloud() as running:
-        journal = (journal_on_server(running)
-                   if options.journal == 'server' else {})
         running.seed_hosts(hosts)
+        journal_options = journal(running, options.journal == 'server')
         for pair in range(options.pairs):
             apis = one_pair(running, hosts, options.calls,
-                            CHUNK_OF_FRAMES * pair // options.pairs, journal)
+                            CHUNK_OF_FRAMES * pair // options.pairs,
+                            journal_options)
             for name, api in apis.items():
                 print(LINE % (name, *map(api.median, ACTIONS), api.requests),
                       flush=True)
