@@ -40,7 +40,7 @@ class Process:
         self.unrecorded = reconciler.Reconciler(
             journal.NoLedger(), self.source, self.placement, self.journal.rows)
         """For operations that may be missing from the journal."""
-        self.breaker = breaker.Breaker()
+        self.breaker = breaker.PlacementBreaker()
 
     def check(self) -> None:
         """Check that the journal belongs to this nova, if nova can be read.

@@ -11,7 +11,7 @@ REFUSED_PAUSE = 1.0
 agent takes to detect that placement is available again."""
 
 
-class Breaker:
+class PlacementBreaker:
     """Back-off of this process after a failed call to placement.
 
     :param now: monotonic clock, in seconds

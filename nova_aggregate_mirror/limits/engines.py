@@ -92,7 +92,7 @@ class _TooLate(TimeoutError):
     """A statement was not begun, which says nothing about its database."""
 
 
-class Breaker:
+class DatabaseBreaker:
     """Back-off of this process after a database did not answer.
 
     :param now: monotonic clock, in seconds

@@ -42,7 +42,7 @@ class Pool:
         self._find = find
         self._settings = settings
         self._limits = limits
-        self._breaker = engines.Breaker(limits)
+        self._breaker = engines.DatabaseBreaker(limits)
         self._mutex = threading.Lock()
         self._engine: sa.engine.Engine | None = None
 

@@ -161,7 +161,7 @@ class Parts:
         self.unrecorded = reconciler.Reconciler(
             journal.NoLedger(), self.source, self.placement,
             self.journal.rows)
-        self.breaker = breaker.Breaker(lambda: cloud.world.now)
+        self.breaker = breaker.PlacementBreaker(lambda: cloud.world.now)
         self.limits = engines.Limits()
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""

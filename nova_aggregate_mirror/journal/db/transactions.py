@@ -39,7 +39,7 @@ class Transactions:
         self._mutex = threading.Lock()
         self._database = database
         self._limits = limits
-        self._breaker = engines.Breaker(limits)
+        self._breaker = engines.DatabaseBreaker(limits)
 
     def run(self, work: Callable[[Any], T], insist: bool = False) -> T:
         """Run work in one transaction; retry on deadlock or write conflict.

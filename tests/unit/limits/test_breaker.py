@@ -14,7 +14,7 @@ class TestBreaker(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = 100.0
-        self.breaker = breaker.Breaker(lambda: self.clock)
+        self.breaker = breaker.PlacementBreaker(lambda: self.clock)
 
     def fail_with(self, error, after=0.0, backoff=BACKOFF):
         began = self.clock

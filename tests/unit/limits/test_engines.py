@@ -63,7 +63,7 @@ class TestBreaker(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 100.0
-        self.breaker = engines.Breaker(
+        self.breaker = engines.DatabaseBreaker(
             engines.Limits(5.0, 30.0), lambda: self.now)
 
     def attempt(self, seconds=0.0, error=None, insist=False):
