@@ -8,7 +8,7 @@ import dataclasses
 from nova_aggregate_mirror import journal
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class _Seen:
     row: journal.Brief
     since: float

@@ -43,9 +43,12 @@ class Row:
                 else 'may still run')
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Brief:
-    """The part of a row that decides when the row is due."""
+    """The part of a row that decides when the row is due.
+
+    The agent holds one for each row, and a long outage has many rows.
+    """
 
     id: str
     running: bool

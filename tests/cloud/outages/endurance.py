@@ -36,10 +36,13 @@ HEAL = 120.0
 # Parts of the silence that are compared. In the first part nova still loads
 # what it needs, with and without this package.
 EARLY, MIDDLE, LATE = (0.2, 0.3), (0.5, 0.6), (0.9, 1.0)
+COUNTS = ('descriptors', 'threads', 'connections')
 # What a process may use more in the last part: connections of calls that run
-# when the sample is taken, and memory that the allocator keeps.
+# during each sample, and memory that the allocator keeps.
 MORE = services.THREADS
 MORE_MIB = 5.0
+# What the agent holds for each operation that stays in the journal.
+ROW_MIB = 0.7 / 1024
 # Unexpected answers to show.
 SHOWN = 5
 
@@ -84,8 +87,18 @@ class Endured:
         found = [each for each in self.samples[process]
                  if begin <= each.at <= end]
         return Sample(found[-1].at, max(each.mib for each in found), *(
-            max(getattr(each, name) for each in found)
-            for name in ('descriptors', 'threads', 'connections')))
+            max(getattr(each, name) for each in found) for name in COUNTS))
+
+    def least(self, process: str, part: tuple[float, float], name: str
+              ) -> int:
+        """Return the lowest count of a process during a part.
+
+        Calls that run when a sample is taken raise the highest count, a leak
+        raises the lowest one as well.
+        """
+        begin, end = (share * self.seconds for share in part)
+        return min(getattr(each, name) for each in self.samples[process]
+                   if begin <= each.at <= end)
 
     def problems(self) -> list[str]:
         """List how the promise is broken, or what grows."""
@@ -93,11 +106,16 @@ class Endured:
         for process in self.samples:
             first = self.worst(process, EARLY)
             last = self.worst(process, LATE)
-            found += ['%s: %s grew from %d to %d' % (
-                process, name, getattr(first, name), getattr(last, name))
-                for name in ('descriptors', 'threads', 'connections')
-                if getattr(last, name) > getattr(first, name) + MORE]
-            if last.mib > first.mib + MORE_MIB:
+            for name in COUNTS:
+                early, late = (self.least(process, part, name)
+                               for part in (EARLY, LATE))
+                if late > early + MORE:
+                    found.append('%s: %s grew from %d to %d' % (
+                        process, name, early, late))
+            more = MORE_MIB
+            if process == lanes.AGENT:
+                more += RATE * (last.at - first.at) * ROW_MIB
+            if last.mib > first.mib + more:
                 found.append('%s: memory grew from %.0f to %.0f MiB' % (
                     process, first.mib, last.mib))
         return found + list(self.different)
