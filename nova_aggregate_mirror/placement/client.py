@@ -26,6 +26,8 @@ from nova_aggregate_mirror.placement import responses
 MICROVERSION = '1.36'
 # UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB.
 MANY = 50
+# Characters of a URL in an error message.
+LONGEST = 200
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
@@ -75,19 +77,19 @@ class Client:
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
-        return responses.providers(*self._call('GET', '/resource_providers'))
+        return responses.providers(*self.call('GET', '/resource_providers'))
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement.
 
         :raises MirrorError: placement is unavailable or returns an error.
         """
-        responses.providers(*self._call(
+        responses.providers(*self.call(
             'GET', '/resource_providers?uuid=' + str(uuid.UUID(int=0))))
 
     def sharing(self) -> Mapping[str, str]:
         """Read the sharing providers: UUIDs to names."""
-        return responses.names(*self._call(
+        return responses.names(*self.call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
     def members(self, *aggregates: str) -> frozenset[str]:
@@ -99,7 +101,7 @@ class Client:
             'in:' + ','.join(aggregates))
         query = urllib.parse.urlencode({'member_of': which}, safe=':,')
         return responses.providers(
-            *self._call('GET', '/resource_providers?' + query))
+            *self.call('GET', '/resource_providers?' + query))
 
     def memberships(self, aggregates: Iterable[str],
                     unlikely: Iterable[str] = (),
@@ -138,7 +140,7 @@ class Client:
         :raises ProviderNotFound: placement does not have the provider.
         """
         return responses.provider(
-            *self._call('GET', _path(provider), provider), provider)
+            *self.call('GET', _path(provider), provider), provider)
 
     def put(self, provider: Provider, aggregates: frozenset[str]) -> Provider:
         """Write a provider's aggregates unless its generation has changed.
@@ -149,7 +151,7 @@ class Client:
         :raises ProviderNotFound: placement does not have the provider.
         :raises Retriable: any other failure; the write may have succeeded.
         """
-        doing, answer = self._call(
+        doing, answer = self.call(
             'PUT', _path(provider.uuid), provider.uuid, json={
                 'aggregates': sorted(aggregates),
                 'resource_provider_generation': provider.generation})
@@ -167,10 +169,10 @@ class Client:
             region or 'not set', interfaces,
             errors.without_secrets(url or 'unknown'))
 
-    def _call(self, method: str, path: str, provider: str | None = None,
-              **body: Any) -> tuple[str, dict[str, Any]]:
+    def call(self, method: str, path: str, provider: str | None = None,
+             **body: Any) -> tuple[str, dict[str, Any]]:
         """Send a request; return its name for errors and the parsed body."""
-        doing = '%s %s' % (method, path)
+        doing = '%s %s' % (method, path[:LONGEST])
         slot = self._slot()
         client = None
         try:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read which providers meet the conditions of a query, and their figures."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+import urllib.parse
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.placement import client
+
+Parameters = Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """The response to ``GET /allocation_candidates``.
+
+    :param requests: allocation requests, as placement sent them
+    :param summaries: provider UUID to its summary, as placement sent it
+    """
+
+    requests: Sequence[Mapping[str, Any]] = ()
+    summaries: Mapping[str, Mapping[str, Any]] = dataclasses.field(
+        default_factory=dict)
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """Every provider of a tree that has a candidate."""
+        return frozenset(self.summaries)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    """Inventory of a resource class of a provider, and its usage."""
+
+    total: int
+    reserved: int
+    ratio: float
+    used: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+
+    @property
+    def free(self) -> int:
+        """What placement would still allocate, over several servers."""
+        return max(0, int((self.total - self.reserved) * self.ratio)
+                   - self.used)
+
+
+class Reader:
+    """Queries that nova-scheduler makes, in a form that can be varied.
+
+    :param placement: the client that makes the requests
+    """
+
+    def __init__(self, placement: client.Client) -> None:
+        self._placement = placement
+
+    def candidates(self, parameters: Parameters) -> Candidates:
+        """Read the allocation candidates of a query.
+
+        :raises RequestRejected: placement does not accept the query
+        """
+        doing, answer = self._placement.call(
+            'GET', '/allocation_candidates?' + _encoded(parameters))
+        requests = answer.get('allocation_requests')
+        summaries = answer.get('provider_summaries')
+        if not isinstance(requests, list) or not isinstance(summaries, dict):
+            raise errors.error(exceptions.MalformedAnswer, doing,
+                               'the response has no allocation candidates')
+        return Candidates(requests, summaries)
+
+    def providers(self, parameters: Parameters) -> frozenset[str]:
+        """Read the providers that meet the conditions by themselves."""
+        return frozenset(self._list(parameters))
+
+    def trees(self) -> Mapping[str, str]:
+        """Read every provider: UUID to the UUID of its root provider."""
+        return self._list([])
+
+    def inventories(self, provider: str) -> Mapping[str, Inventory]:
+        """Read the inventories and usages of a provider, by class.
+
+        :raises ProviderNotFound: placement does not have the provider
+        """
+        path = '/resource_providers/%s/' % provider
+        doing, found = self._placement.call(
+            'GET', path + 'inventories', provider)
+        _doing, used = self._placement.call('GET', path + 'usages', provider)
+        try:
+            return {name: Inventory(
+                each['total'], each['reserved'], each['allocation_ratio'],
+                used['usages'][name], each['min_unit'], each['max_unit'],
+                each['step_size'])
+                for name, each in found['inventories'].items()
+                # It may have been added since.
+                if name in used['usages']}
+        except (LookupError, TypeError, AttributeError) as exc:
+            raise errors.error(
+                exceptions.MalformedAnswer, doing,
+                'the response has no inventories') from exc
+
+    def _list(self, parameters: Parameters) -> Mapping[str, str]:
+        doing, answer = self._placement.call(
+            'GET', '/resource_providers' + (
+                '?' + _encoded(parameters) if parameters else ''))
+        try:
+            return {one['uuid']: one['root_provider_uuid']
+                    for one in answer['resource_providers']}
+        except (LookupError, TypeError) as exc:
+            raise errors.error(
+                exceptions.MalformedAnswer, doing,
+                'the response has no list of providers') from exc
+
+
+def _encoded(parameters: Parameters) -> str:
+    return urllib.parse.urlencode(parameters, safe=':,!')
