@@ -19,7 +19,7 @@ LAYERS = (
     ('cmd', 'osc', 'nova_plugin'),
     ('checks',),
     ('agent', 'hooks', 'html_report', 'scheduler'),
-    ('reconcile',),
+    ('explanation', 'reconcile'),
     ('journal', 'placement', 'source'),
     ('http',),
     ('limits',),
@@ -158,6 +158,15 @@ class TestLayers(testtools.TestCase):
     def test_schedule_does_no_input_or_output(self):
         """It is pure: the clock is an argument."""
         self.assert_pure('agent/schedule.py')
+
+    def test_words_of_explanations_do_no_input_or_output(self):
+        """What is said depends on the arguments only."""
+        for name in ('query', 'reasons', 'render', 'sentence'):
+            found = {module.partition('.')[0] for module, _top in imports(
+                PACKAGE / 'explanation' / (name + '.py'))}
+            self.assertLessEqual(found, {
+                'collections', 'dataclasses', 'itertools', 'json', 're',
+                'textwrap', 'typing', 'prettytable', 'nova_aggregate_mirror'})
 
     def assert_pure(self, name):
         found = {module for module, _top in imports(PACKAGE / name)}

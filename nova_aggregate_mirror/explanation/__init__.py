@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanation of a scheduling decision: conditions, steps and verdicts."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+ACCEPTABLE = 'acceptable'
+"""Kind of the verdict on a compute node that passes every step."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A condition of a query to placement.
+
+    ``key`` and ``value`` are a parameter of ``GET /allocation_candidates``.
+    """
+
+    key: str
+    value: str
+    asked_by: str = ''
+    """What added the condition, for example a zone or a flavor."""
+
+    def __str__(self) -> str:
+        return '%s=%s' % (self.key, self.value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why compute nodes do not pass a step."""
+
+    kind: str
+    """The same word for all reasons of this kind, for programs."""
+    phrase: str
+    """For the summary after a number of hosts, such as ``disabled``."""
+    detail: str = ''
+    advice: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step of scheduling: what it checks, and which nodes pass it."""
+
+    name: str
+    asked_by: str
+    passed: frozenset[str]
+    """UUIDs of the compute nodes that pass this and all earlier steps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The result for one compute node."""
+
+    node: str
+    """UUID of the compute node, which is also that of its provider."""
+    host: str
+    reason: Reason
+    step: int
+    """Number of the first step that the node does not pass, from 0."""
+    weight: float | None = None
+    """Of an acceptable node: the sum of nova's weighers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The explanation of one request."""
+
+    request: Mapping[str, str]
+    """What was asked for, for display."""
+    steps: Sequence[Step]
+    verdicts: Sequence[Verdict]
+    """One for each compute node; acceptable nodes first, by weight."""
+    notes: Sequence[str] = ()
+    """What is not explained, and what may differ in nova-scheduler."""
+    placed: Sequence[str] = ()
+    """Hosts of the servers, if several are requested at once."""
+    count: int = 1
+    """Number of servers that are requested at once."""
+    failure: str = ''
+    """Why the request fails whatever hosts there are; empty if it does not."""
+
+    @property
+    def acceptable(self) -> Sequence[Verdict]:
+        """The verdicts on the nodes that pass every step."""
+        return [one for one in self.verdicts
+                if one.reason.kind == ACCEPTABLE]
+
+    @property
+    def possible(self) -> bool:
+        """Whether nova-scheduler finds a host for each server."""
+        if self.count > 1:
+            return len(self.placed) == self.count
+        return bool(self.acceptable)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a compute node does not meet a condition, and what to do: pure."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.placement import candidates
+from nova_aggregate_mirror import source
+
+Reason = explanation.Reason
+Inventories = Mapping[str, candidates.Inventory]
+
+DISABLED = 'COMPUTE_STATUS_DISABLED'
+SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates --host %s'
+
+NO_PROVIDER = Reason(
+    'no_provider', 'without a resource provider', 'placement has no provider '
+    'of this compute node', 'restart nova-compute on the host: it creates the '
+    'provider')
+CUT = 'cut'
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What is known about nova's hosts."""
+
+    nova: source.Nova
+    disabled: Mapping[str, str]
+    """Host whose nova-compute is disabled, to the reason given for it."""
+    pending: Mapping[str, float]
+    """Host in the journal to the age of its oldest operation in seconds."""
+
+
+def of_condition(condition: explanation.Condition, node: str,
+                 known: Context, inventories: Inventories | None = None
+                 ) -> Reason:
+    """Return why a compute node does not meet a condition.
+
+    :param inventories: those of its provider, if they were read
+    """
+    kind = query.kind(condition)
+    if query.group(condition):
+        return _of_group(condition)
+    if kind == query.RESOURCES:
+        [(name, amount)] = query.amounts(condition).items()
+        return _of_resource(name, amount, inventories)
+    if kind in (query.REQUIRED, query.ROOT):
+        return _of_trait(condition, known.nova.nodes.get(node, ''), known)
+    if kind == query.MEMBER_OF:
+        if query.forbids(condition):
+            return _of_forbidden(condition, node, known)
+        return _of_required(condition, node, known)
+    if kind == query.IN_TREE:
+        return Reason('not_requested', 'not the requested host',
+                      advice='request another host, or none')
+    return Reason('group', 'without providers in the same subtree',
+                  str(condition), 'see group policy and subtrees in the '
+                  'flavor and in the ports')
+
+
+def title(condition: explanation.Condition, nova: source.Nova) -> str:
+    """Name a condition, with the names of aggregates."""
+    group = query.group(condition)
+    suffix = ' in one provider (group %s)' % group if group else ''
+    if query.kind(condition) == query.RESOURCES:
+        return ', '.join('%d %s' % (amount, name) for name, amount in
+                         query.amounts(condition).items()) + suffix
+    names = query.names(condition)
+    if query.kind(condition) == query.MEMBER_OF:
+        listed = ', '.join(_name(uuid, nova) for uuid in names)
+        return ('in no aggregate of ' if query.forbids(condition) else
+                'in an aggregate of ' if names[1:] else
+                'in the aggregate ') + listed + suffix
+    if query.kind(condition) in (query.REQUIRED, query.ROOT):
+        return '%strait %s%s' % (
+            'without ' if query.forbids(condition) else '',
+            names[0], suffix)
+    return str(condition)
+
+
+def _of_resource(name: str, amount: int, inventories: Inventories | None
+                 ) -> Reason:
+    fewer = 'have fewer than %d %s free' % (amount, name)
+    free = 'delete or move servers, or add hosts'
+    if inventories is None:
+        return Reason('resources', fewer, '', free)
+    if name not in inventories:
+        return Reason(
+            'no_inventory', 'have no %s' % name, '',
+            'nova-compute reports it if the host has it; check its '
+            'configuration, or use another flavor')
+    found = inventories[name]
+    detail = 'asked %d, free %d of %d x %g' % (
+        amount, found.free, found.total, found.ratio) + (
+            ', %d reserved' % found.reserved if found.reserved else '')
+    if amount > found.max_unit:
+        return Reason(
+            'max_unit', 'allow at most %d %s for a server' % (
+                found.max_unit, name), detail, 'use a smaller flavor')
+    if amount < found.min_unit or amount % found.step_size:
+        return Reason(
+            'unit', 'do not allocate %d %s to a server' % (amount, name),
+            '%s; min_unit %d, step_size %d' % (
+                detail, found.min_unit, found.step_size),
+            'use a flavor with another amount')
+    if amount > found.free:
+        return Reason('resources', fewer, detail, free)
+    return Reason('resources', fewer, detail + ' now', 'try again')
+
+
+def _of_trait(condition: explanation.Condition, host: str, known: Context
+              ) -> Reason:
+    name = query.names(condition)[0]
+    if not query.forbids(condition):
+        return Reason(
+            'trait', 'without trait %s' % name, '',
+            'nova-compute reports traits of the hypervisor; set others with '
+            '"openstack resource provider trait set"')
+    if name == DISABLED:
+        if host in known.disabled:
+            why = known.disabled[host]
+            return Reason(
+                'disabled', 'disabled', 'reason: %s' % why if why else '',
+                'openstack compute service set --enable %s nova-compute'
+                % host)
+        return Reason(
+            'trait', 'disabled in placement but not in nova',
+            'placement has trait %s' % name,
+            'restart nova-compute on the host: it removes the trait')
+    return Reason('trait', 'with the forbidden trait %s' % name)
+
+
+def _of_required(condition: explanation.Condition, node: str,
+                 known: Context) -> Reason:
+    nova, host = known.nova, known.nova.nodes.get(node, '')
+    wanted = frozenset(query.names(condition))
+    where = _where(condition, nova)
+    has = sorted(wanted & nova.wanted(node))
+    if has:
+        return _missing(has, host, where, known)
+    if not wanted & nova.aggregates.keys():
+        return Reason('aggregate', 'not in %s' % where,
+                      'the aggregates are not nova\'s', '')
+    return Reason(
+        'aggregate', 'not in %s' % where, '', 'openstack aggregate add host '
+        '%s %s' % (nova.aggregates.get(sorted(wanted)[0], sorted(wanted)[0]),
+                   host))
+
+
+def _missing(has: list[str], host: str, where: str, known: Context
+             ) -> Reason:
+    """Report that placement lacks what nova has."""
+    detail = 'placement lacks %s; nova has it' % ', '.join(
+        _name(uuid, known.nova) for uuid in has)
+    if host in known.pending:
+        return Reason(
+            'pending', 'in %s in nova but not yet in placement' % where,
+            '%s; pending in the journal since %.0f s' % (
+                detail, known.pending[host]),
+            'the agent mirrors it; if it does not, check its log')
+    return Reason('missing', 'in %s in nova but not in placement' % where,
+                  detail, SYNC % host)
+
+
+def _of_forbidden(condition: explanation.Condition, node: str,
+                  known: Context) -> Reason:
+    nova, host = known.nova, known.nova.nodes.get(node, '')
+    both = sorted(frozenset(query.names(condition)) & nova.wanted(node))
+    by = condition.asked_by or 'the request'
+    if not both:
+        return Reason(
+            'stale', 'in an aggregate in placement that nova does not have',
+            'placement has an aggregate that excludes %s; nova does not' % by,
+            (SYNC + ' --prune') % host)
+    return Reason(
+        'forbidden', 'in an aggregate that excludes %s' % by,
+        ', '.join(_name(uuid, nova) for uuid in both),
+        'it is meant for others; if not, change the metadata of the '
+        'aggregate, or remove the host from it')
+
+
+def _of_group(condition: explanation.Condition) -> Reason:
+    return Reason(
+        'group', 'cannot meet request group %s' % query.group(condition),
+        str(condition), 'see "openstack resource provider show" and '
+        '"inventory list" of the providers below the host')
+
+
+def _where(condition: explanation.Condition, nova: source.Nova) -> str:
+    if condition.asked_by.startswith('zone '):
+        return condition.asked_by
+    names = [_name(uuid, nova) for uuid in query.names(condition)]
+    if condition.asked_by:
+        return 'an aggregate for %s' % condition.asked_by
+    return 'aggregate %s' % names[0] if not names[1:] else (
+        'one of %d aggregates' % len(names))
+
+
+def _name(uuid: str, nova: source.Nova) -> str:
+    name = nova.aggregates.get(uuid)
+    return '%s (%s)' % (name, uuid) if name else uuid
+
+
+def surplus(conditions: Iterable[explanation.Condition], node: str,
+            known: Context) -> list[str]:
+    """List aggregates that placement must have for a node and nova has not.
+
+    :param conditions: those that placement says the node meets
+    """
+    return sorted(
+        _where(one, known.nova) for one in conditions
+        if query.kind(one) == query.MEMBER_OF and not query.group(one)
+        and not query.forbids(one)
+        and frozenset(query.names(one)) & known.nova.aggregates.keys()
+        and not frozenset(query.names(one)) & known.nova.wanted(node))

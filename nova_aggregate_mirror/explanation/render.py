@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations as text and as JSON documents: pure, no I/O."""
+
+from collections.abc import Iterator
+import itertools
+import json
+import textwrap
+from typing import Any
+
+import prettytable
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explanation import sentence
+
+SHOWN = 6
+"""Hosts that a row of the table names."""
+WIDTH = 44
+
+HOSTS = ('Hosts', 'Names', 'Reason', 'Detail', 'What to do')
+FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
+
+
+def text(answer: explanation.Answer) -> str:
+    """Render the sentence, the funnel, the hosts and the notes."""
+    request = ', '.join('%s %s' % each for each in answer.request.items())
+    parts = [sentence.sentence(answer), textwrap.fill(
+        'Request: ' + request, 2 * WIDTH), _table(FUNNEL, funnel(answer)),
+        _table(HOSTS, hosts(answer))]
+    parts += [textwrap.fill('Note: ' + note, 2 * WIDTH)
+              for note in answer.notes]
+    return '\n\n'.join(parts)
+
+
+def document(answer: explanation.Answer) -> str:
+    """Render a JSON object; its keys are documented with the command."""
+    return json.dumps({
+        'summary': sentence.sentence(answer),
+        'request': dict(answer.request),
+        'failure': answer.failure,
+        'steps': [
+            {'condition': name, 'asked_by': by, 'left': left,
+             'excluded': excluded}
+            for name, by, left, excluded in funnel(answer)],
+        'hosts': [
+            {'host': one.host, 'node': one.node, 'weight': one.weight,
+             'step': one.step, 'kind': one.reason.kind,
+             'reason': one.reason.phrase, 'detail': one.reason.detail,
+             'advice': one.reason.advice} for one in answer.verdicts],
+        'notes': list(answer.notes),
+    }, indent=2)
+
+
+def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
+    """List the steps with the numbers of nodes left and excluded."""
+    before = len(answer.verdicts)
+    rows = [('compute nodes in nova', '', before, 0)]
+    for step in answer.steps:
+        left = len(step.passed)
+        rows.append((step.name, step.asked_by, left, before - left))
+        before = left
+    return rows
+
+
+def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
+    """List hosts by reason; hosts in the same state share a row."""
+    return [(len(names), _names(names), reason.phrase, reason.detail,
+             reason.advice)
+            for reason, names in _grouped(answer)]
+
+
+def _grouped(answer: explanation.Answer
+             ) -> Iterator[tuple[explanation.Reason, list[str]]]:
+    def key(one: explanation.Verdict) -> tuple[int, Any]:
+        reason = one.reason
+        # Advice often has the name of the host.
+        return one.step, (reason.kind, reason.phrase, reason.detail,
+                          reason.advice.replace(one.host, 'HOST'))
+
+    found = list(answer.verdicts)
+    order = {key(one): number for number, one in reversed(
+        list(enumerate(found)))}
+    found.sort(key=lambda one: order[key(one)])
+    for _key, group in itertools.groupby(found, key):
+        same = list(group)
+        reason = same[0].reason
+        if same[1:]:
+            reason = explanation.Reason(*key(same[0])[1])
+        yield reason, [one.host for one in same]
+
+
+def _names(names: list[str]) -> str:
+    shown = ', '.join(names[:SHOWN])
+    more = len(names) - SHOWN
+    return '%s and %d more' % (shown, more) if more > 0 else shown
+
+
+def _table(columns: tuple[str, ...], rows: list[Any]) -> str:
+    table = prettytable.PrettyTable(columns)
+    table.align, table.max_width = 'l', WIDTH
+    table.add_rows(rows)
+    return table.get_string()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary of an explanation in one sentence: pure, no I/O."""
+
+import collections
+
+from nova_aggregate_mirror import explanation
+
+SHOWN = 5
+"""Hosts that the sentence names."""
+
+
+def sentence(answer: explanation.Answer) -> str:
+    """Return how many hosts are left, and why the others are not."""
+    total = len(answer.verdicts)
+    left = [one.host for one in answer.acceptable]
+    start = '%d of %d hosts' % (len(left), total)
+    if answer.failure:
+        return '%s: %s' % (start, answer.failure)
+    counted = collections.Counter(
+        one.reason.phrase for one in answer.verdicts
+        if one.reason.kind != explanation.ACCEPTABLE)
+    parts = ['%d %s' % (count, phrase) for phrase, count in sorted(
+        counted.items(), key=lambda item: (-item[1], item[0]))]
+    if left:
+        named = ', '.join(left[:SHOWN])
+        more = ['%d more' % (len(left) - SHOWN)] if left[SHOWN:] else []
+        start += ' can take the server (%s)' % ' and '.join([named, *more])
+    text = start + (': ' + ', '.join(parts) if parts else '')
+    if answer.count == 1:
+        return text
+    by_host = collections.Counter(answer.placed)
+    return '%s. %d of %d servers fit at once%s' % (
+        text, len(answer.placed), answer.count, ': ' + ', '.join(
+            '%d on %s' % (count, host) for host, count
+            in by_host.most_common(SHOWN)) if by_host else '')

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unit tests, one file per module, without a cloud."""

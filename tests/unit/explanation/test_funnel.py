@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of placement, and what is made of the answers."""
+
+import testtools
+
+from nova_aggregate_mirror.explanation import funnel
+from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.placement import candidates
+from nova_aggregate_mirror.placement import parallel
+
+NODES = frozenset('abcd')
+QUERY = query.parse([('resources', 'MEMORY_MB:1,VCPU:1'), ('required', 'X')])
+
+
+class Placement:
+    """Answers of placement, by the number of parameters that a query has."""
+
+    def __init__(self, trees, *answers):
+        self._trees = trees
+        self._answers = iter(answers)
+        self.asked = []
+
+    def trees(self):
+        return self._trees
+
+    def providers(self, parameters):
+        self.asked.append(('providers', parameters))
+        return next(self._answers)
+
+    def candidates(self, parameters):
+        self.asked.append(('candidates', parameters))
+        return candidates.Candidates([], dict.fromkeys(
+            next(self._answers), {}))
+
+
+def narrow(placement, *queries, sharing=False):
+    return funnel.Asker(placement, sharing, parallel.Workers().each).narrow(
+        queries, NODES)
+
+
+class TestNarrow(testtools.TestCase):
+
+    def test_one_query_per_condition(self):
+        """Each with all conditions before it; other providers are left out."""
+        placement = Placement(
+            dict.fromkeys('abcx', '') | {one: one for one in 'abcx'},
+            'c', NODES | {'x'}, frozenset('bc'), frozenset('c'))
+        found = narrow(placement, QUERY)
+        self.assertEqual(frozenset('abc'), found.existing)
+        self.assertEqual(list(map(frozenset, ('abcd', 'bc', 'c'))),
+                         found.passed)
+        self.assertEqual(
+            ['candidates', 'providers', 'providers', 'providers'],
+            [kind for kind, _parameters in placement.asked])
+        self.assertEqual([('resources', 'MEMORY_MB:1')],
+                         placement.asked[1][1])
+
+    def test_nested_providers(self):
+        """Only allocation candidates know where resources may come from."""
+        placement = Placement({'a': 'a', 'b': 'a'}, *['ab'] * 4)
+        narrow(placement, QUERY)
+        self.assertEqual({'candidates'}, {
+            kind for kind, _parameters in placement.asked})
+
+    def test_shared_providers(self):
+        """The same applies to them."""
+        placement = Placement({'a': 'a'}, *['a'] * 4)
+        narrow(placement, QUERY, sharing=True)
+        self.assertEqual({'candidates'}, {
+            kind for kind, _parameters in placement.asked})
+
+    def test_placement_changes_meanwhile(self):
+        """A node that reappears stays excluded."""
+        placement = Placement({one: one for one in NODES}, 'a',
+                              frozenset('ab'), frozenset('a'),
+                              frozenset('ab'))
+        self.assertEqual(list(map(frozenset, ('ab', 'a', 'a'))),
+                         narrow(placement, QUERY).passed)
+
+    def test_alternative_of_pinned_processors(self):
+        """Nova asks for shared processors as well, and takes both."""
+        pinned = query.parse([('resources', 'MEMORY_MB:1,PCPU:1'),
+                              ('required', 'X')])
+        self.assertEqual([
+            [['resources=MEMORY_MB:1']] * 2,
+            [['resources=MEMORY_MB:1', 'resources=PCPU:1'],
+             ['resources=MEMORY_MB:1', 'resources=VCPU:1']],
+            [['resources=MEMORY_MB:1', 'resources=PCPU:1', 'required=X'],
+             ['resources=MEMORY_MB:1', 'resources=VCPU:1', 'required=X']],
+        ], [[list(map(str, part)) for part in parts]
+            for parts in funnel.prefixes([pinned, QUERY])])

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions of a placement query, apart and together."""
+
+import urllib.parse
+
+import testtools
+
+from nova_aggregate_mirror.explanation import query
+
+NOVAS = (
+    'limit=1000&group_policy=isolate&member_of=%21in%3Ac%2Cd&member_of=in%3Aa'
+    '%2Cb&required=CUSTOM_X%2C%21CUSTOM_Y&resources=MEMORY_MB%3A64%2CVCPU%3A1'
+    '&root_required=OWNER_NOVA%2C%21COMPUTE_STATUS_DISABLED'
+    '&resources_port=NET_BW%3A10%2CNET_PPS%3A5&required_port=CUSTOM_NET'
+    '&resources1=VGPU%3A1&same_subtree=1%2C_port&in_tree=host')
+
+
+def parsed(text):
+    return query.parse(urllib.parse.parse_qsl(text))
+
+
+class TestQuery(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.query = parsed(NOVAS)
+
+    def test_conditions_in_the_order_of_adding(self):
+        """Resources come first, groups after the rest, subtrees last."""
+        self.assertEqual([
+            'resources=MEMORY_MB:64', 'resources=VCPU:1',
+            'root_required=OWNER_NOVA',
+            'root_required=!COMPUTE_STATUS_DISABLED', 'required=CUSTOM_X',
+            'required=!CUSTOM_Y', 'member_of=!in:c,d', 'member_of=in:a,b',
+            'in_tree=host', 'resources1=VGPU:1',
+            'resources_port=NET_BW:10,NET_PPS:5',
+            'required_port=CUSTOM_NET', 'same_subtree=1,_port',
+        ], list(map(str, self.query.conditions)))
+        self.assertEqual(('isolate', '1000'),
+                         (self.query.policy, self.query.limit))
+
+    def test_together_again(self):
+        """All conditions are the query of nova, without its limit."""
+        self.assertEqual(
+            sorted(one for one in urllib.parse.parse_qsl(NOVAS)
+                   if one[0] != 'limit'), sorted(self.query.parameters()))
+
+    def test_policy_needs_two_groups(self):
+        """Placement rejects two groups without it."""
+        first = dict(self.query.parameters(self.query.conditions[:10]))
+        self.assertNotIn('group_policy', first)
+        first = dict(self.query.parameters(self.query.conditions[:11]))
+        self.assertEqual('isolate', first['group_policy'])
+
+    def test_query_of_providers(self):
+        """Root traits are traits there; only plain queries translate."""
+        self.assertFalse(self.query.plain)
+        plain = parsed('resources=VCPU%3A1&required=A&root_required=%21B')
+        self.assertTrue(plain.plain)
+        self.assertEqual(
+            [('resources', 'VCPU:1'), ('required', '!B,A')],
+            query.of_providers(plain.parameters()))
+
+    def test_source_of_a_condition(self):
+        """Whatever the caller knows about it."""
+        found = query.parse([('resources', 'A:1,B:2')], str)
+        self.assertEqual(['resources=A:1', 'resources=B:2'],
+                         [one.asked_by for one in found.conditions])
+
+    def test_empty_resources(self):
+        """Placement rejects them, as it rejects nova's query."""
+        found = parsed('member_of=in%3Aa')
+        self.assertEqual([('member_of', 'in:a')], found.parameters())

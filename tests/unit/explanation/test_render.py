@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary of an explanation, its tables and its JSON document."""
+
+import json
+
+import testtools
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explanation import render
+from nova_aggregate_mirror.explanation import sentence
+
+GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
+
+
+def verdict(host, reason, step):
+    return explanation.Verdict('node-' + host, host, reason, step)
+
+
+def off(host):
+    return explanation.Reason('disabled', 'disabled', '', 'enable ' + host)
+
+
+def answer(**options):
+    """Build the answer of a cloud with 11 hosts, of which 2 are left."""
+    full = explanation.Reason('resources', 'full', 'free 0')
+    verdicts = [
+        *(verdict('good-%d' % one, GOOD, 2) for one in range(2)),
+        *(verdict('off-%d' % one, off('off-%d' % one), 0)
+          for one in range(8)),
+        verdict('full', full, 1)]
+    return explanation.Answer({'flavor': 'm1'}, [
+        explanation.Step('enabled', 'nova', frozenset('abc')),
+        explanation.Step('1 VCPU', 'flavor', frozenset('ab'))],
+        verdicts, **options)
+
+
+class TestSentence(testtools.TestCase):
+
+    def test_reasons_by_number(self):
+        """The most frequent reason comes first."""
+        self.assertEqual(
+            '2 of 11 hosts can take the server (good-0, good-1): '
+            '8 disabled, 1 full',
+            sentence.sentence(answer()))
+
+    def test_no_host(self):
+        """No host is named, and each reason is."""
+        found = explanation.Answer({}, [], answer().verdicts[2:])
+        self.assertEqual('0 of 9 hosts: 8 disabled, 1 full',
+                         sentence.sentence(found))
+        self.assertFalse(found.possible)
+
+    def test_refusal(self):
+        """Its reason applies to every host."""
+        found = explanation.Answer(
+            {}, [], answer().verdicts[2:], failure='no such zone')
+        self.assertEqual('0 of 9 hosts: no such zone',
+                         sentence.sentence(found))
+
+    def test_several_servers(self):
+        """They are possible if each has a host."""
+        found = answer(count=4, placed=['good-0', 'good-1', 'good-0'])
+        self.assertTrue(sentence.sentence(found).endswith(
+            '. 3 of 4 servers fit at once: 2 on good-0, 1 on good-1'))
+        self.assertFalse(found.possible)
+        self.assertTrue(answer(count=1).possible)
+
+
+class TestText(testtools.TestCase):
+
+    def test_hosts_in_the_same_state_share_a_row(self):
+        """Their advice has a placeholder; a single host has its name."""
+        self.assertEqual([
+            (2, 'good-0, good-1', 'acceptable', '', ''),
+            (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
+             'disabled', '', 'enable HOST'),
+            (1, 'full', 'full', 'free 0', ''),
+        ], render.hosts(answer()))
+
+    def test_funnel(self):
+        """How many are left after each step, and how many it excludes."""
+        self.assertEqual([
+            ('compute nodes in nova', '', 11, 0), ('enabled', 'nova', 3, 8),
+            ('1 VCPU', 'flavor', 2, 1)], render.funnel(answer()))
+
+    def test_text(self):
+        """The sentence is the first line, notes are the last."""
+        lines = render.text(answer(notes=['a cell is down'])).splitlines()
+        self.assertEqual(sentence.sentence(answer()), lines[0])
+        self.assertEqual('Request: flavor m1', lines[2])
+        self.assertEqual('Note: a cell is down', lines[-1])
+
+    def test_document(self):
+        """Each host has its own advice there."""
+        found = json.loads(render.document(answer()))
+        self.assertEqual({
+            'host': 'off-7', 'node': 'node-off-7', 'weight': None, 'step': 0,
+            'kind': 'disabled', 'reason': 'disabled', 'detail': '',
+            'advice': 'enable off-7'}, found['hosts'][9])
+        self.assertEqual(
+            {'condition': 'enabled', 'asked_by': 'nova', 'left': 3,
+             'excluded': 8}, found['steps'][1])
