@@ -2,6 +2,7 @@
 """Conversion of rules into a placement query, installed into nova."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import operator
@@ -52,19 +53,28 @@ class Narrowing:
             LOG.exception('A request is not narrowed to aggregates')
         return False
 
+    def subjects(self, spec: request_spec.RequestSpec
+                 ) -> Mapping[str | frozenset[str], str]:
+        """Name the rules behind the conditions that a request gets.
+
+        :returns: set of required aggregates, or UUID of a forbidden aggregate,
+            to the subject of its rule
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        found: dict[str | frozenset[str], str] = {}
+        for rule in self._read(request_spec.request(spec))[0]:
+            if rule.required:
+                found.setdefault(rule.matching, rule.subject)
+            for uuid in rule.restricting - rule.matching:
+                found.setdefault(uuid, rule.subject)
+        return found
+
     def _narrow(self, spec: request_spec.RequestSpec) -> bool:
-        request = request_spec.request(spec)
-        asked = [(one.keys(request), one.texts(request))
-                 for one in self._filters]
-        keys = _union(names for names, _texts in asked)
-        if not keys:
+        rules, together = self._read(request_spec.request(spec))
+        if not rules:
             return False
-        found = self._source.read(
-            keys, _union(names for names, texts in asked if texts),
-            frozenset().union(*(texts for names, texts in asked if names)))
-        rules = request_filters.rules(self._filters, request, found.metadata)
         added, left_out = constraints.narrow(
-            rules, found.together, request_spec.query(spec), self._budget)
+            rules, together, request_spec.query(spec), self._budget)
         if left_out:
             self._warn(left_out)
         if added == constraints.Query() or not request_spec.narrowable(spec):
@@ -75,6 +85,20 @@ class Narrowing:
                   sorted(added.forbidden))
         request_spec.add(spec, added)
         return True
+
+    def _read(self, request: constraints.Request) -> tuple[
+            list[constraints.Rule], frozenset[frozenset[str]]]:
+        """Read the rules of a request, and pairs of aggregates with a host."""
+        asked = [(one.keys(request), one.texts(request))
+                 for one in self._filters]
+        keys = _union(names for names, _texts in asked)
+        if not keys:
+            return [], frozenset()
+        found = self._source.read(
+            keys, _union(names for names, texts in asked if texts),
+            frozenset().union(*(texts for names, texts in asked if names)))
+        return (request_filters.rules(self._filters, request, found.metadata),
+                found.together)
 
     def _warn(self, left_out: int) -> None:
         if not self._warned:

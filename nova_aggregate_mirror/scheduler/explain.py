@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explain which hosts nova-scheduler can choose for a request, and why."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from nova import exception as nova_exception
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explanation import funnel
+from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.explanation import reasons
+from nova_aggregate_mirror.explanation import verdicts
+from nova_aggregate_mirror.placement import candidates
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.scheduler import filter_reasons
+from nova_aggregate_mirror.scheduler import host_states
+from nova_aggregate_mirror.scheduler import placing
+from nova_aggregate_mirror.scheduler import rehearsal
+from nova_aggregate_mirror.scheduler import requests
+from nova_aggregate_mirror import source
+
+MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
+          'than the database that was read here; it reads them again when it '
+          'is restarted.')
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What an explanation reads from."""
+
+    context: Any
+    """Nova's context of an administrator."""
+    nova: source.Nova
+    """Every host and aggregate."""
+    placement: client.Client
+    pending: Mapping[str, float]
+    """Host in the journal to the age of its oldest operation in seconds."""
+    each: parallel.Each
+
+
+def explain(inputs: Inputs, request: requests.Request,
+            hosts: Collection[str] = ()) -> explanation.Answer:
+    """Rehearse the scheduling of a request, and explain it.
+
+    Nothing is claimed and nothing is written.
+
+    :param hosts: explain these hosts only; all by default
+    :raises MirrorError: placement or nova could not be read
+    """
+    try:
+        manager = host_states.HostManager()
+    except nova_exception.SchedulerHostFilterNotFound as exc:
+        raise exceptions.InvalidConfiguration(
+            '[filter_scheduler] enabled_filters: %s' % exc) from exc
+    known = reasons.Context(inputs.nova, {
+        host: service.disabled_reason or '' for host, service
+        in manager.services(inputs.context).items() if service.disabled},
+        inputs.pending)
+    trial = rehearsal.Rehearsal(inputs.context, request.spec, manager)
+    found = verdicts.Verdicts(
+        known, inputs.nova.nodes_of(hosts) if hosts
+        else frozenset(inputs.nova.nodes))
+    found.notes += [*request.notes, *(
+        'Cell %s did not answer, so that its hosts are not explained: %s'
+        % each for each in sorted(inputs.nova.cells_down.items()))]
+    try:
+        answers = _ask_placement(inputs, trial, found)
+    except rehearsal.NoHost as exc:
+        return _refused(found, request, 'request filters', str(exc))
+    except exceptions.RequestRejected as exc:
+        return _refused(found, request, 'query to placement', str(exc))
+    states = trial.states(answers)
+    found.add('with a nova-compute service', '',
+              [one.uuid for one in states], filter_reasons.NO_STATE,
+              always=False)
+    states = [one for one in states if one.uuid in found.left]
+    weights = _run_filters(trial, found, states)
+    answer = found.answer(request.about, weights)
+    if request.spec.num_instances == 1:
+        return answer
+    return dataclasses.replace(
+        answer, count=request.spec.num_instances,
+        placed=placing.place(request.spec, manager, states, answers))
+
+
+def _refused(found: verdicts.Verdicts, request: requests.Request, step: str,
+             why: str) -> explanation.Answer:
+    """Return the answer to a request that fails whatever hosts there are."""
+    found.add(step, '', (), explanation.Reason(
+        'refused', 'not considered, because the request is refused', why))
+    return dataclasses.replace(found.answer(request.about), failure=why)
+
+
+def _ask_placement(inputs: Inputs, trial: rehearsal.Rehearsal,
+                   found: verdicts.Verdicts) -> list[candidates.Candidates]:
+    """Add the steps of placement; return the candidates of each query."""
+    queries = [] if trial.rebuild else trial.queries()
+    if not queries:
+        return []
+    reader = candidates.Reader(inputs.placement)
+    asker = funnel.Asker(
+        reader, bool(inputs.placement.sharing()), inputs.each)
+    # Other hosts compete for the places of a limited answer.
+    narrowed = asker.narrow(queries, frozenset(inputs.nova.nodes))
+    verdicts.add_funnel(found, narrowed, reader, inputs.each)
+    _add_cut(queries, narrowed, reader, found)
+    return list(narrowed.answers)
+
+
+def _add_cut(queries: list[query.Query], narrowed: funnel.Funnel,
+             reader: candidates.Reader, found: verdicts.Verdicts) -> None:
+    """Add the step of ``max_placement_results`` if it cuts anything."""
+    kept: frozenset[str] = frozenset()
+    cut = False
+    for one, answer in zip(queries, narrowed.answers):
+        if one.limit and len(answer.requests) > int(one.limit):
+            cut = True
+            answer = reader.candidates(
+                [*one.parameters(), (query.LIMIT, one.limit)])
+        kept |= answer.providers
+    found.add(
+        'among the first %s candidates' % queries[0].limit if cut
+        else 'allocation candidates of placement', 'max_placement_results'
+        if cut else '', kept, explanation.Reason(
+            reasons.CUT, 'beyond max_placement_results',
+            'nova-scheduler takes %s candidates only' % queries[0].limit,
+            'raise [scheduler] max_placement_results, or enable '
+            '[aggregate_mirror] request_filters so that placement leaves out '
+            'unsuitable hosts itself') if cut else explanation.Reason(
+                'changed', 'no longer a candidate of placement', '',
+                'run the command again: placement changed meanwhile'),
+        always=False)
+
+
+def _run_filters(trial: rehearsal.Rehearsal, found: verdicts.Verdicts,
+                 states: list[Any]) -> Mapping[str, float]:
+    """Add the steps of nova's host filters; return the weights."""
+    steps, weights = trial.filtered(states)
+    for step in steps:
+        passed = {one.uuid for one in step.passed}
+        found.add(step.name, 'nova', passed, {
+            node: filter_reasons.of_filter(
+                step, node, found.host(node), found.known.disabled,
+                trial.ignored)
+            for node in found.left - passed},
+            always=step.name != host_states.REQUESTED)
+        if step.name in filter_reasons.OF_AGGREGATES and (
+                len(passed) < len(states)):
+            found.notes.append(MEMORY)
+    return weights

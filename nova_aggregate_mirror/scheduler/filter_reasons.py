@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a host filter of nova rejects a host, and what to do."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.scheduler import host_states
+
+Reason = explanation.Reason
+
+_SEE = 'see the filter in nova\'s documentation of the scheduler'
+_AGGREGATES = (
+    'check the aggregates of the host and their metadata with "openstack '
+    'aggregate show"')
+# Filter to a phrase for the summary and advice.
+_KNOWN: Mapping[str, tuple[str, str]] = {
+    'AffinityFilter': ('on the wrong side of an affinity', 'see the hints'),
+    'AggregateImagePropertiesIsolation': (
+        'in an aggregate for other images', _AGGREGATES),
+    'AggregateInstanceExtraSpecsFilter': (
+        'without an aggregate that matches the flavor', _AGGREGATES),
+    'AggregateMembershipFilter': (
+        'in other aggregates in nova than in placement',
+        'nova-aggregate-mirror-manage placement sync_aggregates'),
+    'AggregateMultiTenancyIsolation': (
+        'in an aggregate for other tenants', _AGGREGATES),
+    'AggregateTypeAffinityFilter': (
+        'in an aggregate for other flavors', _AGGREGATES),
+    'ComputeCapabilitiesFilter': (
+        'without a capability that the flavor requires',
+        'compare the flavor\'s extra specs with "openstack hypervisor show"'),
+    'DifferentHostFilter': (
+        'with a server to keep apart from', 'change the hint different_host'),
+    'ImagePropertiesFilter': (
+        'unable to run the image',
+        'compare architecture, hypervisor type and machine mode of the image '
+        'with the host'),
+    'IoOpsFilter': (
+        'busy with other servers', 'wait until builds, resizes and snapshots '
+        'on the host have finished, or raise max_io_ops_per_host'),
+    'IsolatedHostsFilter': (
+        'isolated for other images', 'see [filter_scheduler] isolated_hosts '
+        'and isolated_images'),
+    'JsonFilter': ('excluded by the hint query', 'change the hint query'),
+    'NumInstancesFilter': (
+        'full', 'raise max_instances_per_host, or move servers'),
+    'NUMATopologyFilter': (
+        'unable to fit the NUMA topology', 'compare hw:numa_nodes, CPU policy '
+        'and page size of the flavor with the host'),
+    'PciPassthroughFilter': (
+        'without a free PCI device that matches', 'see [pci] device_spec of '
+        'the host and the alias of the flavor'),
+    'SameHostFilter': (
+        'without the server to join', 'change the hint same_host'),
+    'ServerGroupAffinityFilter': (
+        'not the host of the server group', 'the group keeps its servers on '
+        'one host; use soft-affinity, or another group'),
+    'ServerGroupAntiAffinityFilter': (
+        'with a server of the same group', 'add hosts, or use '
+        'soft-anti-affinity'),
+    'SimpleCIDRAffinityFilter': (
+        'in another network', 'change the hint build_near_host_ip'),
+}
+
+OF_AGGREGATES = frozenset(
+    name for name, (_phrase, advice) in _KNOWN.items()
+    if advice == _AGGREGATES or name == 'AggregateMembershipFilter')
+"""Filters that use the aggregates in the memory of nova-scheduler."""
+
+
+def of_filter(step: host_states.Filtered, node: str, host: str,
+              disabled: Mapping[str, str], ignored: Collection[str]
+              ) -> Reason:
+    """Return why a filter rejects a host; the detail is what nova logs.
+
+    :param disabled: host whose nova-compute is disabled, to the reason
+    :param ignored: hosts that the request leaves out
+    """
+    said = step.said.get(node, '')
+    if step.name == host_states.REQUESTED:
+        if host in ignored:
+            return Reason('ignored', 'the host to leave', 'the server is on '
+                          'it, or has failed on it')
+        return Reason('not_requested', 'not the requested host')
+    if step.name == 'ComputeFilter':
+        if host in disabled:
+            return Reason(
+                'disabled', 'disabled', said, 'openstack compute service set '
+                '--enable %s nova-compute' % host)
+        return Reason('down', 'down', said, 'start nova-compute on the host, '
+                      'or check its connection to the message broker')
+    phrase, advice = _KNOWN.get(
+        step.name, ('rejected by %s' % step.name, _SEE))
+    return Reason('filter', phrase, '%s: %s' % (step.name, said)
+                  if said else step.name, advice)
+
+
+NO_STATE = Reason(
+    'no_service', 'without a nova-compute service that nova-scheduler reads',
+    'its cell is disabled or did not answer, the service was deleted, or it '
+    'has not reported its resources yet',
+    'check "nova-manage cell_v2 list_cells" and "openstack compute service '
+    'list"')

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's host manager without a memory, and with a record of its filters."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import functools
+import logging
+from typing import Any
+
+from nova import context as nova_context
+from nova.db.main import api as main_db
+from nova.db.main import models
+from nova import objects
+from nova.scheduler import host_manager
+
+REQUESTED = 'requested hosts'
+"""Name of the step that leaves the hosts of the request."""
+
+Instances = Mapping[str, Mapping[str, Any]]
+"""Host to its instances by UUID."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Filtered:
+    """What one host filter of nova has done."""
+
+    name: str
+    passed: Sequence[host_manager.HostState]
+    said: Mapping[str, str]
+    """Compute node UUID to what the filter has logged about it."""
+
+
+class _Instances(collections.UserDict[str, Any]):
+    """The instances of a host, read when a filter or weigher needs them."""
+
+    def __init__(self, load: Callable[[], Mapping[str, Any]]
+                 ) -> None:
+        self._load = load
+
+    @functools.cached_property
+    def data(self) -> dict[str, Any]:  # type: ignore[override]
+        return dict(self._load())
+
+
+class _Messages(logging.Handler):
+    """Keeps what a host filter logs about each host state."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.said: dict[str, str] = {}
+        self.states: Sequence[host_manager.HostState] = ()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        args = record.args or ()
+        values = [*args.values()] if isinstance(args, Mapping) else [*args]
+        for state in self.states:
+            if any(value is state or value == state.host for value in values):
+                self.said[state.uuid] = record.getMessage().replace(
+                    str(state), state.host)
+
+
+class _Recorder:
+    """Runs nova's host filters one by one, over all hosts that are left.
+
+    :param handler: nova's own handler, which runs each of them
+    """
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+        self.steps: list[Filtered] = []
+        self.offered: Sequence[Any] | None = None
+
+    def get_filtered_objects(
+            self, filters: Iterable[Any], objs: Iterable[Any],
+            spec_obj: Any, index: int = 0) -> list[Any]:
+        left = self.offered = list(objs)
+        for one in filters:
+            if not one.run_filter_for_index(index):
+                continue
+            with _listening(left) as messages:
+                left = list(self._handler.get_filtered_objects(
+                    [one], left, spec_obj, index) or [])
+            self.steps.append(
+                Filtered(type(one).__name__, left, messages.said))
+        return left
+
+
+@contextlib.contextmanager
+def _listening(states: Sequence[host_manager.HostState]) -> Any:
+    """Receive what nova's filters log, whatever the log level is."""
+    logger = logging.getLogger('nova.scheduler.filters')
+    messages, level = _Messages(), logger.level
+    messages.states = states
+    logger.addHandler(messages)
+    logger.setLevel(logging.DEBUG)
+    propagated, logger.propagate = logger.propagate, False
+    try:
+        yield messages
+    finally:
+        logger.propagate = propagated
+        logger.setLevel(level)
+        logger.removeHandler(messages)
+
+
+class HostManager(host_manager.HostManager):
+    """Nova's host manager: reads nova's databases now, and keeps nothing.
+
+    It loads nova's filters and weighers as configured, reads aggregates when
+    it is created, and starts no thread.
+    """
+
+    def filtered(self, states: Sequence[host_manager.HostState], spec: Any
+                 ) -> tuple[list[Filtered], list[host_manager.HostState]]:
+        """Run nova's host filters.
+
+        :returns: what was done, and the hosts that are left. The first step
+            leaves the hosts that the request names or does not ignore.
+        """
+        handler: Any = self.filter_handler
+        recorder = _Recorder(handler)
+        self.filter_handler: Any = recorder
+        try:
+            left = list(self.get_filtered_hosts(states, spec) or [])
+        finally:
+            self.filter_handler = handler
+        # Nova runs no filter if the request forces a host.
+        offered = left if recorder.offered is None else recorder.offered
+        return [Filtered(REQUESTED, offered, {}), *recorder.steps], left
+
+    def services(self, context: Any) -> Mapping[str, Any]:
+        """Read the nova-compute service of each host, in enabled cells."""
+        found: Mapping[str, Any] = self._get_computes_for_cells(
+            context, self.enabled_cells, compute_uuids=[])[1]
+        return found
+
+    def _init_instance_info(self, computes_by_cell: Any = None) -> None:
+        """Do nothing: instances are read when they are needed."""
+
+    def _get_host_states(self, context: Any, compute_nodes: Any,
+                         services: Any) -> Any:
+        self._loaders = {
+            compute.host: load for cell, computes in compute_nodes.items()
+            for load in [self._loader(
+                context, cell, [one.host for one in computes])]
+            for compute in computes}
+        return super()._get_host_states(context, compute_nodes, services)
+
+    def _loader(self, context: Any, cell: str, hosts: Sequence[str]
+                ) -> Callable[[], Instances]:
+        @functools.cache
+        def load() -> Instances:
+            with nova_context.target_cell(context, self.cells[cell]) as target:
+                found: dict[str, dict[str, Any]] = {}
+                for uuid, host in _instances(target, hosts):
+                    found.setdefault(host, {})[uuid] = objects.Instance(
+                        target, uuid=uuid)
+                return found
+
+        return load
+
+    def _get_instance_info(self, context: Any, compute: Any) -> Any:
+        load, host = self._loaders[compute.host], compute.host
+        return _Instances(lambda: load().get(host, {}))
+
+
+@main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
+def _instances(context: Any, hosts: Iterable[str]) -> list[Any]:
+    """Read the instances of some hosts in one query."""
+    found: list[Any] = context.session.query(
+        models.Instance.uuid, models.Instance.host).filter(
+            models.Instance.deleted == 0,
+            models.Instance.host.in_(sorted(set(hosts)))).all()
+    return found

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks and ports of a request, and the resources that ports request."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
+from nova import exception as nova_exception
+from nova.network import neutron
+from nova import objects
+from nova.scheduler import utils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
+
+_SECTION = 'Check the [neutron] section of nova.conf.'
+_NEUTRON = dict.fromkeys((
+    exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
+    exceptions.NotAuthorized, exceptions.PlacementFailed,
+    exceptions.MalformedAnswer, exceptions.RequestRejected,
+    exceptions.MissingCredentials, exceptions.InvalidConfiguration),
+    _SECTION)
+
+
+def complete(context: Any, spec: Any, instance: Any,
+             networks: Sequence[str], ports: Sequence[str],
+             notes: list[str]) -> None:
+    """Add what nova does not store: networks, and resources of ports.
+
+    :param instance: the server, or None if there is none
+    :param networks: IDs that replace the networks of the server
+    :param ports: IDs that replace its ports
+    :param notes: to add what is not explained
+    """
+    if networks or ports or instance is None:
+        spec.requested_networks = _networks(networks, ports)
+        _add_ports(context, spec, ports, notes)
+        return
+    spec.ensure_network_information(instance)
+    found = _ask_neutron(
+        lambda: neutron.API().get_requested_resource_for_instance(
+            context, instance.uuid), notes)
+    if found:
+        spec.requested_resources, spec.request_level_params = found
+    if not spec.requested_networks and (
+            utils.CONF.scheduler.query_placement_for_routed_network_aggregates
+    ):
+        notes.append('The networks of the server are not known, so that '
+                     'their segments are not explained: give --network or '
+                     '--port.')
+
+
+def _add_ports(context: Any, spec: Any, ports: Iterable[str],
+               notes: list[str]) -> None:
+    """Add the resources that ports request, such as bandwidth."""
+    for port in ports:
+        shown = _ask_neutron(
+            lambda: neutron.API().show_port(context, port), notes)
+        wanted = (shown or {}).get('port', {}).get('resource_request')
+        if wanted:
+            spec.requested_resources += (
+                objects.RequestGroup.from_extended_port_request(
+                    context, wanted) if 'request_groups' in wanted else [
+                        objects.RequestGroup.from_port_request(
+                            context, port, wanted)])
+
+
+def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:
+    """Return neutron's answer, or None after a note."""
+    try:
+        with errors.advising(_NEUTRON), errors.translated(
+                'Reading ports from neutron'):
+            return ask()
+    except (nova_exception.NovaException, exceptions.MirrorError,
+            neutron.neutron_client_exc.NeutronException) as exc:
+        text = 'Neutron could not be read, so that resources of ports are ' \
+               'not explained: %s' % ' '.join(str(exc).split())
+        if text not in notes:
+            notes.append(text)
+        return None
+
+
+def _networks(networks: Iterable[str], ports: Iterable[str]) -> Any:
+    return objects.NetworkRequestList(objects=[
+        *(objects.NetworkRequest(network_id=one) for one in networks),
+        *(objects.NetworkRequest(port_id=one) for one in ports)])

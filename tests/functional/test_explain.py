@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an explanation says of a request, and what nova does with it."""
+
+from nova.db.api import api as api_db
+from nova import objects
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.explanation import sentence
+from tests.scheduling import cloud
+from tests.scheduling import explaining
+
+ZONE = 'az-1'
+HOST = 'OS-EXT-SRV-ATTR:host'
+
+
+class TestConditions(explaining.ExplainingTest):
+    """Each host has a reason of its own."""
+
+    hosts = ('good', 'elsewhere', 'lagging', 'off', 'full', 'plain')
+
+    def setUp(self):
+        super().setUp()
+        zone = self.aggregate('east', set(self.hosts) - {'elsewhere'},
+                              availability_zone=ZONE)
+        self.zone = self.uuid(zone)
+        self.set_aggregates('lagging')
+        self.admin_api.put_service(
+            self.service('off'), {'status': 'disabled',
+                                  'disabled_reason': 'new disks'})
+        self.reserve('full', 'VCPU')
+        for host in set(self.hosts) - {'plain'}:
+            self.set_trait(host)
+        self.wanted = self.flavor(**{'trait:CUSTOM_FAST': 'required'})
+
+    def test_each_host_has_its_reason(self):
+        """The server lands on the only host that is left.
+
+        Placement is asked as often as there are conditions.
+        """
+        answer = self.explain_flavor(self.wanted, ZONE)
+        self.assertEqual({
+            'good': 'acceptable',
+            'elsewhere': 'not in zone az-1',
+            'lagging': 'in zone az-1 in nova but not in placement',
+            'off': 'disabled',
+            'full': 'have fewer than 1 VCPU free',
+            'plain': 'without trait CUSTOM_FAST',
+        }, self.reasons(answer))
+        self.assertEqual(
+            '1 of 6 hosts can take the server (good): 1 disabled, 1 have '
+            'fewer than 1 VCPU free, 1 in zone az-1 in nova but not in '
+            'placement, 1 not in zone az-1, 1 without trait CUSTOM_FAST',
+            sentence.sentence(answer))
+        conditions = 7
+        # Inventories of one host; the list, sharing ones and the whole query.
+        self.assertEqual(conditions + 2 + 3, self.asked.asked)
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.assertEqual('good', server[HOST])
+
+    def test_figures_and_advice(self):
+        """They name what to type for this host."""
+        found = {one.host: one.reason for one in self.explain_flavor(
+            self.wanted, ZONE, pending={'lagging': 40.0}).verdicts}
+        self.assertEqual('asked 1, free 0 of 10 x 4, 10 reserved',
+                         found['full'].detail)
+        self.assertEqual('reason: new disks', found['off'].detail)
+        self.assertEqual('openstack compute service set --enable off '
+                         'nova-compute', found['off'].advice)
+        self.assertEqual('openstack aggregate add host east elsewhere',
+                         found['elsewhere'].advice)
+        self.assertEqual('pending', found['lagging'].kind)
+        self.assertEqual(
+            'placement lacks east (%s); nova has it; pending in the journal '
+            'since 40 s' % self.zone, found['lagging'].detail)
+
+    def test_advice_is_followed(self):
+        """Each host becomes acceptable, and the server lands on it."""
+        self.assertEqual(204, self.delete_provider('good'))
+        self.assertEqual('without a resource provider', self.reasons(
+            self.explain_flavor(self.wanted, ZONE))['good'])
+        self.refused()
+        self.admin_api.put_service(
+            self.service('off'), {'status': 'enabled'})
+        self.lands_on('off')
+        self.set_aggregates('lagging', self.zone)
+        self.lands_on('lagging')
+
+    def test_server_in_error(self):
+        """Its request is explained as nova has stored it."""
+        self.delete_provider('good')
+        server = self.refused()
+        answer = self.explain_server(server)
+        self.assertEqual([], answer.acceptable)
+        self.assertEqual({'server': server['id'], 'operation': 'create',
+                          'flavor': 'm1.tested', 'zone': ZONE,
+                          'project': self.api.project_id}, answer.request)
+        self.assertIn('1 disabled', sentence.sentence(answer))
+
+    def lands_on(self, host):
+        answer = self.explain_flavor(self.wanted, ZONE)
+        self.assertEqual([host], [one.host for one in answer.acceptable])
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.assertEqual(host, server[HOST])
+        self.reserve(host, 'VCPU')
+
+    def refused(self):
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.assertEqual('ERROR', server['status'])
+        self.assertEqual(
+            [], self.explain_flavor(self.wanted, ZONE).acceptable)
+        return server
+
+
+class TestMoves(explaining.ExplainingTest):
+    """A server on a host of a zone that has one more host."""
+
+    hosts = ('first', 'second', 'other')
+
+    def setUp(self):
+        super().setUp()
+        self.aggregate('east', ['first', 'second'], availability_zone=ZONE)
+        self.server = self.boot(flavor_id=self.flavor(), az=ZONE)
+
+    def test_each_operation(self):
+        """The own host is left out of a move, and the only one to rebuild."""
+        before = self.stored()
+        leaving = {'first': 'the host to leave', 'second': 'acceptable',
+                   'other': 'not in zone az-1'}
+        for operation in ('migrate', 'live-migrate', 'evacuate'):
+            self.assertEqual(leaving, self.reasons(
+                self.explain_server(self.server, operation)), operation)
+        self.assertEqual(leaving, self.reasons(self.explain_server(
+            self.server, 'resize', flavor='m1.small')))
+        staying = {'first': 'acceptable', 'second': 'acceptable',
+                   'other': 'not in zone az-1'}
+        for operation in ('create', 'unshelve'):
+            self.assertEqual(staying, self.reasons(
+                self.explain_server(self.server, operation)), operation)
+        self.flags(allow_resize_to_same_host=True)
+        self.assertEqual(staying, self.reasons(self.explain_server(
+            self.server, 'resize', flavor='m1.small')))
+        self.assertEqual(
+            {'first': 'acceptable', 'second': 'not the requested host',
+             'other': 'not the requested host'},
+            self.reasons(self.explain_server(self.server, 'rebuild')))
+        self.assertEqual(before, self.stored())
+
+    def test_migration_lands_where_it_says(self):
+        """And with that host disabled, neither finds one."""
+        [left] = self.explain_server(self.server, 'migrate').acceptable
+        self.admin_api.post_server_action(self.server['id'],
+                                          {'migrate': None})
+        self.become(self.server, status='VERIFY_RESIZE', **{HOST: left.host})
+
+    def test_resize_beyond_the_hosts(self):
+        """The flavor of the resize is explained, not that of the server."""
+        big = self._create_flavor(memory_mb=64, vcpu=1000, disk=1, ephemeral=0)
+        self.assertEqual(
+            {'allow at most 10 VCPU for a server'}, set(self.reasons(
+                self.explain_server(self.server, 'resize', flavor=big)
+            ).values()))
+
+    def stored(self):
+        """Return what nova has stored of requests and servers."""
+        with api_db.get_engine().connect() as connection:
+            return connection.execute(sa.text(
+                'SELECT * FROM request_specs')).all()
+
+
+class TestFilters(explaining.ExplainingTest):
+    """With this package's request filters, the guard and nova's filters."""
+
+    hosts = ('one', 'two', 'three')
+    request_filters = ('flavor_extra_specs', 'tenant_isolation')
+    host_filters = (cloud.GUARD, 'NumInstancesFilter')
+
+    def test_names_of_those_who_asked(self):
+        """The rule is named, not the request filter."""
+        fast = self.aggregate('fast', ['one', 'two'], ssd='true')
+        self.aggregate('theirs', ['two'], filter_tenant_id='others')
+        wanted = self.flavor(**cloud.SSD)
+        answer = self.explain_flavor(wanted)
+        self.assertEqual({
+            'one': 'acceptable',
+            'two': 'in an aggregate that excludes tenant %s'
+                   % self.api.project_id,
+            'three': "not in an aggregate for the flavor's extra spec "
+                     'aggregate_instance_extra_specs:ssd',
+        }, self.reasons(answer))
+        self.assertEqual('one', self.boot(flavor_id=wanted)[HOST])
+        # Placement has a host that nova does not have.
+        self.set_aggregates('three', self.uuid(fast))
+        answer = self.explain_flavor(wanted)
+        self.assertEqual('in other aggregates in nova than in placement',
+                         self.reasons(answer)['three'])
+        self.assertIn('nova does not: three.', answer.notes[0])
+
+    def test_rejected_by_host_filters(self):
+        """The filter's own words are the detail."""
+        self.flags(max_instances_per_host=1, group='filter_scheduler')
+        wanted = self.flavor()
+        for _host in self.hosts:
+            full = self.boot(flavor_id=wanted)[HOST]
+            answer = self.explain_flavor(wanted)
+            found = {one.host: one.reason for one in answer.verdicts}
+            self.assertEqual('full', found[full].phrase)
+            self.assertEqual(
+                'NumInstancesFilter: %s fails num_instances check: Max '
+                'instances per host is set to 1' % full, found[full].detail)
+        self.assertEqual([], answer.acceptable)
+        self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
+
+    def test_refused_before_placement_is_queried(self):
+        """The sentence has nova's reason; placement is not asked."""
+        wanted = self.flavor(**cloud.SSD)
+        answer = self.explain_flavor(wanted)
+        self.assertEqual(0, self.asked.asked)
+        self.assertEqual(
+            "0 of 3 hosts: no host aggregate matches the flavor's extra spec "
+            'aggregate_instance_extra_specs:ssd', sentence.sentence(answer))
+        self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
+
+    def test_fewer_candidates_than_hosts(self):
+        """Hosts beyond the limit are named, and how to raise it."""
+        self.flags(max_placement_results=1, group='scheduler')
+        answer = self.explain_flavor(self.flavor())
+        self.assertEqual(
+            {'acceptable': 1, 'beyond max_placement_results': 2},
+            {phrase: list(self.reasons(answer).values()).count(phrase)
+             for phrase in self.reasons(answer).values()})
+
+    def test_down(self):
+        """A nova-compute that does not report is down."""
+        service = objects.Service.get_by_compute_host(self.targeted(), 'two')
+        service.forced_down = True
+        service.save()
+        self.assertEqual('down', self.reasons(
+            self.explain_flavor(self.flavor()))['two'])
+
+
+class TestSeveral(explaining.ExplainingTest):
+
+    hosts = ('one', 'two', 'three')
+
+    def test_servers_at_once(self):
+        """As many as nova places, no more."""
+        self.flags(cores=-1, instances=-1, ram=-1, group='quota')
+        wanted = self._create_flavor(
+            memory_mb=64, vcpu=10, disk=1, ephemeral=0)
+        # Placement allocates 8 * 4 of them, three times 10.
+        for host in self.hosts:
+            self.reserve(host, 'VCPU', 2)
+        answer = self.explain_flavor(wanted, count=9)
+        self.assertEqual(9, len(answer.placed))
+        self.assertTrue(answer.possible)
+        answer = self.explain_flavor(wanted, count=10)
+        self.assertEqual(9, len(answer.placed))
+        self.assertFalse(answer.possible)
+        self.assertIn('. 9 of 10 servers fit at once: 3 on ',
+                      sentence.sentence(answer))
+        self.assertEqual('ERROR', self.boot_many(wanted, 10))
+        self.assertEqual('ACTIVE', self.boot_many(wanted, 9))
+
+    def test_servers_that_keep_apart(self):
+        """A group needs a host for each of them."""
+        group = self.api.post_server_groups({
+            'name': 'apart', 'policy': 'anti-affinity'})['id']
+        wanted = self.flavor()
+        answer = self.explain_flavor(
+            wanted, count=4, hints={'group': [group]})
+        self.assertEqual(sorted(self.hosts), sorted(answer.placed))
+        self.assertFalse(answer.possible)
+
+    def boot_many(self, flavor, count):
+        """Boot servers at once; return their common status."""
+        server = self._build_server(flavor_id=flavor, networks='none')
+        server.update(min_count=count, max_count=count)
+        self.admin_api.post_server({'server': server})
+
+        def ended():
+            found = {one['status'] for one in self.admin_api.get_servers()}
+            self.assertIn(found, ({'ACTIVE'}, {'ERROR'}))
+            return found.pop()
+
+        status = self._wait_for_assert(ended, max_retries=cloud.PATIENCE)
+        for one in self.admin_api.get_servers():
+            self._delete_server(one)
+        return status

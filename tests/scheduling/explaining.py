@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations of requests in the complete nova of the scheduling tests."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
+
+from nova.conf import CONF
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova import objects
+from nova.scheduler.client import report
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.placement import responses
+from nova_aggregate_mirror.scheduler import explain
+from nova_aggregate_mirror.scheduler import requests
+from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import database
+from tests.scheduling import cloud
+
+
+class Placement(client.Client):
+    """The placement of nova's fixtures, which has no endpoint or token."""
+
+    asked = 0
+    """Number of requests."""
+
+    def __init__(self) -> None:
+        super().__init__(CONF)
+
+    def call(self, method: str, path: str, provider: str | None = None,
+             **body: Any) -> tuple[str, dict[str, Any]]:
+        assert method == 'GET' and not body, 'an explanation writes nothing'
+        self.asked += 1
+        response = report.report_client_singleton().get(
+            path, version=client.MICROVERSION)
+        doing = 'GET %s' % path
+        return doing, responses.document(doing, response, provider)
+
+
+def engine(pool: connections.Pool) -> Any:
+    """Return the engine of nova's fixtures for one of this package's pools."""
+    context = nova_context.get_admin_context()
+    for mapping in objects.CellMappingList.get_all(context):
+        if mapping.database_connection == pool._find():
+            with nova_context.target_cell(context, mapping) as target:
+                return target.db_connection.writer.get_engine()
+    return api_db.get_engine()
+
+
+class ExplainingTest(cloud.CloudTest):
+    """Has a method that explains requests."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.useFixture(cloud.base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.source.connections.Pool._opened', engine))
+        self.context = nova_context.get_admin_context()
+
+    def explain(self, request: requests.Request, hosts: Collection[str] = (),
+                pending: Mapping[str, float] = {}) -> explanation.Answer:
+        self.asked = Placement()
+        return explain.explain(explain.Inputs(
+            self.context, database.DatabaseSource(
+                engines.Limits(60.0)).read_all(),
+            self.asked, pending, parallel.Workers().each), request, hosts)
+
+    def explain_server(self, server: Any, operation: str = 'create',
+                       **options: Any) -> explanation.Answer:
+        return self.explain(requests.of_server(
+            self.context, server['id'], operation, **options))
+
+    def explain_flavor(self, flavor: str, zone: str = '',
+                       pending: Mapping[str, float] = {}, **options: Any
+                       ) -> explanation.Answer:
+        return self.explain(requests.described(
+            self.context, requests.Description(
+                flavor, options.pop('image', {'properties': {}}),
+                options.pop('project', self.api.project_id), zone, **options)),
+            pending=pending)
+
+    def reasons(self, answer: explanation.Answer) -> dict[str, str]:
+        """Return each host with the phrase of its reason."""
+        return {one.host: one.reason.phrase for one in answer.verdicts}
+
+    def targeted(self) -> Any:
+        """Return a context of the cell that has the hosts."""
+        return self.enterContext(nova_context.target_cell(
+            self.context, self.cell_mappings['cell1']))
+
+    def uuid(self, aggregate: int) -> str:
+        """Return the UUID of an aggregate."""
+        found: str = self.admin_api.api_get(
+            '/os-aggregates/%d' % aggregate).body['aggregate']['uuid']
+        return found
+
+    def service(self, host: str) -> str:
+        """Return the ID of a host's nova-compute."""
+        found: str = self.admin_api.get_services(
+            binary='nova-compute', host=host)[0]['id']
+        return found
+
+    def set_aggregates(self, host: str, *uuids: str) -> None:
+        """Change a host's aggregates in placement, without nova."""
+        self._put(host, 'aggregates', aggregates=list(uuids))
+
+    def set_trait(self, host: str) -> None:
+        """Add a trait to a host's provider."""
+        self.placement.put('/traits/CUSTOM_FAST', None, version='1.6')
+        found = self.placement.get(
+            self._url(host, 'traits'), version='1.6').body['traits']
+        self._put(host, 'traits', traits=[*found, 'CUSTOM_FAST'])
+
+    def reserve(self, host: str, name: str, amount: int | None = None
+                ) -> None:
+        """Reserve some or all of an inventory."""
+        found = self.placement.get(
+            self._url(host, 'inventories'), version='1.26'
+        ).body['inventories']
+        found[name]['reserved'] = (
+            found[name]['total'] if amount is None else amount)
+        self._put(host, 'inventories', inventories=found)
+
+    def delete_provider(self, host: str) -> int:
+        """Delete a host's provider; return the status."""
+        status: int = self.placement.delete(
+            self._url(host, '').rstrip('/'), version='1.36').status
+        return status
+
+    def _url(self, host: str, what: str) -> str:
+        return '/resource_providers/%s/%s' % (
+            self._get_provider_uuid_by_host(host), what)
+
+    def _put(self, host: str, what: str, **body: Any) -> None:
+        provider = self.placement.get(
+            self._url(host, '').rstrip('/'), version='1.36').body
+        body['resource_provider_generation'] = provider['generation']
+        status = self.placement.put(
+            self._url(host, what), body, version='1.26').status
+        assert status == 200, status
