@@ -13,6 +13,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror.cmd import build
+from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
@@ -32,7 +33,7 @@ Subparsers: TypeAlias = (
 # The commands print their own results and errors: oslo.db would add a
 # traceback, keystoneauth a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
-         'oslo_db=CRITICAL', 'keystoneauth=ERROR']
+         'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR']
 
 
 def placement_sync_aggregates() -> int:
@@ -59,6 +60,16 @@ def show_report() -> int:
     build.check_configuration()
     return report.run(
         CONF, build.source(), CONF.command.html, CONF.command.quiet)
+
+
+def scheduling_explain() -> int:
+    """Explain which hosts nova-scheduler can choose for a server, and why."""
+    build.check_configuration()
+    nova_aggregate_mirror.conf.check(CONF)
+    return explain.run(
+        CONF, build.source(),
+        store.Journal(CONF, engine.existing(CONF)).rows if _exists()
+        else None)
 
 
 def db_sync() -> int:
@@ -138,6 +149,15 @@ def _commands(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     report.add_arguments(shown)
     shown.set_defaults(run=show_report)
+    scheduling = subparsers.add_parser(
+        'scheduling', help='Commands for nova-scheduler').add_subparsers(
+            metavar='COMMAND', required=True)
+    explained = scheduling.add_parser(
+        'explain', help=scheduling_explain.__doc__,
+        description=explain.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    explain.add_arguments(explained)
+    explained.set_defaults(run=scheduling_explain)
     tables = subparsers.add_parser(
         'db', help='Commands for the journal\'s database').add_subparsers(
             metavar='COMMAND', required=True)

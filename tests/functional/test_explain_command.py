@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``scheduling explain`` as an operator runs it: output and exit status."""
+
+import json
+
+from nova import context as nova_context
+from nova import objects
+from oslo_utils.fixture import uuidsentinel
+
+from tests.functional import test_manage
+
+MORE = """
+[DEFAULT]
+service_down_time = 100000
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
+"""
+
+
+class TestExplain(test_manage.ManageTest):
+
+    def setUp(self):
+        super().setUp()
+        self.write_conf(more=MORE)
+        self.flavor('m1.small', 1)
+        self.near, self.far = (
+            self.ready(name, cell) for name, cell in (
+                ('near', 'cell1'), ('far', 'cell2')))
+        self.assertEqual(200, self.cloud.add_host(
+            self.zone, self.near).status)
+        self.cloud.placement.set_aggregates(
+            self.near.nodes[0], [self.zone.uuid])
+
+    def flavor(self, name, vcpus):
+        objects.Flavor(
+            nova_context.get_admin_context(), name=name, flavorid=name,
+            vcpus=vcpus, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
+            rxtx_factor=1.0, disabled=False, is_public=True).create()
+
+    def ready(self, name, cell):
+        """Create a host that has reported its resources."""
+        host = self.cloud.create_host(name, cell=cell)
+        [node] = host.nodes
+        with self.cloud.nova.in_cell(cell) as context:
+            compute = objects.ComputeNode.get_by_uuid(context, node)
+            compute.free_disk_gb, compute.free_ram_mb = 1, 1
+            compute.supported_hv_specs, compute.stats = [], {}
+            compute.pci_device_pools = None
+            compute.cpu_allocation_ratio = compute.ram_allocation_ratio = (
+                compute.disk_allocation_ratio) = 1.0
+            compute.save()
+        self.cloud.placement.set_inventories(
+            node, VCPU=2, MEMORY_MB=1, DISK_GB=1)
+        self.cloud.placement.set_traits(node, 'OWNER_NOVA')
+        return host
+
+    def explain(self, *argv):
+        return self.run_command('scheduling', 'explain', *argv)
+
+    def test_hosts_in_two_cells(self):
+        """It exits with 0 and tells why the other host is not used."""
+        done = self.explain('--flavor', 'm1.small', '--zone', 'az1')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertEqual(
+            '1 of 2 hosts can take the server (near): 1 not in zone az1',
+            done.stdout.splitlines()[0])
+        self.assertIn('| openstack aggregate add host zone far', done.stdout)
+
+    def test_no_host(self):
+        """It exits with 1; the document has the reasons for a program."""
+        self.flavor('m1.huge', 9)
+        done = self.explain('--flavor', 'm1.huge', '--format', 'json',
+                            '--host', 'far')
+        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        answer = json.loads(done.stdout)
+        self.assertEqual('0 of 1 hosts: 1 have fewer than 9 VCPU free',
+                         answer['summary'])
+        [host] = answer['hosts']
+        self.assertEqual(
+            ('far', 'resources', 'asked 9, free 2 of 2 x 1'),
+            (host['host'], host['kind'], host['detail']))
+
+    def test_several_servers(self):
+        """It exits with 1 if there is no host for one of them."""
+        done = self.explain('--flavor', 'm1.small', '--count', '3')
+        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        self.assertIn('. 2 of 3 servers fit at once: 1 on ', done.stdout)
+
+    def test_what_cannot_be_explained(self):
+        """It exits with 255 and one line that says what to do."""
+        for argv, said in (
+                (['--flavor', 'm1.none'], 'openstack flavor list --all'),
+                (['--server', uuidsentinel.none], 'Describe the server with'),
+                (['--flavor', 'm1.small', '--host', 'none'],
+                 'openstack compute service list'),
+                (['--flavor', 'm1.small', '--hint',
+                  'group=' + uuidsentinel.none], 'server group list'),
+                (['--flavor', 'm1.small', '--for', 'resize'], 'new flavor'),
+                (['--flavor', 'm1.small', '--image', uuidsentinel.none],
+                 '--image-property')):
+            done = self.explain(*argv)
+            self.assertEqual((255, ''), (done.returncode, done.stdout), argv)
+            [line] = done.stderr.splitlines()
+            self.assertIn(said, line)
+
+    def test_placement_is_unavailable(self):
+        """It exits with 255: no condition can be checked without it."""
+        self.cloud.placement.refuse()
+        done = self.explain('--flavor', 'm1.small')
+        self.assertEqual(255, done.returncode)
+        [line] = done.stderr.splitlines()
+        self.assertIn('Check that keystone and placement are running', line)
+
+    def test_unknown_host_filter(self):
+        """The option is named."""
+        self.write_conf(more=MORE + 'enabled_filters = None\n')
+        done = self.explain('--flavor', 'm1.small')
+        self.assertEqual(255, done.returncode)
+        [line] = done.stderr.splitlines()
+        self.assertIn('[filter_scheduler] enabled_filters: ', line)

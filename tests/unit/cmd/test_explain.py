@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of ``scheduling explain`` that depend on each other."""
+
+import argparse
+import contextlib
+import io
+
+import testtools
+
+from nova_aggregate_mirror.cmd import explain
+from nova_aggregate_mirror import exceptions
+
+SERVER = ['--server', '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55']
+FLAVOR = ['--flavor', 'm1.small']
+
+
+def parse(*arguments):
+    parser = argparse.ArgumentParser()
+    explain.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+class TestArguments(testtools.TestCase):
+
+    def test_operations(self):
+        """A resize has a flavor, and only a resize."""
+        self.assertEqual(('create', ''), explain.check(parse(*SERVER)))
+        self.assertEqual(('migrate', ''), explain.check(
+            parse(*SERVER, '--for', 'migrate')))
+        self.assertEqual(('resize', 'm1'), explain.check(
+            parse(*SERVER, '--for', 'resize', 'm1')))
+
+    def test_refused(self):
+        """The error names the argument, and what to do."""
+        for arguments, said in (
+                ([*SERVER, '--for', 'reboot'], '--for reboot'),
+                ([*SERVER, '--for', 'resize'], 'the new flavor'),
+                ([*SERVER, '--for', 'migrate', 'h1'], 'no further value: h1'),
+                ([*FLAVOR, '--for', 'migrate'], 'needs --server'),
+                ([*SERVER, '--zone', 'z'], '--zone applies to --flavor'),
+                ([*SERVER, '--hint', 'a=b'], '--hint applies to --flavor'),
+                ([*SERVER, '--image-property', 'a=b'], '--image-property '),
+                ([*SERVER, '--count', '2'], '--count applies to --flavor')):
+            error = self.assertRaises(
+                exceptions.InvalidConfiguration, explain.check,
+                parse(*arguments))
+            self.assertIn(said, str(error))
+
+    def test_not_parsed(self):
+        """One of server and flavor is required, in the right form."""
+        for arguments in ([], [*SERVER, *FLAVOR], ['--server', 'web-1'],
+                          [*FLAVOR, '--hint', 'group'],
+                          [*FLAVOR, '--hint', '=x'],
+                          [*FLAVOR, '--count', '0']):
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertRaises(SystemExit, parse, *arguments)
