@@ -6,6 +6,9 @@ import argparse
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 
+LONGEST = 86400
+"""Maximum number of seconds to wait: a day."""
+
 
 def request(arguments: argparse.Namespace, prune: bool,
             max_removed_share: float) -> full_sync.Request:
@@ -30,4 +33,13 @@ def workers(text: str) -> int:
     number = int(text)
     if not 1 <= number <= 64:
         raise argparse.ArgumentTypeError('%s is not between 1 and 64' % text)
+    return number
+
+
+def timeout(text: str) -> int:
+    """Parse the seconds to wait, for an argument parser."""
+    number = int(text)
+    if not 1 <= number <= LONGEST:
+        raise argparse.ArgumentTypeError(
+            '%s is not between 1 and %d' % (text, LONGEST))
     return number

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait until placement has hosts in all their aggregates; change nothing."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import time
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import source
+
+TIMEOUT = 300
+"""Seconds to wait by default."""
+INTERVAL = 1.0
+"""Seconds between two attempts, or as long as an attempt takes if that is
+longer: nova-api has no query for the compute nodes of a single host."""
+REQUEST = 30.0
+"""Seconds that one placement request may take."""
+LEAST = 10.0
+"""Seconds that an attempt may take even at the end of the wait."""
+SETTLE = 5.0
+"""Seconds after which a host that is in no aggregate is an error. A Galera
+node may return a host's memberships a little after they were committed."""
+SHOWN = 10
+"""Maximum number of lines about one attempt."""
+
+START = ('start nova-compute on that host, and %s if the host has no mapping'
+         % result.DISCOVER)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Missing:
+    """Something that a host, or one of its providers, does not have yet."""
+
+    status: int
+    """The exit status if it is still missing at the end."""
+    subject: str
+    state: str
+    reason: str = dataclasses.field(default='', compare=False)
+    """The text of an error, which may differ at each attempt."""
+    remedy: str = dataclasses.field(default='', compare=False)
+
+    def __str__(self) -> str:
+        return ': '.join(filter(None, (
+            '%s %s' % (self.subject, self.state), self.reason)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """State of the hosts at one time."""
+
+    missing: tuple[Missing, ...]
+    nova: source.Nova = source.Nova({}, {}, {})
+    """Nova's state; empty when it could not be read."""
+    memberless: frozenset[str] = frozenset()
+    """Hosts that are in no aggregate."""
+    stale: tuple[str, ...] = ()
+    """Associations that nova does not have, as lines of text."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wait:
+    """What was waited for, and how it ended."""
+
+    hosts: frozenset[str]
+    seconds: float
+    """How long it took."""
+    last: Attempt
+
+    def status(self) -> int:
+        """Return the lowest exit status that applies."""
+        return min((one.status for one in self.last.missing),
+                   default=exit_status.OK)
+
+    def summary(self) -> list[str]:
+        """Return a line for each host; none if anything is missing."""
+        if self.last.missing:
+            return []
+        nova = self.last.nova
+        return ['Host %s: placement has it in %s after %.0f s: %s' % (
+            host, wording.count(len(nova.members[host]), 'aggregate'),
+            self.seconds, _names(nova.members[host], nova.aggregates))
+            for host in sorted(self.hosts)]
+
+    def faults(self) -> list[str]:
+        """List what is missing with the remedy, and what is stale."""
+        return [*_limited('Timeout after %.0f s: %s' % (
+            self.seconds, '; '.join(filter(None, (str(one), one.remedy))))
+            for one in self.last.missing), *_limited(self.last.stale)]
+
+
+def until_mirrored(
+    nova: source.Source, placement: client.Client, hosts: Collection[str],
+    timeout: float, say: Callable[[str], None],
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Wait:
+    """Wait until every compute node is in all aggregates of its host.
+
+    Retriable errors are retried until the timeout.
+
+    :param timeout: seconds after which no further attempt is made
+    :param say: called with a line for each thing that is missing and was not
+        in the previous attempt
+    :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
+    :raises MirrorError: a permanent error of nova or placement
+    """
+    began, before = now(), frozenset[Missing]()
+    while True:
+        start = now()
+        with errors.advising({exceptions.OutOfTime: 'Raise --timeout.'}):
+            last = _attempt(nova, placement, hosts, max(
+                LEAST, began + timeout - start))
+        for line in _limited(str(one) for one in last.missing
+                             if one not in before):
+            say(line)
+        passed = now() - began
+        if last.memberless and passed >= min(SETTLE, timeout):
+            raise _memberless(last.memberless)
+        if not last.missing or passed >= timeout:
+            return Wait(frozenset(hosts), passed, last)
+        before = frozenset(last.missing)
+        sleep(min(max(INTERVAL, now() - start), timeout - passed))
+
+
+def _attempt(nova: source.Source, placement: client.Client,
+             hosts: Collection[str], seconds: float) -> Attempt:
+    """Read nova, then the providers; a retriable error is something missing.
+
+    :param seconds: limit of the time for placement
+    """
+    current: dict[str, frozenset[str]] = {}
+    try:
+        truth = nova.read(hosts)
+        missing = [one for host in sorted(hosts) for one in _host(host, truth)]
+        with deadline.within(seconds):
+            missing += _providers(truth, placement, current)
+        stale = () if missing else _stale(nova, hosts, current)
+    except exceptions.Retriable as exc:
+        return Attempt((Missing(
+            exit_status.of(exc), 'Nova', 'could not be read', str(exc)),))
+    return Attempt(tuple(sorted(missing)), truth,
+                   frozenset(hosts) - truth.members.keys(), stale)
+
+
+def _host(host: str, nova: source.Nova) -> Iterator[Missing]:
+    """List what nova lacks of a host."""
+    subject = 'Host %s' % host
+    if host not in nova.members:
+        yield Missing(exit_status.COULD_NOT_RUN, subject, 'is in no aggregate')
+    elif host in nova.hosts_down:
+        yield Missing(
+            exit_status.NO_NODE, subject, 'is in a cell that did not answer',
+            '; '.join('cell %s: %s' % cell
+                      for cell in sorted(nova.cells_down.items())))
+    elif host in nova.nodeless():
+        yield Missing(exit_status.NO_NODE, subject, 'has no compute node',
+                      remedy=START)
+    if host in nova.unmapped:
+        yield Missing(exit_status.NOT_MAPPED, subject, 'has no host mapping',
+                      remedy=result.DISCOVER)
+
+
+def _providers(nova: source.Nova, placement: client.Client,
+               current: dict[str, frozenset[str]]) -> Iterator[Missing]:
+    """List what placement lacks of the compute nodes; fill ``current``."""
+    for node, wanted in sorted(nova.desired().items()):
+        if not wanted:
+            continue
+        host = nova.nodes[node]
+        subject = 'Host %s (provider %s)' % (host, node)
+        try:
+            with deadline.within(REQUEST):
+                current[node] = placement.get(node).aggregates
+        except exceptions.ProviderNotFound:
+            yield Missing(
+                exit_status.NO_PROVIDER,
+                'Host %s: compute node %s' % (host, node),
+                'has no resource provider yet',
+                remedy='%s, and check that nova uses this placement: %s' % (
+                    result.RESTART, placement.endpoint()))
+            continue
+        except exceptions.Retriable as exc:
+            # The others would probably fail in the same way.
+            yield Missing(exit_status.of(exc), subject, 'could not be read',
+                          str(exc))
+            return
+        lacking = wanted - current[node]
+        if lacking:
+            yield Missing(
+                exit_status.DRIFT, subject,
+                'is not in %s' % _names(lacking, nova.aggregates),
+                remedy='check that an agent is running, or sync the host')
+
+
+def _stale(nova: source.Source, hosts: Collection[str],
+           current: source.Memberships) -> tuple[str, ...]:
+    """Describe associations of these providers that nova does not have."""
+    asked = frozenset[str]().union(*current.values())
+    truth = nova.read(hosts, aggregates=asked)
+    found = {node: (uuids & truth.aggregates.keys()) - truth.wanted(node)
+             for node, uuids in current.items() if node in truth.nodes}
+    return tuple(
+        'Host %s (provider %s) is also in %s, where nova does not have it; '
+        'a full sync removes that'
+        % (truth.nodes[node], node, _names(uuids, truth.aggregates))
+        for node, uuids in sorted(found.items()) if uuids)
+
+
+def _memberless(hosts: Iterable[str]) -> exceptions.UnknownName:
+    return exceptions.UnknownName(
+        'nova has no host %s in any aggregate; add the host to its aggregates '
+        'first: "openstack aggregate add host <aggregate> <host>"'
+        % ', '.join(sorted(hosts)))
+
+
+def _names(uuids: Iterable[str], names: Mapping[str, str]) -> str:
+    return ', '.join(sorted(
+        '%s (%s)' % (names.get(uuid, 'unknown'), uuid) for uuid in uuids))
+
+
+def _limited(lines: Iterable[str]) -> list[str]:
+    found = list(lines)
+    more = len(found) - SHOWN
+    return found if more <= 0 else [
+        *found[:SHOWN], '... and %d more' % more]
