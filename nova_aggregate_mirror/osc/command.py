@@ -2,6 +2,7 @@
 """Base class of the commands: clients, errors and exit status."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Iterable
 import sys
 from typing import Any
@@ -55,23 +56,18 @@ class Lister(command.Lister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return its exit status."""
+        return finish(lambda: self._run(parsed_args))
+
+    def _run(self, parsed_args: argparse.Namespace) -> int:
         try:
-            with errors.advising(clients.ADVICE):
-                super().run(parsed_args)
+            super().run(parsed_args)
         except exceptions.Stopped:
-            self.tell(['Interrupted before anything was done'])
-        except exceptions.MirrorError as exc:
-            self.tell([str(exc)])
-            return (exit_status.COULD_NOT_RUN
-                    if isinstance(exc, _COULD_NOT_RUN)
-                    else exit_status.NOT_READ)
+            tell(['Interrupted before anything was done'])
         return self.status
 
     @property
     def clients(self) -> clients.Clients:
-        manager: Any = self.app.client_manager
-        made: clients.Clients = manager.aggregate_mirror
-        return made
+        return clients_of(self.app)
 
     def mirror(
         self,
@@ -89,11 +85,29 @@ class Lister(command.Lister):
         mirror = self.mirror(parsed_args, interruption.Interruption())
         seen = survey.read(mirror.context, survey.scope(mirror.context))
         current, nova = seen.current, seen.nova
-        self.tell('Cell %s did not answer: %s' % cell
-                  for cell in sorted(nova.cells_down.items()))
+        tell('Cell %s did not answer: %s' % cell
+             for cell in sorted(nova.cells_down.items()))
         return current, nova
 
-    def tell(self, lines: Iterable[str]) -> None:
-        """Print lines that are not part of the table."""
-        for line in lines:
-            print(line, file=sys.stderr)
+
+def finish(command: Callable[[], int]) -> int:
+    """Run a command; report an error as a line and an exit status."""
+    try:
+        with errors.advising(clients.ADVICE):
+            return command()
+    except exceptions.MirrorError as exc:
+        tell([str(exc)])
+        return (exit_status.COULD_NOT_RUN if isinstance(exc, _COULD_NOT_RUN)
+                else exit_status.NOT_READ)
+
+
+def clients_of(app: Any) -> clients.Clients:
+    """Return the clients of the openstack client, which creates them once."""
+    made: clients.Clients = app.client_manager.aggregate_mirror
+    return made
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Print lines that are not part of a command's result."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)

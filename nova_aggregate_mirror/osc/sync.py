@@ -55,7 +55,7 @@ class Diff(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         shown = _sync(self, parsed_args, full_sync.UNLIMITED, write=False)
-        self.tell(shown.faults())
+        command.tell(shown.faults())
         return ('Difference', *COLUMNS), [
             (difference, *row.values()) for difference, rows in (
                 ('missing', shown.added), ('stale', shown.removed))
@@ -98,7 +98,7 @@ class Sync(command.Lister):
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
         shown = _sync(self, parsed_args, wanted.max_removed_share,
                       wanted.write)
-        self.tell([*shown.faults(), *shown.summary().splitlines()])
+        command.tell([*shown.faults(), *shown.summary().splitlines()])
         return ('Action', *COLUMNS), [tuple(row) for row in shown.rows()]
 
 

@@ -14,6 +14,7 @@ from nova import context as nova_context
 from nova import objects
 from oslo_utils import uuidutils
 import testtools
+from testtools import matchers
 import webob
 import yaml
 
@@ -161,7 +162,8 @@ class TestHelp(ClientTest):
         """The help lists the exit statuses, even without a cloud."""
         for name, words in (
                 ('show', '255 when nova-api'), ('diff', '7 something differs'),
-                ('sync', '8 too many associations would have been removed')):
+                ('sync', '8 too many associations would have been removed'),
+                ('wait', '7 a provider is not in an aggregate')):
             said, _errors = self.openstack(
                 'aggregate', 'mirror', name, '--help')
             self.assertIn(words, ' '.join(said.split()))
@@ -261,6 +263,101 @@ class TestSync(ClientTest):
         self.assertTrue(2 < len(json.loads(said)) < 12)
         self.assertIn('Reading placement', heard)
         self.assertNotIn('Journal', heard)
+
+
+class TestWait(ClientTest):
+
+    def wait(self, *hosts, timeout='1', status=0):
+        """Run the command; return standard output and standard error."""
+        options = [one for host in hosts for one in ('--host', host)]
+        return self.openstack('aggregate', 'mirror', 'wait', *options,
+                              '--timeout', timeout, status=status)
+
+    def begin(self, *argv):
+        """Start the command for h1; return it when it waits for the zone."""
+        process = subprocess.Popen(
+            [commands.script(commands.OPENSTACK), '--os-cloud', 'test',
+             'aggregate', 'mirror', 'wait', '--host', 'h1', *argv],
+            cwd=self.home, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=self.environment())
+        self.addCleanup(process.kill)
+        processes.hear(process.stderr, 'is not in zone (%s)' % self.zone.uuid)
+        return process
+
+    def test_host_that_is_mirrored_meanwhile(self):
+        """It ends when the last node is in the last aggregate."""
+        host = self.host('h1', nodes=2)
+        first, last = sorted(host.nodes)
+        self.placement.set_aggregates(first, [self.zone.uuid])
+        process = self.begin()
+        self.placement.set_aggregates(last, [self.zone.uuid, self.rack.uuid])
+        said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(0, process.returncode, errors)
+        self.assertThat(said, matchers.MatchesRegex(
+            r'Host h1: placement has it in 1 aggregate after \d+ s: '
+            r'zone \(%s\)\n$' % self.zone.uuid))
+        self.assertEqual(
+            'Host h1 (provider %s) is also in rack (%s), where nova does not '
+            'have it; a full sync removes that\n' % (last, self.rack.uuid),
+            errors)
+        self.assertEqual({'GET'}, {
+            request.method for request in self.placement.requests})
+
+    def test_interrupted(self):
+        """Ctrl-C ends it immediately."""
+        self.host('h1')
+        process = self.begin()
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(130, process.returncode, errors)
+        self.assertEqual(('', 'Interrupted\n'), (said, errors))
+
+    def test_timeout(self):
+        """The exit status is the lowest that applies."""
+        host = self.host('h1')
+        said, errors = self.wait('h1', status=7)
+        self.assertEqual('', said)
+        self.assertIn('Timeout after ', errors)
+        self.assertIn(
+            'Host h1 (provider %s) is not in zone (%s)' % (
+                host.nodes[0], self.zone.uuid), errors)
+        _said, errors = self.openstack(
+            '-q', 'aggregate', 'mirror', 'wait', '--host', 'h1', '--timeout',
+            '1', status=7)
+        self.assertEqual(1, errors.count('is not in zone'), errors)
+        self.host('waiting', providers=False)
+        self.assertIn(self.placement.url,
+                      self.wait('h1', 'waiting', status=6)[1])
+        self.host('nodeless', nodes=0)
+        self.assertIn('Host nodeless has no compute node; start nova-compute',
+                      self.wait('waiting', 'nodeless', status=5)[1])
+
+    def test_host_in_no_aggregate(self):
+        """It must be added first, and is perhaps misspelt."""
+        self.cloud.create_host('h1')
+        self.assertIn('no host h1, h2 in any aggregate',
+                      self.wait('h1', 'h2', status=255)[1])
+
+    def test_services_that_are_down(self):
+        """They are tried until the timeout, also if they never answer."""
+        self.host('h1')
+        self.placement.refuse()
+        _said, errors = self.wait('h1', timeout='2', status=2)
+        # While it waits and at the end.
+        self.assertEqual(2, errors.count('could not be read'), errors)
+        self.assertNotIn('nova.conf', errors)
+        self.placement.recover()
+        self.placement.hang()
+        self.assertIn('Check the load of', self.wait('h1', status=2)[1])
+        self.server.answers['/os-aggregates'] = webob.Response(status=503)
+        self.assertIn('Nova could not be read',
+                      self.wait('h1', status=255)[1])
+
+    def test_usage(self):
+        """A host is required, and a timeout in its range."""
+        self.assertIn('--host', self.wait(status=2)[1])
+        self.assertIn('not between 1 and 86400',
+                      self.wait('h1', timeout='0', status=2)[1])
 
 
 class TestErrors(ClientTest):

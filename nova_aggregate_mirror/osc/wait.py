@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack aggregate mirror wait``: a new host in its aggregates."""
+
+import argparse
+
+from osc_lib.command import command as osc_command
+
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror.reconcile import arguments
+from nova_aggregate_mirror.reconcile import wait
+
+
+STATUS = (
+    'Exit status: 0 when placement has everything; 1 when the client itself '
+    'could not authenticate; 130 when interrupted by Ctrl-C; 255 when the '
+    'host is in no aggregate. After the timeout, the lowest that applies: 2 '
+    'placement could not be read, 5 nova-api lists no compute node of the '
+    'host, or its cell is down, 6 a compute node has no resource provider '
+    'yet, 7 a provider is not in an aggregate, 255 nova-api could not be '
+    'read.')
+
+
+class Wait(osc_command.Command):
+    """Wait until placement has hosts in all their aggregates.
+
+    Every compute node of the host must have a resource provider that is in
+    each aggregate that nova has for the host. Add the host to its aggregates
+    first. Nothing is changed.
+    """
+
+    # Cliff annotates it by its default, None.
+    _epilog: str = STATUS  # type: ignore[assignment]
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--host', metavar='<host>', action='append', required=True,
+            dest='hosts',
+            help='Host to wait for; may be repeated')
+        parser.add_argument(
+            '--timeout', type=arguments.timeout, default=wait.TIMEOUT,
+            metavar='<seconds>',
+            help='Maximum time to wait in seconds, from 1 to %d (default: %d)'
+                 % (arguments.LONGEST, wait.TIMEOUT))
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command and return its exit status."""
+        return command.finish(lambda: super(Wait, self).run(parsed_args))
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        made = command.clients_of(self.app)
+        quiet = not self.app.options.verbose_level
+        try:
+            with deadline.within(parsed_args.timeout + wait.LEAST):
+                done = wait.until_mirrored(
+                    made.nova, made.placement, frozenset(parsed_args.hosts),
+                    parsed_args.timeout,
+                    lambda line: None if quiet else command.tell([line]))
+        except KeyboardInterrupt:
+            command.tell(['Interrupted'])
+            return exit_status.INTERRUPTED
+        for line in done.summary():
+            print(line)
+        command.tell(done.faults())
+        return done.status()
