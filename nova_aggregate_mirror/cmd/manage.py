@@ -18,6 +18,7 @@ from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
+from nova_aggregate_mirror.cmd import wait
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
@@ -53,6 +54,14 @@ def placement_sync_aggregates() -> int:
             kept, source, placement, asked.workers, stopping=stopping,
             display=display),
         kept, wanted, asked.format, asked.quiet, asked.verbose, advice=advice)
+
+
+def placement_wait() -> int:
+    """Wait until placement has hosts in all their aggregates."""
+    build.check_configuration()
+    placement = client.Client(CONF)
+    placement.check_credentials()
+    return wait.run(build.source(), placement, CONF.command)
 
 
 def show_report() -> int:
@@ -144,6 +153,11 @@ def _commands(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     sync_aggregates.add_arguments(sync)
     sync.set_defaults(run=placement_sync_aggregates)
+    waiting = placement.add_parser(
+        'wait', help=placement_wait.__doc__, description=wait.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    wait.add_arguments(waiting)
+    waiting.set_defaults(run=placement_wait)
     shown = subparsers.add_parser(
         'report', help=show_report.__doc__, description=report.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -3,12 +3,15 @@
 
 import json
 import pathlib
+import signal
+import subprocess
 
 import fixtures as base_fixtures
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova import objects
 import testtools
+from testtools import matchers
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
@@ -17,6 +20,7 @@ from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import fixtures
 from tests import placement_service
+from tests import processes
 
 CONF = """
 [DEFAULT]
@@ -144,6 +148,94 @@ class TestSyncAggregates(ManageTest):
         self.assertIn('Cell cell2 (', done.stderr)
         self.assertEqual({self.zone.uuid},
                          self.cloud.placement.aggregates(near.nodes[0]))
+
+
+class TestWait(ManageTest):
+
+    def wait(self, *hosts, timeout='1'):
+        options = [one for host in hosts for one in ('--host', host)]
+        return self.run_command(
+            'placement', 'wait', *options, '--timeout', timeout)
+
+    def begin(self, *argv):
+        """Start the command for h1; return it when it waits for the zone."""
+        process = subprocess.Popen(
+            [commands.script(commands.MANAGE), '--config-file',
+             str(self.conf), 'placement', 'wait', '--host', 'h1', *argv],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        processes.hear(process.stderr, 'is not in zone (%s)' % self.zone.uuid)
+        return process
+
+    def test_host_that_is_mirrored_meanwhile(self):
+        """It exits with 0 then, and has written nothing."""
+        host = self.host('h1')
+        process = self.begin()
+        self.cloud.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
+        said, errors = process.communicate(timeout=commands.TIMEOUT)
+        self.assertEqual((0, ''), (process.returncode, errors))
+        self.assertThat(said, matchers.MatchesRegex(
+            r'Host h1: placement has it in 1 aggregate after \d+ s: '
+            r'zone \(%s\)\n$' % self.zone.uuid))
+        self.assertEqual({'GET'}, {
+            request.method for request in self.cloud.placement.requests})
+        self.assertFalse(pathlib.Path(
+            fixtures.CONF.state_path, 'aggregate_mirror').exists())
+
+    def test_interrupted(self):
+        """Ctrl-C ends it immediately, with 130."""
+        self.host('h1')
+        process = self.begin()
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=commands.TIMEOUT)
+        self.assertEqual((130, '', 'Interrupted\n'),
+                         (process.returncode, said, errors))
+
+    def test_lowest_status_that_applies(self):
+        """After the timeout, everything that is missing is printed."""
+        host = self.host('h1')
+        done = self.wait('h1')
+        self.assertEqual((7, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertIn('Host h1 (provider %s) is not in zone (%s); check that'
+                      % (host.nodes[0], self.zone.uuid), done.stderr)
+        self.host('pending', providers=False)
+        done = self.wait('h1', 'pending')
+        self.assertEqual(6, done.returncode)
+        self.assertIn('has no resource provider yet; restart', done.stderr)
+        self.host('nodeless', nodes=0)
+        done = self.wait('pending', 'nodeless')
+        self.assertEqual(5, done.returncode)
+        self.assertIn('Host nodeless has no compute node', done.stderr)
+        self.host('unmapped', mapped=False)
+        done = self.wait('nodeless', 'unmapped')
+        self.assertEqual(4, done.returncode)
+        self.assertIn('discover_hosts', done.stderr)
+        self.cloud.placement.refuse()
+        done = self.wait('unmapped')
+        self.assertEqual(2, done.returncode)
+        self.assertIn('could not be read: GET /resource_providers/',
+                      done.stderr)
+
+    def test_placement_that_hangs(self):
+        """The timeout applies to its requests, too."""
+        self.host('h1')
+        self.cloud.placement.hang()
+        done = self.wait('h1')
+        self.assertEqual(2, done.returncode)
+        self.assertIn('Check the load of', done.stderr)
+
+    def test_what_could_not_run(self):
+        """Nova's database, or a host that is in no aggregate."""
+        self.cloud.create_host('h1')
+        done = self.wait('h1')
+        self.assertEqual(255, done.returncode)
+        self.assertIn('openstack aggregate add host', done.stderr)
+        self.conf.write_text(self.conf.read_text().replace(
+            str(api_db.get_engine().url), 'sqlite:////nowhere/nova.sqlite'))
+        done = self.wait('h1')
+        self.assertEqual(255, done.returncode)
+        self.assertIn('Nova could not be read', done.stderr)
+        self.assertEqual(2, self.wait().returncode)
 
 
 class TestOtherCommands(ManageTest):

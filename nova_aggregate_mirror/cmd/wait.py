@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait until placement has hosts in all their aggregates.
+
+Every compute node of the host must have a resource provider that is in each
+aggregate that nova has for the host. Add the host to its aggregates first, and
+enable its compute service afterwards. Nothing is changed, neither in nova and
+placement nor in the journal.
+
+Exit status:
+    0  placement has each host in all its aggregates
+  130  interrupted by Ctrl-C
+  255  the host is in no aggregate, or the configuration could not be used
+and after the timeout, the lowest that applies:
+    2  placement could not be read
+    4  the host has no host mapping
+    5  the host has no compute node, or its cell did not answer
+    6  a compute node has no resource provider yet
+    7  a provider is not in an aggregate
+  255  nova's database could not be read
+"""
+
+import argparse
+import functools
+import sys
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import arguments
+from nova_aggregate_mirror.reconcile import wait
+from nova_aggregate_mirror import source
+
+_tell = functools.partial(print, file=sys.stderr, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        # Nova has an option named host.
+        '--host', action='append', required=True, metavar='HOST',
+        dest='hosts', help='host to wait for; may be repeated')
+    parser.add_argument(
+        '--timeout', type=arguments.timeout, default=wait.TIMEOUT,
+        metavar='SECONDS',
+        help='maximum time to wait in seconds, from 1 to %d; the default is '
+             '%d' % (arguments.LONGEST, wait.TIMEOUT))
+
+
+def run(nova: source.Source, placement: client.Client,
+        asked: argparse.Namespace) -> int:
+    """Wait, print what is missing and the result; return the exit status."""
+    try:
+        done = wait.until_mirrored(nova, placement, frozenset(asked.hosts),
+                                   asked.timeout, _tell)
+    except exceptions.MirrorError as exc:
+        _tell(exc)
+        return exit_status.of(exc)
+    except KeyboardInterrupt:
+        _tell('Interrupted')
+        return exit_status.INTERRUPTED
+    for line in done.summary():
+        print(line)
+    for line in done.faults():
+        _tell(line)
+    return done.status()
