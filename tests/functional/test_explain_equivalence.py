@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that an explanation finds acceptable, and those that nova chooses.
+
+Random clouds and requests on a real nova and placement. Nova chooses one host
+per call, and is called again without that host until it finds none.
+"""
+
+import collections
+import os
+
+import hypothesis
+from hypothesis import strategies as st
+from nova import exception as nova_exception
+from nova import objects
+from nova.scheduler import manager as nova_manager
+import oslo_messaging
+
+from nova_aggregate_mirror.scheduler import requests
+from tests.scheduling import cloud
+from tests.scheduling import explaining
+
+CASES = int(os.environ.get('AGGREGATE_MIRROR_EXPLAINED', 12))
+# For each of these many cases, nova also claims the resources.
+CLAIMED = 5
+TRAIT = 'CUSTOM_FAST'
+FLAVORS = {'plain': {}, 'fast': {'trait:' + TRAIT: 'required'},
+           'slow': {'trait:' + TRAIT: 'forbidden'}, 'ssd': cloud.SSD}
+FILTERS = ('flavor_extra_specs', 'tenant_isolation')
+ISOLATED = ('NumInstancesFilter', 'AggregateImagePropertiesIsolation')
+
+HOST = st.fixed_dictionaries({
+    'aggregates': st.frozensets(st.integers(0, 2), max_size=2),
+    'drifted': st.sampled_from((False, False, False, True)),
+    'fast': st.booleans(),
+    'full': st.sampled_from((False, False, False, True)),
+    'disabled': st.sampled_from((False, False, False, True)),
+    'down': st.sampled_from((False, False, False, False, True)),
+})
+METADATA = st.fixed_dictionaries({}, optional={
+    'availability_zone': st.sampled_from(('east', 'west')),
+    'ssd': st.sampled_from(('true', 'false')),
+    'filter_tenant_id': st.sampled_from(('tenant-a', 'tenant-b')),
+    'hw_machine_type': st.sampled_from(('pc', 'q35')),
+})
+REQUEST = st.fixed_dictionaries({
+    'zone': st.sampled_from((None, None, 'east', 'west', 'nova')),
+    'project': st.sampled_from(('tenant-a', 'tenant-b', 'tenant-c')),
+    'flavor': st.sampled_from(('plain', *FLAVORS)),
+    'image': st.sampled_from(({}, {}, {'hw_machine_type': 'pc'})),
+})
+
+
+class EquivalenceTest(explaining.ExplainingTest):
+
+    hosts = ('h1', 'h2', 'h3', 'h4')
+
+    def setUp(self):
+        super().setUp()
+        self.flags(track_instance_changes=False, group='filter_scheduler')
+        self.cell = self.targeted()
+        for name, extra_specs in FLAVORS.items():
+            self._create_flavor(name=name, memory_mb=64, vcpu=1, disk=1,
+                                ephemeral=0, extra_spec=extra_specs)
+        self.aggregates = [self.aggregate('a%d' % number)
+                           for number in range(3)]
+        self.uuids = list(map(self.uuid, self.aggregates))
+        self.set_trait('h1')
+        self.providers = {host: self._get_provider_uuid_by_host(host)
+                          for host in self.hosts}
+        self.counts = collections.Counter()
+
+    def request(self, wanted):
+        return requests.described(self.context, requests.Description(
+            wanted['flavor'], {'properties': wanted['image']},
+            wanted['project'], wanted['zone'] or ''))
+
+    def compare(self):
+        """Compare for many worlds, the same in every run."""
+        @hypothesis.settings(
+            max_examples=CASES, deadline=None, derandomize=True,
+            database=None, phases=[hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck))
+        @hypothesis.given(
+            hosts=st.fixed_dictionaries(dict.fromkeys(self.hosts, HOST)),
+            metadata=st.lists(METADATA, min_size=3, max_size=3),
+            wanted=REQUEST)
+        def one(hosts, metadata, wanted):
+            self.become_world(hosts, metadata)
+            self.compare_once(wanted)
+
+        one()
+        print('%s: %s' % (self.id().rpartition('.')[2], dict(self.counts)))
+        self.assertGreater(self.counts['some hosts'], CASES / 10)
+
+    def compare_once(self, wanted):
+        explained = frozenset(one.host for one in self.explain(
+            self.request(wanted)).acceptable)
+        chosen = self.chosen(wanted)
+        self.assertEqual(chosen, explained)
+        self.counts['all hosts' if len(chosen) == len(self.hosts) else
+                    'some hosts' if chosen else 'no host'] += 1
+        self.counts['requests'] += 1
+        if self.counts['requests'] % CLAIMED == 0:
+            self.assertEqual(bool(explained), self.claims(wanted))
+
+    def chosen(self, wanted):
+        """Ask nova again and again, without the hosts that it has chosen."""
+        scheduler, found = nova_manager.SchedulerManager(), []
+        while True:
+            spec = self.request(wanted).spec
+            spec.ignore_hosts = list(found)
+            choices = self.select(scheduler, spec)
+            if not choices:
+                return frozenset(found)
+            self.assertNotIn(choices[0]['host'], found)
+            found.append(choices[0]['host'])
+
+    def select(self, scheduler, spec, **options):
+        """Return what nova chooses; nothing for NoValidHost."""
+        try:
+            return scheduler.select_destinations(
+                self.context, spec_obj=spec, **options)
+        except oslo_messaging.ExpectedException as exc:
+            self.assertIs(nova_exception.NoValidHost, exc.exc_info[0])
+            return []
+
+    def claims(self, wanted):
+        """Let nova claim the resources; return whether it finds a host."""
+        spec = self.request(wanted).spec
+        spec.user_id = 'user'
+        scheduler = nova_manager.SchedulerManager()
+        self.counts['claims'] += 1
+        if not self.select(scheduler, spec, return_objects=True,
+                           instance_uuids=[spec.instance_uuid]):
+            return False
+        scheduler.placement_client.delete_allocation_for_instance(
+            self.context, spec.instance_uuid, force=True)
+        return True
+
+    def become_world(self, hosts, metadata):
+        """Change nova and placement to these hosts and aggregates."""
+        for number, wanted in zip(self.aggregates, metadata):
+            found = objects.Aggregate.get_by_id(self.context, number)
+            found.update_metadata({
+                **dict.fromkeys(found.metadata.keys() - wanted), **wanted})
+            members = {host for host, one in hosts.items()
+                       if self.aggregates.index(number) in one['aggregates']}
+            for host in members - set(found.hosts):
+                found.add_host(host)
+            for host in set(found.hosts) - members:
+                found.delete_host(host)
+        for host, one in hosts.items():
+            self.become_host(host, **one)
+
+    def become_host(self, host, aggregates, drifted, fast, full, disabled,
+                    down):
+        self.set_aggregates(host, *(
+            uuid for number, uuid in enumerate(self.uuids)
+            if (number in aggregates) != (drifted and number == 0)))
+        self.reserve(host, 'VCPU', None if full else 0)
+        traits = ['OWNER_NOVA', *[TRAIT] * fast,
+                  *['COMPUTE_STATUS_DISABLED'] * disabled]
+        self._put(host, 'traits', traits=traits)
+        service = objects.Service.get_by_compute_host(self.cell, host)
+        service.disabled, service.forced_down = disabled, down
+        service.save()
+
+
+class TestWithoutFilters(EquivalenceTest):
+
+    def test_nova_chooses_what_is_acceptable(self):
+        """With nova's request filters only."""
+        self.compare()
+
+
+class TestWithFilters(EquivalenceTest):
+
+    request_filters = FILTERS
+    host_filters = (cloud.GUARD, *ISOLATED)
+
+    def test_nova_chooses_what_is_acceptable(self):
+        """With request filters of this package, the guard and more filters."""
+        self.compare()
