@@ -79,6 +79,15 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
         """Return the host states that the request may use."""
         offered = list(filter_obj_list)
+        passing = self._passing(offered, spec_obj)
+        if offered and not passing:
+            narrowing.log_no_host(spec_obj, (
+                'its aggregates exclude each of the %d hosts that placement '
+                'and earlier filters have left' % len(offered)))
+        return passing
+
+    def _passing(self, offered: list[Any], spec_obj: request_spec.RequestSpec
+                 ) -> list[Any]:
         rebuild = utils.request_is_rebuild(spec_obj)
         kept = self._keeping_rules(offered, spec_obj, rebuild)
         if rebuild:

@@ -44,6 +44,7 @@ class Narrowing:
             if not request_spec.forced(spec):
                 return self._narrow(spec)
         except constraints.Unsatisfiable as exc:
+            log_no_host(spec, str(exc))
             raise nova_exception.RequestFilterFailed(reason=str(exc)) from exc
         except exceptions.MirrorError as exc:
             LOG.error('A request is not narrowed to aggregates: %s', exc)
@@ -131,3 +132,11 @@ def install(conf: cfg.ConfigOpts,
 
 def _union(keys: Iterable[metadata.Keys]) -> metadata.Keys:
     return functools.reduce(operator.or_, keys, metadata.Keys())
+
+
+def log_no_host(spec: request_spec.RequestSpec, reason: str) -> None:
+    """Log why no host is left, and the command that explains it."""
+    LOG.warning('Instance %s has no valid host: %s. To see the reason for '
+                'each host, run nova-aggregate-mirror-manage scheduling '
+                'explain --server %s',
+                spec.instance_uuid, reason, spec.instance_uuid)

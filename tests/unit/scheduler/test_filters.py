@@ -155,6 +155,13 @@ class TestMembership(GuardTest):
         """Its UUID belongs to nova, although no host shows it."""
         self.ask([uuids.empty])
         self.assertEqual('', self.passing())
+        _strays, nothing = self.process.logged()
+        self.assertEqual(
+            'Instance %s has no valid host: its aggregates exclude each of '
+            'the 3 hosts that placement and earlier filters have left. To '
+            'see the reason for each host, run nova-aggregate-mirror-manage '
+            'scheduling explain --server %s' % (
+                uuids.instance, uuids.instance), nothing)
 
     def test_set_with_a_foreign_uuid(self):
         """Network segments are left to placement; other sets are checked."""

@@ -106,6 +106,12 @@ class TestNarrowing(NarrowingTest):
                 'aggregate_instance_extra_specs:gpu': 'true'}),
             'flavor_extra_specs')
         self.assertIn('aggregate_instance_extra_specs:gpu', error.message)
+        self.assertEqual(
+            ["Instance %s has no valid host: no host aggregate matches the "
+             "flavor's extra spec aggregate_instance_extra_specs:gpu. To see "
+             'the reason for each host, run nova-aggregate-mirror-manage '
+             'scheduling explain --server %s' % (
+                 uuids.instance, uuids.instance)], self.process.logged())
 
 
 class TestForcedHosts(NarrowingTest):
