@@ -219,9 +219,6 @@ def _add_endure(commands: argparse._SubParsersAction) -> None:
     endure.add_argument(
         '--seconds', type=_seconds, default=3600, metavar='N',
         help='duration of the silence (default: 3600)')
-    endure.add_argument(
-        '--write', action='store_true',
-        help='write the tables of the documentation')
 
 
 def _jobs(text: str) -> int:

@@ -11,7 +11,6 @@ from tests.cloud.integration import pages
 from tests.cloud.outages import backbone
 from tests.cloud.outages import endurance
 from tests.cloud.outages import lane
-from tests.cloud.outages import page
 from tests.cloud import servers
 
 HEADER = ('Silent', 'Process', 'When', 'Memory, MiB', 'Descriptors', 'Threads',
@@ -48,15 +47,12 @@ def main(chosen: argparse.Namespace) -> int:
         failed = _run(found, tell)
     results = [each.result for each in found
                if each.result.party not in failed]
-    text = '\n'.join(_tables(results))
     errors = ['%s: %s' % each for each in failed.items()]
     for each in results:
         errors += ['%s: %s' % (each.party, problem)
                    for problem in each.problems()]
-    print('\n'.join([text, *('WRONG: %s' % each for each in errors)]))
-    if chosen.write and not errors:
-        page.FOLDER.mkdir(exist_ok=True)
-        (page.FOLDER / 'endurance.inc').write_text(text)
+    print('\n'.join([
+        *_tables(results), *('WRONG: %s' % each for each in errors)]))
     return 1 if errors else 0
 
 
