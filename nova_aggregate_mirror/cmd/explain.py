@@ -9,8 +9,8 @@ the configuration of nova-scheduler, where nova-scheduler is installed.
 The first line is the summary. Then each condition follows with the number of
 compute nodes that meet it and all conditions above it, then each host with the
 first condition that it does not meet. Placement itself is asked for each
-condition, with 2 queries more than there are conditions. Inventories are read
-for at most 20 hosts per resource; --host selects others.
+condition, with three more requests. Inventories are read for at most 20 hosts
+per resource class; --host selects others.
 
   # why is this server in ERROR?
   %(prog)s --server 1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55
@@ -30,6 +30,7 @@ Exit status:
 import argparse
 from collections.abc import Mapping
 from collections.abc import Sequence
+import sys
 import time
 from typing import Any
 
@@ -37,6 +38,8 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import render
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
@@ -46,11 +49,6 @@ from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.source import database
 
 HOST, NO_HOST = 0, 1
-MOST = 1000
-"""Servers that can be requested at once."""
-
-OPERATIONS = ('create', 'migrate', 'live-migrate', 'evacuate', 'unshelve',
-              'rebuild', 'resize')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest='operation',
         help='with --server: its operation to explain, one of %s; resize is '
              'followed by the new flavor; the default is create'
-             % ', '.join(OPERATIONS))
+             % ', '.join(explanation.OPERATIONS))
     parser.add_argument(
         '--image', metavar='ID', help='with --flavor: the image, read from '
         'glance with the credentials of [placement]')
@@ -75,6 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--image-property', action='append', default=[], type=_pair,
         metavar='KEY=VALUE', dest='properties',
         help='with --flavor: a property of the image; may be repeated')
+    parser.add_argument(
+        '--volume', action='store_true',
+        help='with --flavor: the server boots from a volume, and the root '
+             'disk of the flavor is not requested')
     parser.add_argument(
         '--project', default='', metavar='ID',
         help='with --flavor: ID of the project')
@@ -93,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='KEY=VALUE', dest='hints',
         help='with --flavor: a scheduler hint; may be repeated')
     parser.add_argument(
-        '--count', type=_count, default=1, metavar='N',
+        '--count', type=arguments.servers, default=1, metavar='N',
         help='with --flavor: number of servers that are requested at once')
     parser.add_argument(
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
@@ -114,38 +116,53 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     :param journal: None if there is no journal
     :raises MirrorError: the request could not be explained
     """
+    try:
+        answer = _explain(conf, nova, journal)
+    except KeyboardInterrupt:
+        print('Interrupted', file=sys.stderr)
+        return exit_status.INTERRUPTED
+    print(render.document(answer) if conf.command.format == 'json'
+          else render.text(answer))
+    return HOST if answer.possible else NO_HOST
+
+
+def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
+             journal: rows.Rows | None) -> explanation.Answer:
     asked = conf.command
     operation, flavor = check(asked)
-    # Nova's scheduler takes seconds to import, and other commands need none.
-    from nova_aggregate_mirror.scheduler import loading
-    context = loading.prepare(conf)
-    from nova_aggregate_mirror.scheduler import explain
-    from nova_aggregate_mirror.scheduler import requests
     placement = client.Client(conf)
     placement.check_credentials()
-    if asked.server:
-        request = requests.of_server(
-            context, asked.server, operation, flavor, asked.networks,
-            asked.ports)
-    else:
-        request = requests.described(context, requests.Description(
-            asked.flavor, _image(conf, asked), asked.project, asked.zone,
-            asked.networks, asked.ports, _lists(asked.hints), asked.count))
+    # This fails in time if a database is unavailable.
     known = nova.read_all()
     unknown = sorted(set(asked.hosts) - set(known.nodes.values()))
     if unknown:
         raise exceptions.UnknownName(
             'nova has no compute node of host %s; see "openstack compute '
-            'service list --service nova-compute"' % ', '.join(unknown))
+            'service list --service nova-compute"%s' % (
+                ', '.join(unknown), ''.join(
+                    '; cell %s did not answer: %s' % each
+                    for each in sorted(known.cells_down.items()))))
     pending, notes = _pending(journal)
-    answer = explain.explain(
-        explain.Inputs(context, known, placement, pending,
-                       parallel.Workers(asked.workers).each),
-        requests.Request(request.spec, request.about,
-                         [*request.notes, *notes]), asked.hosts)
-    print(render.document(answer) if asked.format == 'json'
-          else render.text(answer))
-    return HOST if answer.possible else NO_HOST
+    # Nova's scheduler takes seconds to import, and other commands need none.
+    from nova_aggregate_mirror.scheduler import loading
+    context = loading.prepare(conf)
+    from nova_aggregate_mirror.scheduler import explain
+    from nova_aggregate_mirror.scheduler import requests
+    with loading.translated():
+        if asked.server:
+            request = requests.of_server(
+                context, asked.server, operation, flavor, asked.networks,
+                asked.ports)
+        else:
+            request = requests.described(context, requests.Description(
+                asked.flavor, _image(conf, asked), asked.volume,
+                asked.project, asked.zone, asked.networks, asked.ports,
+                _lists(asked.hints), asked.count))
+        return explain.explain(
+            explain.Inputs(context, known, placement, pending,
+                           parallel.Workers(asked.workers).each),
+            requests.Prepared(request.spec, request.about,
+                              [*request.notes, *notes]), asked.hosts)
 
 
 def check(asked: argparse.Namespace) -> tuple[str, str]:
@@ -155,17 +172,17 @@ def check(asked: argparse.Namespace) -> tuple[str, str]:
     :raises InvalidConfiguration: names the argument
     """
     operation, *more = asked.operation
-    if operation not in OPERATIONS:
+    if operation not in explanation.OPERATIONS:
         raise exceptions.InvalidConfiguration(
             '--for %s is not an operation: use one of %s' % (
-                operation, ', '.join(OPERATIONS)))
+                operation, ', '.join(explanation.OPERATIONS)))
     if len(more) != (operation == 'resize'):
         raise exceptions.InvalidConfiguration(
             '--for resize needs the new flavor, as in "--for resize m1.large"'
             if operation == 'resize' else
             '--for %s takes no further value: %s' % (
                 operation, ' '.join(more)))
-    described = ('image', 'properties', 'project', 'zone', 'hints')
+    described = ('image', 'properties', 'volume', 'project', 'zone', 'hints')
     wrong = [name for name in described if getattr(asked, name)]
     if asked.server and wrong:
         raise exceptions.InvalidConfiguration(
@@ -183,7 +200,7 @@ def check(asked: argparse.Namespace) -> tuple[str, str]:
 
 def _image(conf: cfg.ConfigOpts, asked: argparse.Namespace
            ) -> Mapping[str, Any]:
-    """Return the image that the arguments name or describe, or none."""
+    """Return what the arguments tell about the image."""
     properties = dict(asked.properties)
     if asked.image:
         found = images.read(conf, asked.image)
@@ -216,14 +233,6 @@ def _uuid(text: str) -> str:
     if not uuidutils.is_uuid_like(text):
         raise argparse.ArgumentTypeError('%r is not a UUID' % text)
     return text
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= MOST:
-        raise argparse.ArgumentTypeError(
-            '%s is not between 1 and %d' % (text, MOST))
-    return number
 
 
 def _pair(text: str) -> tuple[str, str]:

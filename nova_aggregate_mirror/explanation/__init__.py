@@ -4,6 +4,14 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import shlex
+
+OPERATIONS = ('create', 'migrate', 'live-migrate', 'evacuate', 'unshelve',
+              'rebuild', 'resize')
+"""Operations on a server for which nova-scheduler finds a host."""
+
+HOST = '<host>'
+"""Stands for the host in texts, so that hosts in one state are alike."""
 
 ACCEPTABLE = 'acceptable'
 """Kind of the verdict on a compute node that passes every step."""
@@ -59,6 +67,16 @@ class Verdict:
     """Number of the first step that the node does not pass, from 0."""
     weight: float | None = None
     """Of an acceptable node: the sum of nova's weighers."""
+
+    @property
+    def detail(self) -> str:
+        """The detail of the reason, with the name of the host."""
+        return self.reason.detail.replace(HOST, self.host)
+
+    @property
+    def advice(self) -> str:
+        """The advice of the reason, with the name of the host."""
+        return self.reason.advice.replace(HOST, shlex.quote(self.host))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,9 +4,8 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
-import functools
-import operator
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import query
 from nova_aggregate_mirror.placement import candidates
@@ -24,6 +23,8 @@ class Funnel:
     """The compute nodes that meet each condition and all before it."""
     answers: Sequence[candidates.Candidates]
     """The response to each query, without its limit."""
+    plain: bool
+    """Whether each provider provides resources by itself only."""
 
 
 class Asker:
@@ -45,7 +46,7 @@ class Asker:
         :param queries: alternatives, of which nova takes all candidates: the
             first may have further ones that replace some of its conditions
         :param nodes: the compute nodes of nova
-        :raises RequestRejected: placement does not accept a query
+        :raises RequestRejected: placement does not accept the whole query
         """
         roots = self._reader.trees()
         plain = not self._sharing and all(one.plain for one in queries) and (
@@ -58,21 +59,29 @@ class Asker:
         def ask(part: tuple[query.Query, list[explanation.Condition]]
                 ) -> frozenset[str]:
             parameters = part[0].parameters(part[1])
-            if plain:
-                return self._reader.providers(query.of_providers(parameters))
-            return self._reader.candidates(parameters).providers
+            try:
+                if plain:
+                    return self._reader.providers(
+                        query.of_providers(parameters))
+                return self._reader.candidates(parameters).providers
+            except exceptions.RequestRejected:
+                # A part may not be a query, for example without resources.
+                return nodes
 
         # The whole queries take longest and start first.
         answers = self._each(
             lambda part: self._reader.candidates(part[0].parameters(part[1])),
             whole)
+        # Placement may cut the response to a part, and then the whole is not
+        # within it.
+        whole_ones = _union(one.providers for one in answers)
         found = iter(self._each(ask, flat))
         passed = [
-            nodes & functools.reduce(operator.or_, (
-                next(found) for part in parts if part[1]), frozenset())
+            nodes & (whole_ones | _union(
+                next(found) for part in parts if part[1]))
             for parts in asked]
         return Funnel(nodes & roots.keys(), queries[0].conditions,
-                      _shrinking(passed), answers)
+                      _shrinking(passed), answers, plain)
 
 
 def prefixes(queries: Sequence[query.Query]
@@ -80,7 +89,7 @@ def prefixes(queries: Sequence[query.Query]
     """List the parts of each query to ask, for each condition of the first.
 
     The conditions that only another query has replace those that only the
-    first has, as soon as one of these is asked.
+    first has, as soon as any of these is asked.
     """
     first = queries[0].conditions
     found = []
@@ -94,6 +103,10 @@ def prefixes(queries: Sequence[query.Query]
                           if one in some or (replaced and one in own)])
         found.append(parts)
     return found
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
 
 
 def _shrinking(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:

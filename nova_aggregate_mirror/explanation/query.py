@@ -85,7 +85,7 @@ class Query:
 
     @property
     def plain(self) -> bool:
-        """Whether the query has no group but the unnumbered one."""
+        """Whether the query has no numbered group."""
         return all(kind(one) in _ORDER and not group(one)
                    for one in self.conditions)
 

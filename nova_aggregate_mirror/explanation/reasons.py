@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import shlex
 
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import query
@@ -14,7 +15,11 @@ Reason = explanation.Reason
 Inventories = Mapping[str, candidates.Inventory]
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
-SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates --host %s'
+SYNC = ('nova-aggregate-mirror-manage placement sync_aggregates --host '
+        + explanation.HOST)
+
+ENABLE = ('openstack compute service set --enable %s nova-compute'
+          % explanation.HOST)
 
 NO_PROVIDER = Reason(
     'no_provider', 'without a resource provider', 'placement has no provider '
@@ -86,7 +91,8 @@ def _of_resource(name: str, amount: int, inventories: Inventories | None
     fewer = 'have fewer than %d %s free' % (amount, name)
     free = 'delete or move servers, or add hosts'
     if inventories is None:
-        return Reason('resources', fewer, '', free)
+        return Reason('resources', 'cannot provide %d %s' % (amount, name),
+                      '', 'see the figures with --host ' + explanation.HOST)
     if name not in inventories:
         return Reason(
             'no_inventory', 'have no %s' % name, '',
@@ -124,8 +130,7 @@ def _of_trait(condition: explanation.Condition, host: str, known: Context
             why = known.disabled[host]
             return Reason(
                 'disabled', 'disabled', 'reason: %s' % why if why else '',
-                'openstack compute service set --enable %s nova-compute'
-                % host)
+                ENABLE)
         return Reason(
             'trait', 'disabled in placement but not in nova',
             'placement has trait %s' % name,
@@ -144,10 +149,11 @@ def _of_required(condition: explanation.Condition, node: str,
     if not wanted & nova.aggregates.keys():
         return Reason('aggregate', 'not in %s' % where,
                       'the aggregates are not nova\'s', '')
+    first = min(nova.aggregates[uuid] for uuid in wanted
+                if uuid in nova.aggregates)
     return Reason(
-        'aggregate', 'not in %s' % where, '', 'openstack aggregate add host '
-        '%s %s' % (nova.aggregates.get(sorted(wanted)[0], sorted(wanted)[0]),
-                   host))
+        'aggregate', 'not in %s' % where, '', 'if it should be: openstack '
+        'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
 
 
 def _missing(has: list[str], host: str, where: str, known: Context
@@ -162,19 +168,19 @@ def _missing(has: list[str], host: str, where: str, known: Context
                 detail, known.pending[host]),
             'the agent mirrors it; if it does not, check its log')
     return Reason('missing', 'in %s in nova but not in placement' % where,
-                  detail, SYNC % host)
+                  detail, SYNC)
 
 
 def _of_forbidden(condition: explanation.Condition, node: str,
                   known: Context) -> Reason:
-    nova, host = known.nova, known.nova.nodes.get(node, '')
+    nova = known.nova
     both = sorted(frozenset(query.names(condition)) & nova.wanted(node))
     by = condition.asked_by or 'the request'
     if not both:
         return Reason(
             'stale', 'in an aggregate in placement that nova does not have',
             'placement has an aggregate that excludes %s; nova does not' % by,
-            (SYNC + ' --prune') % host)
+            SYNC + ' --prune')
     return Reason(
         'forbidden', 'in an aggregate that excludes %s' % by,
         ', '.join(_name(uuid, nova) for uuid in both),

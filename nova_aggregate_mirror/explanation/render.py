@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations as text and as JSON documents: pure, no I/O."""
 
-from collections.abc import Iterator
-import itertools
 import json
 import textwrap
 from typing import Any
@@ -44,8 +42,10 @@ def document(answer: explanation.Answer) -> str:
         'hosts': [
             {'host': one.host, 'node': one.node, 'weight': one.weight,
              'step': one.step, 'kind': one.reason.kind,
-             'reason': one.reason.phrase, 'detail': one.reason.detail,
-             'advice': one.reason.advice} for one in answer.verdicts],
+             'reason': one.reason.phrase, 'detail': one.detail,
+             'advice': one.advice} for one in answer.verdicts],
+        'count': answer.count,
+        'placed': list(answer.placed),
         'notes': list(answer.notes),
     }, indent=2)
 
@@ -63,29 +63,13 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
 
 def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     """List hosts by reason; hosts in the same state share a row."""
-    return [(len(names), _names(names), reason.phrase, reason.detail,
-             reason.advice)
-            for reason, names in _grouped(answer)]
-
-
-def _grouped(answer: explanation.Answer
-             ) -> Iterator[tuple[explanation.Reason, list[str]]]:
-    def key(one: explanation.Verdict) -> tuple[int, Any]:
-        reason = one.reason
-        # Advice often has the name of the host.
-        return one.step, (reason.kind, reason.phrase, reason.detail,
-                          reason.advice.replace(one.host, 'HOST'))
-
-    found = list(answer.verdicts)
-    order = {key(one): number for number, one in reversed(
-        list(enumerate(found)))}
-    found.sort(key=lambda one: order[key(one)])
-    for _key, group in itertools.groupby(found, key):
-        same = list(group)
-        reason = same[0].reason
-        if same[1:]:
-            reason = explanation.Reason(*key(same[0])[1])
-        yield reason, [one.host for one in same]
+    same: dict[tuple[int, explanation.Reason], list[explanation.Verdict]] = {}
+    for one in answer.verdicts:
+        same.setdefault((one.step, one.reason), []).append(one)
+    return [(len(found), _names([one.host for one in found]), reason.phrase,
+             *((reason.detail, reason.advice) if found[1:]
+               else (found[0].detail, found[0].advice)))
+            for (_step, reason), found in same.items()]
 
 
 def _names(names: list[str]) -> str:

@@ -22,20 +22,22 @@ class Verdicts:
     """Steps so far, and the nodes that did not pass one.
 
     :param known: nova's hosts
-    :param nodes: the compute nodes to explain
+    :param shown: the compute nodes to explain
     """
 
     known: reasons.Context
-    nodes: frozenset[str]
+    shown: frozenset[str]
     steps: list[explanation.Step] = dataclasses.field(default_factory=list)
     found: dict[str, explanation.Verdict] = dataclasses.field(
         default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
+    stale: set[str] = dataclasses.field(default_factory=set)
+    """Nodes that placement has in an aggregate, and nova does not."""
 
     @property
     def left(self) -> frozenset[str]:
         """The nodes that have passed every step."""
-        return self.nodes - self.found.keys()
+        return frozenset(self.known.nova.nodes) - self.found.keys()
 
     def add(self, name: str, asked_by: str, passed: Collection[str],
             why: Mapping[str, explanation.Reason] | explanation.Reason,
@@ -65,10 +67,13 @@ class Verdicts:
             explanation.ACCEPTABLE, explanation.ACCEPTABLE)
         left = [explanation.Verdict(
             node, self.host(node), passing, len(self.steps), weights.get(node))
-            for node in self.left]
-        rest = sorted(self.found.values(),
+            for node in self.left & self.shown]
+        rest = sorted((one for one in self.found.values()
+                       if one.node in self.shown),
                       key=lambda one: (one.step, one.reason.kind, one.host))
-        return explanation.Answer(request, self.steps, [
+        return explanation.Answer(request, [
+            dataclasses.replace(step, passed=step.passed & self.shown)
+            for step in self.steps], [
             *sorted(left, key=lambda one: (-(one.weight or 0.0), one.host)),
             *rest], self.notes)
 
@@ -80,10 +85,11 @@ def add_funnel(verdicts: Verdicts, found: funnel.Funnel,
     verdicts.add('with a resource provider', '', found.existing,
                  reasons.NO_PROVIDER)
     for condition, passed in zip(found.conditions, found.passed):
-        failing = sorted(verdicts.left - passed, key=verdicts.host)
+        failing = sorted(verdicts.left - passed, key=lambda node: (
+            node not in verdicts.shown, verdicts.host(node)))
         figures = {}
-        if query.kind(condition) == query.RESOURCES and not query.group(
-                condition):
+        # Other providers of a tree may provide the resource.
+        if found.plain and query.kind(condition) == query.RESOURCES:
             figures = dict(zip(failing, each(
                 lambda node: _inventories(reader, node), failing[:FIGURES])))
         verdicts.add(
@@ -100,6 +106,7 @@ def _note_surplus(verdicts: Verdicts, found: funnel.Funnel) -> None:
     for node in verdicts.left:
         for where in reasons.surplus(found.conditions, node, verdicts.known):
             stale.setdefault(where, set()).add(verdicts.host(node))
+            verdicts.stale.add(node)
     for where, hosts in sorted(stale.items()):
         verdicts.notes.append(
             'Placement has these hosts in %s, nova does not: %s. Run '

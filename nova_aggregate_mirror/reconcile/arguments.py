@@ -7,6 +7,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 
 LONGEST = 86400
+MOST_SERVERS = 1000
 """Maximum number of seconds to wait: a day."""
 
 
@@ -30,16 +31,22 @@ def request(arguments: argparse.Namespace, prune: bool,
 
 def workers(text: str) -> int:
     """Parse the number of concurrent requests, for an argument parser."""
-    number = int(text)
-    if not 1 <= number <= 64:
-        raise argparse.ArgumentTypeError('%s is not between 1 and 64' % text)
-    return number
+    return _between(text, 64)
 
 
 def timeout(text: str) -> int:
     """Parse the seconds to wait, for an argument parser."""
+    return _between(text, LONGEST)
+
+
+def servers(text: str) -> int:
+    """Parse the number of servers that are requested at once."""
+    return _between(text, MOST_SERVERS)
+
+
+def _between(text: str, most: int) -> int:
     number = int(text)
-    if not 1 <= number <= LONGEST:
+    if not 1 <= number <= most:
         raise argparse.ArgumentTypeError(
-            '%s is not between 1 and %d' % (text, LONGEST))
+            '%s is not between 1 and %d' % (text, most))
     return number

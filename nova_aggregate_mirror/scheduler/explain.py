@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from nova.conf import CONF
 from nova import exception as nova_exception
 
 from nova_aggregate_mirror import exceptions
@@ -21,6 +22,7 @@ from nova_aggregate_mirror.scheduler import filter_reasons
 from nova_aggregate_mirror.scheduler import host_states
 from nova_aggregate_mirror.scheduler import placing
 from nova_aggregate_mirror.scheduler import rehearsal
+from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import requests
 from nova_aggregate_mirror import source
 
@@ -43,7 +45,7 @@ class Inputs:
     each: parallel.Each
 
 
-def explain(inputs: Inputs, request: requests.Request,
+def explain(inputs: Inputs, request: requests.Prepared,
             hosts: Collection[str] = ()) -> explanation.Answer:
     """Rehearse the scheduling of a request, and explain it.
 
@@ -52,14 +54,11 @@ def explain(inputs: Inputs, request: requests.Request,
     :param hosts: explain these hosts only; all by default
     :raises MirrorError: placement or nova could not be read
     """
-    try:
-        manager = host_states.HostManager()
-    except nova_exception.SchedulerHostFilterNotFound as exc:
-        raise exceptions.InvalidConfiguration(
-            '[filter_scheduler] enabled_filters: %s' % exc) from exc
+    manager = _manager()
+    services = manager.services(inputs.context)
     known = reasons.Context(inputs.nova, {
-        host: service.disabled_reason or '' for host, service
-        in manager.services(inputs.context).items() if service.disabled},
+        host: service.disabled_reason or ''
+        for host, service in services.items() if service.disabled},
         inputs.pending)
     trial = rehearsal.Rehearsal(inputs.context, request.spec, manager)
     found = verdicts.Verdicts(
@@ -74,13 +73,9 @@ def explain(inputs: Inputs, request: requests.Request,
         return _refused(found, request, 'request filters', str(exc))
     except exceptions.RequestRejected as exc:
         return _refused(found, request, 'query to placement', str(exc))
-    states = trial.states(answers)
-    found.add('with a nova-compute service', '',
-              [one.uuid for one in states], filter_reasons.NO_STATE,
-              always=False)
-    states = [one for one in states if one.uuid in found.left]
-    weights = _run_filters(trial, found, states)
-    answer = found.answer(request.about, weights)
+    states = _states(inputs, trial, manager, found, answers)
+    answer = found.answer(request.about, _run_filters(
+        trial, found, states, services))
     if request.spec.num_instances == 1:
         return answer
     return dataclasses.replace(
@@ -88,7 +83,37 @@ def explain(inputs: Inputs, request: requests.Request,
         placed=placing.place(request.spec, manager, states, answers))
 
 
-def _refused(found: verdicts.Verdicts, request: requests.Request, step: str,
+def _manager() -> host_states.HostManager:
+    """Load nova's filters and weighers.
+
+    :raises InvalidConfiguration: a filter does not exist
+    """
+    # The function in available_filters would exit, after a log message.
+    request_filters.load(CONF)
+    try:
+        return host_states.HostManager()
+    except nova_exception.SchedulerHostFilterNotFound as exc:
+        raise exceptions.InvalidConfiguration(
+            '[filter_scheduler] enabled_filters: %s' % exc) from exc
+
+
+def _states(inputs: Inputs, trial: rehearsal.Rehearsal,
+            manager: host_states.HostManager, found: verdicts.Verdicts,
+            answers: list[candidates.Candidates]) -> list[Any]:
+    """Add the steps of cells and services; return the host states left."""
+    if trial.cell:
+        inside = manager.services(inputs.context, trial.cell)
+        found.add('in the cell of the server', 'nova',
+                  found.known.nova.nodes_of(inside.keys()),
+                  filter_reasons.OTHER_CELL, always=False)
+    states = trial.states(answers)
+    found.add('with a nova-compute service', '',
+              [one.uuid for one in states], filter_reasons.NO_STATE,
+              always=False)
+    return [one for one in states if one.uuid in found.left]
+
+
+def _refused(found: verdicts.Verdicts, request: requests.Prepared, step: str,
              why: str) -> explanation.Answer:
     """Return the answer to a request that fails whatever hosts there are."""
     found.add(step, '', (), explanation.Reason(
@@ -105,7 +130,6 @@ def _ask_placement(inputs: Inputs, trial: rehearsal.Rehearsal,
     reader = candidates.Reader(inputs.placement)
     asker = funnel.Asker(
         reader, bool(inputs.placement.sharing()), inputs.each)
-    # Other hosts compete for the places of a limited answer.
     narrowed = asker.narrow(queries, frozenset(inputs.nova.nodes))
     verdicts.add_funnel(found, narrowed, reader, inputs.each)
     _add_cut(queries, narrowed, reader, found)
@@ -132,24 +156,28 @@ def _add_cut(queries: list[query.Query], narrowed: funnel.Funnel,
             'raise [scheduler] max_placement_results, or enable '
             '[aggregate_mirror] request_filters so that placement leaves out '
             'unsuitable hosts itself') if cut else explanation.Reason(
-                'changed', 'no longer a candidate of placement', '',
-                'run the command again: placement changed meanwhile'),
+                reasons.CUT, 'not among the candidates of placement',
+                'it meets each condition', 'raise [placement] '
+                'max_allocation_candidates of placement if it is set; if not, '
+                'placement has changed meanwhile: run the command again'),
         always=False)
 
 
 def _run_filters(trial: rehearsal.Rehearsal, found: verdicts.Verdicts,
-                 states: list[Any]) -> Mapping[str, float]:
+                 states: list[Any], services: Mapping[str, Any]
+                 ) -> Mapping[str, float]:
     """Add the steps of nova's host filters; return the weights."""
     steps, weights = trial.filtered(states)
     for step in steps:
         passed = {one.uuid for one in step.passed}
+        failed = found.left - passed
         found.add(step.name, 'nova', passed, {
             node: filter_reasons.of_filter(
-                step, node, found.host(node), found.known.disabled,
-                trial.ignored)
-            for node in found.left - passed},
+                step, node, services.get(found.host(node)),
+                trial.ignores(found.host(node)), node in found.stale)
+            for node in failed},
             always=step.name != host_states.REQUESTED)
-        if step.name in filter_reasons.OF_AGGREGATES and (
-                len(passed) < len(states)):
+        if failed and step.name in filter_reasons.OF_AGGREGATES and (
+                MEMORY not in found.notes):
             found.notes.append(MEMORY)
     return weights

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a host filter of nova rejects a host, and what to do."""
 
-from collections.abc import Collection
 from collections.abc import Mapping
+from typing import Any
 
 from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explanation import reasons
 from nova_aggregate_mirror.scheduler import host_states
 
 Reason = explanation.Reason
+
+GUARD = 'AggregateMembershipFilter'
 
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
 _AGGREGATES = (
@@ -20,7 +23,7 @@ _KNOWN: Mapping[str, tuple[str, str]] = {
         'in an aggregate for other images', _AGGREGATES),
     'AggregateInstanceExtraSpecsFilter': (
         'without an aggregate that matches the flavor', _AGGREGATES),
-    'AggregateMembershipFilter': (
+    GUARD: (
         'in other aggregates in nova than in placement',
         'nova-aggregate-mirror-manage placement sync_aggregates'),
     'AggregateMultiTenancyIsolation': (
@@ -65,37 +68,51 @@ _KNOWN: Mapping[str, tuple[str, str]] = {
 
 OF_AGGREGATES = frozenset(
     name for name, (_phrase, advice) in _KNOWN.items()
-    if advice == _AGGREGATES or name == 'AggregateMembershipFilter')
+    if advice == _AGGREGATES or name == GUARD)
 """Filters that use the aggregates in the memory of nova-scheduler."""
 
 
-def of_filter(step: host_states.Filtered, node: str, host: str,
-              disabled: Mapping[str, str], ignored: Collection[str]
-              ) -> Reason:
-    """Return why a filter rejects a host; the detail is what nova logs.
+def of_filter(step: host_states.Filtered, node: str, service: Any,
+              ignored: bool, stale: bool) -> Reason:
+    """Return why a filter rejects a host; the detail is what it logs.
 
-    :param disabled: host whose nova-compute is disabled, to the reason
-    :param ignored: hosts that the request leaves out
+    :param service: nova-compute of the host, or None if it is not known
+    :param ignored: whether the request leaves out the host
+    :param stale: whether placement has the host in an aggregate that nova does
+        not have it in
     """
     said = step.said.get(node, '')
     if step.name == host_states.REQUESTED:
-        if host in ignored:
-            return Reason('ignored', 'the host to leave', 'the server is on '
-                          'it, or has failed on it')
-        return Reason('not_requested', 'not the requested host')
+        return LEFT_OUT if ignored else NOT_REQUESTED
     if step.name == 'ComputeFilter':
-        if host in disabled:
-            return Reason(
-                'disabled', 'disabled', said, 'openstack compute service set '
-                '--enable %s nova-compute' % host)
-        return Reason('down', 'down', said, 'start nova-compute on the host, '
-                      'or check its connection to the message broker')
+        return _of_service(service, said)
     phrase, advice = _KNOWN.get(
         step.name, ('rejected by %s' % step.name, _SEE))
+    if step.name == GUARD and not stale and 'rules' in said:
+        phrase, advice = (
+            'in aggregates that exclude the request', _AGGREGATES)
     return Reason('filter', phrase, '%s: %s' % (step.name, said)
                   if said else step.name, advice)
 
 
+def _of_service(service: Any, said: str) -> Reason:
+    if service is not None and service.disabled:
+        return Reason('disabled', 'disabled', said, reasons.ENABLE)
+    if service is not None and service.forced_down:
+        return Reason(
+            'down', 'forced down', said, 'openstack compute service set --up '
+            '%s nova-compute, when the host runs again' % explanation.HOST)
+    return Reason('down', 'down', said, 'start nova-compute on the host, or '
+                  'check its connection to the message broker')
+
+
+LEFT_OUT = Reason(
+    'ignored', 'the host to leave', 'the server is on it')
+NOT_REQUESTED = Reason('not_requested', 'not the requested host')
+OTHER_CELL = Reason(
+    'cell', 'in another cell than the server', '', 'nova moves servers to '
+    'another cell only in a resize or cold migration, if its policy allows '
+    'that')
 NO_STATE = Reason(
     'no_service', 'without a nova-compute service that nova-scheduler reads',
     'its cell is disabled or did not answer, the service was deleted, or it '

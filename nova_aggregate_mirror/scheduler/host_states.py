@@ -4,12 +4,14 @@
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
 import functools
 import logging
+import re
 from typing import Any
 
 from nova import context as nova_context
@@ -18,11 +20,14 @@ from nova.db.main import models
 from nova import objects
 from nova.scheduler import host_manager
 
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.scheduler import filters
+
 REQUESTED = 'requested hosts'
 """Name of the step that leaves the hosts of the request."""
 
-Instances = Mapping[str, Mapping[str, Any]]
-"""Host to its instances by UUID."""
+Loader = Callable[[], Mapping[str, Mapping[str, Any]]]
+"""Returns host to its instances by UUID."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,18 +55,26 @@ class _Instances(collections.UserDict[str, Any]):
 class _Messages(logging.Handler):
     """Keeps what a host filter logs about each host state."""
 
-    def __init__(self) -> None:
+    def __init__(self, states: Iterable[host_manager.HostState]) -> None:
         super().__init__(logging.DEBUG)
         self.said: dict[str, str] = {}
-        self.states: Sequence[host_manager.HostState] = ()
+        self._states: dict[Any, list[host_manager.HostState]] = {}
+        for state in states:
+            for key in (id(state), state.host):
+                self._states.setdefault(key, []).append(state)
 
     def emit(self, record: logging.LogRecord) -> None:
-        args = record.args or ()
+        args: Any = record.args or ()
         values = [*args.values()] if isinstance(args, Mapping) else [*args]
-        for state in self.states:
-            if any(value is state or value == state.host for value in values):
-                self.said[state.uuid] = record.getMessage().replace(
-                    str(state), state.host)
+        about = [state for value in values for state in self._states.get(
+            value if isinstance(value, str) else id(value), ())]
+        # A host may have several nodes.
+        named = [state for state in about if state.nodename in values]
+        for state in named or about:
+            text = record.getMessage().replace(str(state), state.host)
+            self.said[state.uuid] = re.sub(
+                r'(?<![\w.-])%s(?![\w.-])' % re.escape(state.host),
+                explanation.HOST, text)
 
 
 class _Recorder:
@@ -76,10 +89,10 @@ class _Recorder:
         self.offered: Sequence[Any] | None = None
 
     def get_filtered_objects(
-            self, filters: Iterable[Any], objs: Iterable[Any],
+            self, enabled: Iterable[Any], objs: Iterable[Any],
             spec_obj: Any, index: int = 0) -> list[Any]:
         left = self.offered = list(objs)
-        for one in filters:
+        for one in enabled:
             if not one.run_filter_for_index(index):
                 continue
             with _listening(left) as messages:
@@ -91,20 +104,20 @@ class _Recorder:
 
 
 @contextlib.contextmanager
-def _listening(states: Sequence[host_manager.HostState]) -> Any:
-    """Receive what nova's filters log, whatever the log level is."""
-    logger = logging.getLogger('nova.scheduler.filters')
-    messages, level = _Messages(), logger.level
-    messages.states = states
-    logger.addHandler(messages)
-    logger.setLevel(logging.DEBUG)
-    propagated, logger.propagate = logger.propagate, False
-    try:
+def _listening(states: Sequence[host_manager.HostState]
+               ) -> Iterator[_Messages]:
+    """Receive what the filters log, whatever the log level is."""
+    messages = _Messages(states)
+    with contextlib.ExitStack() as stack:
+        for name in ('nova.scheduler.filters', filters.__name__):
+            logger = logging.getLogger(name)
+            stack.callback(logger.setLevel, logger.level)
+            stack.callback(setattr, logger, 'propagate', logger.propagate)
+            stack.callback(logger.removeHandler, messages)
+            logger.addHandler(messages)
+            logger.setLevel(logging.DEBUG)
+            logger.propagate = False
         yield messages
-    finally:
-        logger.propagate = propagated
-        logger.setLevel(level)
-        logger.removeHandler(messages)
 
 
 class HostManager(host_manager.HostManager):
@@ -132,10 +145,14 @@ class HostManager(host_manager.HostManager):
         offered = left if recorder.offered is None else recorder.offered
         return [Filtered(REQUESTED, offered, {}), *recorder.steps], left
 
-    def services(self, context: Any) -> Mapping[str, Any]:
-        """Read the nova-compute service of each host, in enabled cells."""
+    def services(self, context: Any, cell: Any = None) -> Mapping[str, Any]:
+        """Read the nova-compute service of each host.
+
+        :param cell: mapping of a cell; all cells by default
+        """
+        cells = [cell] if cell else list(self.cells.values())
         found: Mapping[str, Any] = self._get_computes_for_cells(
-            context, self.enabled_cells, compute_uuids=[])[1]
+            context, cells, compute_uuids=[])[1]
         return found
 
     def _init_instance_info(self, computes_by_cell: Any = None) -> None:
@@ -151,12 +168,12 @@ class HostManager(host_manager.HostManager):
         return super()._get_host_states(context, compute_nodes, services)
 
     def _loader(self, context: Any, cell: str, hosts: Sequence[str]
-                ) -> Callable[[], Instances]:
+                ) -> Loader:
         @functools.cache
-        def load() -> Instances:
+        def load() -> Mapping[str, Mapping[str, Any]]:
             with nova_context.target_cell(context, self.cells[cell]) as target:
                 found: dict[str, dict[str, Any]] = {}
-                for uuid, host in _instances(target, hosts):
+                for uuid, host in _read_instances(target, hosts):
                     found.setdefault(host, {})[uuid] = objects.Instance(
                         target, uuid=uuid)
                 return found
@@ -169,7 +186,7 @@ class HostManager(host_manager.HostManager):
 
 
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
-def _instances(context: Any, hosts: Iterable[str]) -> list[Any]:
+def _read_instances(context: Any, hosts: Iterable[str]) -> list[Any]:
     """Read the instances of some hosts in one query."""
     found: list[Any] = context.session.query(
         models.Instance.uuid, models.Instance.host).filter(

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of nova's objects and databases as in nova-scheduler."""
 
+from collections.abc import Iterator
+import contextlib
+import logging
 from typing import Any
 
 from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
+from nova import exception as nova_exception
 from nova import objects
 from nova import rpc
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 from oslo_utils import importutils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.source import connections
 
 
 def prepare(conf: cfg.ConfigOpts) -> Any:
@@ -29,4 +38,27 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     rpc.init(conf)
     main_db.configure(conf)
     api_db.configure(conf)
+    # They are about the host, and say to run this command.
+    logging.getLogger('nova_aggregate_mirror.scheduler').setLevel(
+        logging.ERROR)
     return nova_context.get_admin_context()
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Translate errors of nova's objects to errors of this package.
+
+    :raises NovaUnavailable: a database of nova could not be read
+    :raises InvalidConfiguration: nova refuses the flavor or the image
+    """
+    try:
+        yield
+    except db_exception.DBError as exc:
+        raise exceptions.NovaUnavailable(
+            'nova\'s databases could not be read: %s (check [api_database] '
+            'connection and the cells)' % connections.reason(exc)) from exc
+    except (nova_exception.NovaException, NotImplementedError,
+            ValueError) as exc:
+        raise exceptions.InvalidConfiguration(
+            'nova refuses the request: %s (check flavor, image and hints)'
+            % errors.without_secrets(' '.join(str(exc).split()))) from exc

@@ -138,5 +138,5 @@ def log_no_host(spec: request_spec.RequestSpec, reason: str) -> None:
     """Log why no host is left, and the command that explains it."""
     LOG.warning('Instance %s has no valid host: %s. To see the reason for '
                 'each host, run nova-aggregate-mirror-manage scheduling '
-                'explain --server %s',
+                'explain --server %s (for a move: with --for OPERATION)',
                 spec.instance_uuid, reason, spec.instance_uuid)

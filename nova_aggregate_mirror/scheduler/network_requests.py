@@ -3,13 +3,15 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 from typing import Any
 
+from nova.conf import CONF
 from nova import exception as nova_exception
 from nova.network import neutron
 from nova import objects
-from nova.scheduler import utils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
@@ -43,8 +45,12 @@ def complete(context: Any, spec: Any, instance: Any,
             context, instance.uuid), notes)
     if found:
         spec.requested_resources, spec.request_level_params = found
+    if not instance.host and not spec.requested_resources:
+        notes.append('Neutron does not know the ports of a server that was '
+                     'on no host: give those that request resources, such as '
+                     'bandwidth, with --port.')
     if not spec.requested_networks and (
-            utils.CONF.scheduler.query_placement_for_routed_network_aggregates
+            CONF.scheduler.query_placement_for_routed_network_aggregates
     ):
         notes.append('The networks of the server are not known, so that '
                      'their segments are not explained: give --network or '
@@ -59,6 +65,8 @@ def _add_ports(context: Any, spec: Any, ports: Iterable[str],
             lambda: neutron.API().show_port(context, port), notes)
         wanted = (shown or {}).get('port', {}).get('resource_request')
         if wanted:
+            spec.request_level_params.extend_with(
+                objects.RequestLevelParams.from_port_request(wanted))
             spec.requested_resources += (
                 objects.RequestGroup.from_extended_port_request(
                     context, wanted) if 'request_groups' in wanted else [
@@ -66,16 +74,25 @@ def _add_ports(context: Any, spec: Any, ports: Iterable[str],
                             context, port, wanted)])
 
 
+@contextlib.contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Translate errors of neutron and keystone to a MirrorError."""
+    try:
+        with errors.advising(_NEUTRON), errors.translated(doing):
+            yield
+    except neutron.neutron_client_exc.NeutronException as exc:
+        raise errors.error(
+            exceptions.PlacementFailed, doing, str(exc)) from exc
+
+
 def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:
     """Return neutron's answer, or None after a note."""
     try:
-        with errors.advising(_NEUTRON), errors.translated(
-                'Reading ports from neutron'):
+        with translated('Reading ports from neutron'):
             return ask()
-    except (nova_exception.NovaException, exceptions.MirrorError,
-            neutron.neutron_client_exc.NeutronException) as exc:
-        text = 'Neutron could not be read, so that resources of ports are ' \
-               'not explained: %s' % ' '.join(str(exc).split())
+    except (nova_exception.NovaException, exceptions.MirrorError) as exc:
+        text = ('The resources of ports are not explained: %s'
+                % ' '.join(errors.without_secrets(str(exc)).split()))
         if text not in notes:
             notes.append(text)
         return None

@@ -29,7 +29,8 @@ class _Capacity:
             (provider, name): amount
             for provider, one in request['allocations'].items()
             for name, amount in one['resources'].items()}
-        if any(self._free[each] < amount for each, amount in amounts.items()):
+        if any(self._free.get(each, 0) < amount
+               for each, amount in amounts.items()):
             return False
         for each, amount in amounts.items():
             self._free[each] -= amount
@@ -61,6 +62,10 @@ def place(spec: Any, manager: host_states.HostManager, states: Sequence[Any],
                      None)
         if found is None:
             return chosen
+        # Devices are consumed on the providers that were chosen.
+        mappings = found.allocation_candidates[0]['mappings']
+        for group in spec.requested_resources:
+            group.provider_uuids = mappings[group.requester_id]
         nova_manager.SchedulerManager._consume_selected_host(
             found, spec, instance_uuid=server)
         chosen.append(found.host)

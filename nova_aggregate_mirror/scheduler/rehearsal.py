@@ -12,6 +12,7 @@ import dataclasses
 from typing import Any
 import urllib.parse
 
+from nova.conf import CONF
 from nova import exception as nova_exception
 from nova.scheduler import host_manager
 from nova.scheduler import request_filter
@@ -22,6 +23,7 @@ from nova_aggregate_mirror.explanation import query
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.scheduler import host_states
 from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
 
 
@@ -66,9 +68,18 @@ class Rehearsal:
         return bool(utils.request_is_rebuild(self._spec))
 
     @property
-    def ignored(self) -> Sequence[str]:
-        """The hosts that the request leaves out."""
-        return list(self._spec.ignore_hosts or ())
+    def cell(self) -> Any:
+        """The mapping of the cell that the server has to stay in, or None."""
+        destination = self._spec.requested_destination
+        if destination and 'cell' in destination and (
+                not destination.allow_cross_cell_move):
+            return destination.cell
+        return None
+
+    def ignores(self, host: str) -> bool:
+        """Check whether the request leaves out a host; nova ignores case."""
+        return host.lower() in {
+            one.lower() for one in self._spec.ignore_hosts or ()}
 
     def queries(self) -> list[query.Query]:
         """Run the request filters; return the queries that nova makes.
@@ -76,18 +87,21 @@ class Rehearsal:
         Nova takes the candidates of all of them.
 
         :raises NoHost: when a request filter, or nova, refuses the request
+        :raises MirrorError: when a service that a filter asks is unavailable
         """
         try:
-            for one in request_filter.ALL_REQUEST_FILTERS:
-                self._run(one)
+            with network_requests.translated('Running the request filters'):
+                for one in request_filter.ALL_REQUEST_FILTERS:
+                    self._run(one)
             found = self._resources(pinning=True)
             resources = [found]
             # A second query replaces dedicated processors by shared ones.
             if found.cpu_pinning_requested and not (
-                    host_manager.CONF.workarounds.disable_fallback_pcpu_query):
+                    CONF.workarounds.disable_fallback_pcpu_query):
                 resources.append(self._resources(pinning=False))
-        except (nova_exception.RequestFilterFailed,
-                nova_exception.NoValidHost) as exc:
+        except (nova_exception.NovaException, NotImplementedError,
+                ValueError) as exc:
+            # Nova-scheduler fails the request in the same way.
             raise NoHost(_reason(exc)) from exc
         return [query.parse(self._parameters(one), self._source)
                 for one in resources]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
+from nova.conf import CONF
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -22,9 +23,7 @@ from nova_aggregate_mirror.scheduler import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
 
 CREATE, REBUILD, RESIZE = 'create', 'rebuild', 'resize'
-LIVE_MIGRATE = 'live-migrate'
-OPERATIONS = (CREATE, 'migrate', LIVE_MIGRATE, 'evacuate', 'unshelve', REBUILD,
-              RESIZE)
+LIVE_MIGRATE, UNSHELVE = 'live-migrate', 'unshelve'
 # Operations in which nova leaves out the host of the server.
 _LEAVING = ('migrate', LIVE_MIGRATE, 'evacuate', RESIZE)
 
@@ -37,7 +36,7 @@ class _ReadOnly(request_spec.RequestSpec):
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class Prepared:
     """A request, and what is known about it."""
 
     spec: request_spec.RequestSpec
@@ -54,7 +53,9 @@ class Description:
     flavor: str
     """Name or ID."""
     image: Mapping[str, Any]
-    """As glance shows it; empty for a server without an image."""
+    """As nova gets it from glance, or the part of it that is known."""
+    from_volume: bool = False
+    """Whether its root disk is a volume."""
     project: str = ''
     zone: str = ''
     networks: Sequence[str] = ()
@@ -64,7 +65,7 @@ class Description:
     count: int = 1
 
 
-def described(context: Any, one: Description) -> Request:
+def described(context: Any, one: Description) -> Prepared:
     """Build the request of a server that does not exist.
 
     :raises UnknownName: when nova has no such flavor or server group
@@ -82,7 +83,7 @@ def described(context: Any, one: Description) -> Request:
         _group(context, one.hints), one.zone or None, project_id=one.project)
     utils.setup_instance_group(context, spec)
     spec.num_instances = one.count
-    spec.is_bfv = not image
+    spec.is_bfv = one.from_volume
     network_requests.complete(
         context, spec, None, one.networks, one.ports, notes)
     about = {'flavor': flavor.name, 'image': image.get('name') or '',
@@ -92,12 +93,12 @@ def described(context: Any, one: Description) -> Request:
              'hints': ', '.join('%s=%s' % (name, value)
                                 for name, values in sorted(one.hints.items())
                                 for value in values)}
-    return Request(spec, _present(about), notes)
+    return Prepared(spec, _present(about), notes)
 
 
 def of_server(context: Any, server: str, operation: str, flavor: str = '',
               networks: Sequence[str] = (), ports: Sequence[str] = ()
-              ) -> Request:
+              ) -> Prepared:
     """Build the request of a server for an operation.
 
     :param flavor: of a resize, name or ID
@@ -114,15 +115,17 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     notes: list[str] = []
     instance, cell = _instance(context, server)
     about = {'server': server, 'operation': operation}
-    if instance is None:
-        notes.append('The server was deleted, so that its ports are not known '
-                     'and not explained.')
-    elif operation != CREATE and not instance.host and (
-            operation != 'unshelve'):
+    if operation != CREATE and (instance is None or (
+            not instance.host and operation != UNSHELVE)):
         raise exceptions.UnknownName(
-            'server %s is on no host, so that it cannot %s; use --for create '
-            'to see why it has none' % (server, operation))
+            'server %s is on no host, so that there is nothing to %s; use '
+            '--for create to see why it has none' % (server, operation))
+    if instance is None:
+        notes.append('The server was deleted or is in no cell yet, so that '
+                     'its ports are not known and not explained.')
     _defaults(spec)
+    if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
+        notes.append('Accelerators of the device profile are not explained.')
     if instance is not None:
         about['host'] = instance.host or ''
         spec.ensure_project_and_user_id(instance)
@@ -140,7 +143,7 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['flavor'] = spec.flavor.name
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
-    return Request(spec, _present(about), notes)
+    return Prepared(spec, _present(about), notes)
 
 
 def _prepare(spec: Any, instance: Any, cell: Any, operation: str) -> None:
@@ -155,7 +158,7 @@ def _prepare(spec: Any, instance: Any, cell: Any, operation: str) -> None:
     spec.reset_forced_destinations()
     spec.requested_destination = objects.Destination(cell=cell)
     if operation in _LEAVING and not (
-            operation == RESIZE and utils.CONF.allow_resize_to_same_host):
+            operation == RESIZE and CONF.allow_resize_to_same_host):
         spec.ignore_hosts = [instance.host]
 
 

@@ -59,16 +59,17 @@ class TestConditions(explaining.ExplainingTest):
 
     def test_figures_and_advice(self):
         """They name what to type for this host."""
-        found = {one.host: one.reason for one in self.explain_flavor(
+        found = {one.host: one for one in self.explain_flavor(
             self.wanted, ZONE, pending={'lagging': 40.0}).verdicts}
         self.assertEqual('asked 1, free 0 of 10 x 4, 10 reserved',
                          found['full'].detail)
         self.assertEqual('reason: new disks', found['off'].detail)
         self.assertEqual('openstack compute service set --enable off '
                          'nova-compute', found['off'].advice)
-        self.assertEqual('openstack aggregate add host east elsewhere',
+        self.assertEqual('if it should be: openstack aggregate add host east '
+                         'elsewhere',
                          found['elsewhere'].advice)
-        self.assertEqual('pending', found['lagging'].kind)
+        self.assertEqual('pending', found['lagging'].reason.kind)
         self.assertEqual(
             'placement lacks east (%s); nova has it; pending in the journal '
             'since 40 s' % self.zone, found['lagging'].detail)
@@ -195,6 +196,18 @@ class TestFilters(explaining.ExplainingTest):
                          self.reasons(answer)['three'])
         self.assertIn('nova does not: three.', answer.notes[0])
 
+    def test_host_in_both_kinds_of_aggregates(self):
+        """The guard rejects a host that the query could not exclude."""
+        self.aggregate('mine', ['one'], filter_tenant_id=self.api.project_id)
+        self.aggregate('theirs', ['one', 'two'], filter_tenant_id='others')
+        answer = self.explain_flavor(self.flavor())
+        self.assertEqual(
+            {'one': 'acceptable', 'three': 'acceptable',
+             'two': 'in aggregates that exclude the request'},
+            self.reasons(answer))
+        self.assertIn('does not pass the rules for tenant',
+                      answer.verdicts[-1].detail)
+
     def test_rejected_by_host_filters(self):
         """The filter's own words are the detail."""
         self.flags(max_instances_per_host=1, group='filter_scheduler')
@@ -202,8 +215,8 @@ class TestFilters(explaining.ExplainingTest):
         for _host in self.hosts:
             full = self.boot(flavor_id=wanted)[HOST]
             answer = self.explain_flavor(wanted)
-            found = {one.host: one.reason for one in answer.verdicts}
-            self.assertEqual('full', found[full].phrase)
+            found = {one.host: one for one in answer.verdicts}
+            self.assertEqual('full', found[full].reason.phrase)
             self.assertEqual(
                 'NumInstancesFilter: %s fails num_instances check: Max '
                 'instances per host is set to 1' % full, found[full].detail)
@@ -230,11 +243,11 @@ class TestFilters(explaining.ExplainingTest):
              for phrase in self.reasons(answer).values()})
 
     def test_down(self):
-        """A nova-compute that does not report is down."""
+        """A nova-compute that an operator has forced down."""
         service = objects.Service.get_by_compute_host(self.targeted(), 'two')
         service.forced_down = True
         service.save()
-        self.assertEqual('down', self.reasons(
+        self.assertEqual('forced down', self.reasons(
             self.explain_flavor(self.flavor()))['two'])
 
 

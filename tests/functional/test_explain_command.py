@@ -65,7 +65,7 @@ class TestExplain(test_manage.ManageTest):
         self.assertEqual(
             '1 of 2 hosts can take the server (near): 1 not in zone az1',
             done.stdout.splitlines()[0])
-        self.assertIn('| openstack aggregate add host zone far', done.stdout)
+        self.assertIn('if it should be: openstack aggregate', done.stdout)
 
     def test_no_host(self):
         """It exits with 1; the document has the reasons for a program."""
@@ -111,6 +111,47 @@ class TestExplain(test_manage.ManageTest):
         self.assertEqual(255, done.returncode)
         [line] = done.stderr.splitlines()
         self.assertIn('Check that keystone and placement are running', line)
+
+    def test_database_is_unavailable(self):
+        """It exits with 255, and one line names the option."""
+        self.conf.write_text(self.conf.read_text().replace(
+            '[api_database]\nconnection = sqlite:///',
+            '[api_database]\nconnection = sqlite:////nowhere'))
+        done = self.explain('--flavor', 'm1.small')
+        self.assertEqual(255, done.returncode, done.stdout)
+        [line] = done.stderr.splitlines()
+        self.assertIn('[api_database] connection', line)
+
+    def test_flavor_that_nova_refuses(self):
+        """It exits with 255, and one line has the reason of nova."""
+        done = self.explain('--flavor', 'm1.small', '--image-property',
+                            'hw_numa_nodes=two')
+        self.assertEqual(255, done.returncode, done.stdout)
+        [line] = done.stderr.splitlines()
+        self.assertIn('check flavor, image and hints', line)
+
+    def test_unknown_request_filter(self):
+        """It exits with 255, and one line has its name."""
+        self.write_conf(
+            more=MORE + '[aggregate_mirror]\nrequest_filters = tenants\n')
+        done = self.explain('--flavor', 'm1.small')
+        self.assertEqual(255, done.returncode, done.stdout)
+        [line] = done.stderr.splitlines()
+        self.assertIn('is named tenants', line)
+
+    def test_refused_by_a_request_filter(self):
+        """Only the explanation is printed, not what nova-scheduler logs."""
+        self.write_conf(more=MORE + (
+            '[aggregate_mirror]\nrequest_filters = flavor_extra_specs\n'))
+        flavor = objects.Flavor.get_by_name(
+            nova_context.get_admin_context(), 'm1.small')
+        flavor.extra_specs = {'ssd': 'true'}
+        flavor.save()
+        done = self.explain('--flavor', 'm1.small')
+        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        self.assertEqual(
+            "0 of 2 hosts: no host aggregate matches the flavor's extra spec "
+            'ssd', done.stdout.splitlines()[0])
 
     def test_unknown_host_filter(self):
         """The option is named."""

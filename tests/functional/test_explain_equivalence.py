@@ -72,7 +72,7 @@ class EquivalenceTest(explaining.ExplainingTest):
     def request(self, wanted):
         return requests.described(self.context, requests.Description(
             wanted['flavor'], {'properties': wanted['image']},
-            wanted['project'], wanted['zone'] or ''))
+            project=wanted['project'], zone=wanted['zone'] or ''))
 
     def compare(self):
         """Compare for many worlds, the same in every run."""

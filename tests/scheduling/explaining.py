@@ -61,7 +61,7 @@ class ExplainingTest(cloud.CloudTest):
             'nova_aggregate_mirror.source.connections.Pool._opened', engine))
         self.context = nova_context.get_admin_context()
 
-    def explain(self, request: requests.Request, hosts: Collection[str] = (),
+    def explain(self, request: requests.Prepared, hosts: Collection[str] = (),
                 pending: Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
         return explain.explain(explain.Inputs(
@@ -80,7 +80,8 @@ class ExplainingTest(cloud.CloudTest):
         return self.explain(requests.described(
             self.context, requests.Description(
                 flavor, options.pop('image', {'properties': {}}),
-                options.pop('project', self.api.project_id), zone, **options)),
+                project=options.pop('project', self.api.project_id),
+                zone=zone, **options)),
             pending=pending)
 
     def reasons(self, answer: explanation.Answer) -> dict[str, str]:

@@ -38,6 +38,7 @@ class TestArguments(testtools.TestCase):
                 ([*SERVER, '--for', 'migrate', 'h1'], 'no further value: h1'),
                 ([*FLAVOR, '--for', 'migrate'], 'needs --server'),
                 ([*SERVER, '--zone', 'z'], '--zone applies to --flavor'),
+                ([*SERVER, '--volume'], '--volume applies to --flavor'),
                 ([*SERVER, '--hint', 'a=b'], '--hint applies to --flavor'),
                 ([*SERVER, '--image-property', 'a=b'], '--image-property '),
                 ([*SERVER, '--count', '2'], '--count applies to --flavor')):

@@ -3,6 +3,7 @@
 
 import testtools
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explanation import funnel
 from nova_aggregate_mirror.explanation import query
 from nova_aggregate_mirror.placement import candidates
@@ -76,6 +77,22 @@ class TestNarrow(testtools.TestCase):
                               frozenset('ab'))
         self.assertEqual(list(map(frozenset, ('ab', 'a', 'a'))),
                          narrow(placement, QUERY).passed)
+
+    def test_placement_cuts_the_response_to_a_part(self):
+        """A candidate of the whole query meets each of its conditions."""
+        placement = Placement({one: one for one in NODES}, 'ab',
+                              frozenset('cd'), frozenset('c'), frozenset('a'))
+        self.assertEqual(list(map(frozenset, ('abcd', 'abc', 'ab'))),
+                         narrow(placement, QUERY).passed)
+
+    def test_part_that_is_no_query(self):
+        """It excludes nothing; the whole is what nova asks."""
+        class Refusing(Placement):
+            def providers(self, parameters):
+                raise exceptions.RequestRejected('no resources')
+
+        found = narrow(Refusing({'a': 'a'}, 'a'), QUERY)
+        self.assertEqual([NODES] * 3, found.passed)
 
     def test_alternative_of_pinned_processors(self):
         """Nova asks for shared processors as well, and takes both."""

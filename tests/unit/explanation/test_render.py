@@ -10,14 +10,12 @@ from nova_aggregate_mirror.explanation import render
 from nova_aggregate_mirror.explanation import sentence
 
 GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
+OFF = explanation.Reason(
+    'disabled', 'disabled', '', 'enable ' + explanation.HOST)
 
 
 def verdict(host, reason, step):
     return explanation.Verdict('node-' + host, host, reason, step)
-
-
-def off(host):
-    return explanation.Reason('disabled', 'disabled', '', 'enable ' + host)
 
 
 def answer(**options):
@@ -25,8 +23,7 @@ def answer(**options):
     full = explanation.Reason('resources', 'full', 'free 0')
     verdicts = [
         *(verdict('good-%d' % one, GOOD, 2) for one in range(2)),
-        *(verdict('off-%d' % one, off('off-%d' % one), 0)
-          for one in range(8)),
+        *(verdict('off-%d' % one, OFF, 0) for one in range(8)),
         verdict('full', full, 1)]
     return explanation.Answer({'flavor': 'm1'}, [
         explanation.Step('enabled', 'nova', frozenset('abc')),
@@ -73,9 +70,13 @@ class TestText(testtools.TestCase):
         self.assertEqual([
             (2, 'good-0, good-1', 'acceptable', '', ''),
             (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
-             'disabled', '', 'enable HOST'),
+             'disabled', '', 'enable <host>'),
             (1, 'full', 'full', 'free 0', ''),
         ], render.hosts(answer()))
+
+    def test_name_with_a_space(self):
+        """The command can be typed as it is."""
+        self.assertEqual("enable 'a b'", verdict('a b', OFF, 0).advice)
 
     def test_funnel(self):
         """How many are left after each step, and how many it excludes."""

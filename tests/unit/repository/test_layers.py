@@ -165,7 +165,7 @@ class TestLayers(testtools.TestCase):
             found = {module.partition('.')[0] for module, _top in imports(
                 PACKAGE / 'explanation' / (name + '.py'))}
             self.assertLessEqual(found, {
-                'collections', 'dataclasses', 'itertools', 'json', 're',
+                'collections', 'dataclasses', 'json', 're', 'shlex',
                 'textwrap', 'typing', 'prettytable', 'nova_aggregate_mirror'})
 
     def assert_pure(self, name):

@@ -160,7 +160,8 @@ class TestMembership(GuardTest):
             'Instance %s has no valid host: its aggregates exclude each of '
             'the 3 hosts that placement and earlier filters have left. To '
             'see the reason for each host, run nova-aggregate-mirror-manage '
-            'scheduling explain --server %s' % (
+            'scheduling explain --server %s (for a move: with --for '
+            'OPERATION)' % (
                 uuids.instance, uuids.instance), nothing)
 
     def test_set_with_a_foreign_uuid(self):

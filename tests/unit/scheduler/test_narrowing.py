@@ -110,7 +110,8 @@ class TestNarrowing(NarrowingTest):
             ["Instance %s has no valid host: no host aggregate matches the "
              "flavor's extra spec aggregate_instance_extra_specs:gpu. To see "
              'the reason for each host, run nova-aggregate-mirror-manage '
-             'scheduling explain --server %s' % (
+             'scheduling explain --server %s (for a move: with --for '
+             'OPERATION)' % (
                  uuids.instance, uuids.instance)], self.process.logged())
 
 
