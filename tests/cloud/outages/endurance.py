@@ -37,14 +37,10 @@ HEAL = 120.0
 # what it needs, with and without this package.
 EARLY, MIDDLE, LATE = (0.2, 0.3), (0.5, 0.6), (0.9, 1.0)
 COUNTS = ('descriptors', 'threads', 'connections')
-# What nova-api may use more in the last part: connections of calls that run
+# What a process may use more in the last part: connections of calls that run
 # during each sample, and memory that the allocator keeps.
 MORE = services.THREADS
 MORE_MIB = 5.0
-# The agent keeps a connection to placement for each worker of the journal and
-# of full syncs, and uses as many as were ever busy at the same time.
-SYNC_WORKERS = 8
-MORE_OF_AGENT = 2 * SYNC_WORKERS
 # What the agent holds for each operation that stays in the journal.
 ROW_MIB = 0.7 / 1024
 # Unexpected answers to show.
@@ -110,11 +106,10 @@ class Endured:
         for process in self.samples:
             first = self.worst(process, EARLY)
             last = self.worst(process, LATE)
-            more_of = MORE_OF_AGENT if process == lanes.AGENT else MORE
             for name in COUNTS:
                 early, late = (self.least(process, part, name)
                                for part in (EARLY, LATE))
-                if late > early + more_of:
+                if late > early + MORE:
                     found.append('%s: %s grew from %d to %d' % (
                         process, name, early, late))
             more = MORE_MIB
