@@ -43,7 +43,7 @@ class Asker:
                ) -> Funnel:
         """Add the conditions of a query to it one by one.
 
-        :param queries: alternatives, of which nova takes all candidates: the
+        :param queries: alternatives; nova takes the candidates of each: the
             first may have further ones that replace some of its conditions
         :param nodes: the compute nodes of nova
         :raises RequestRejected: placement does not accept the whole query

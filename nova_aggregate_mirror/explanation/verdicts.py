@@ -14,7 +14,7 @@ from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 
 FIGURES = 20
-"""Hosts of which inventories are read, per condition."""
+"""Maximum number of hosts whose inventories are read, per condition."""
 
 
 @dataclasses.dataclass

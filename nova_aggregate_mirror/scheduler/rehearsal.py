@@ -51,7 +51,7 @@ class Rehearsal:
     """The scheduling of one request.
 
     :param context: nova's context of an administrator
-    :param spec: a request that nobody else uses; it is changed
+    :param spec: a request without other users; it is changed
     """
 
     def __init__(self, context: Any, spec: request_spec.RequestSpec,

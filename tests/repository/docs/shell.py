@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 # Other tests may have the processor.
 TIMEOUT = 900
 TAIL = 60
+TRACEBACK = 'Traceback (most recent call last)'
 
 # Text of a page to its replacement: paths outside of the cloud's directory,
 # and the locations of Python's environment and of this checkout.
@@ -63,7 +64,8 @@ class Shell:
             ['bash'], input='\n'.join(script), text=True, timeout=TIMEOUT,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True, env=self._environment())
-        if done.returncode:
+        # An example may exit with 1, and so does Python after a traceback.
+        if done.returncode or TRACEBACK in done.stdout:
             raise ExampleFailed('\n'.join(
                 ['', *done.stdout.splitlines()[-TAIL:]]))
         return done.stdout

@@ -200,6 +200,9 @@ class TestOtherPages(unittest.TestCase):
         if refused:
             raise AssertionError(refused)
         cls.openrc = terminal.write_openrc(running)
+        # DevStack has such a flavor, too.
+        running.nova().post('/flavors', json={'flavor': {
+            'name': 'm1.tiny', 'vcpus': 1, 'ram': 512, 'disk': 1}})
         cls.metrics_port = str(running.config.ports['agent-1'])
 
 

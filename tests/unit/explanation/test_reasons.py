@@ -130,7 +130,7 @@ class TestAggregates(testtools.TestCase):
 class TestTitle(testtools.TestCase):
 
     def test_titles(self):
-        """They have the names of aggregates beside their UUIDs."""
+        """They have the names of aggregates and their UUIDs."""
         for key, value, title in (
                 ('resources', 'VCPU:8', '8 VCPU'),
                 ('resources1', 'A:1,B:2',

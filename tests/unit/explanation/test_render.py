@@ -19,7 +19,7 @@ def verdict(host, reason, step):
 
 
 def answer(**options):
-    """Build the answer of a cloud with 11 hosts, of which 2 are left."""
+    """Build the answer of a cloud with 11 hosts; 2 of them are left."""
     full = explanation.Reason('resources', 'full', 'free 0')
     verdicts = [
         *(verdict('good-%d' % one, GOOD, 2) for one in range(2)),
