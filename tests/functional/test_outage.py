@@ -290,7 +290,8 @@ class MirroredOutageTest(OutageTest):
 
     def test_a_call_is_bounded_when_placement_hangs_or_trickles(self) -> None:
         """A user waits ``inline_timeout`` at most, also for a deletion."""
-        self._wait_for(0.5)
+        # A busy machine needs some of it for the databases.
+        self._wait_for(2.0)
         for fault in (lambda placement: placement.hang(),
                       lambda placement: placement.hang(('PUT',)),
                       lambda placement: placement.trickle()):
