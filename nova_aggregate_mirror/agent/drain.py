@@ -62,6 +62,8 @@ class Drain:
         self._figures.backlog(self._schedule.backlog())
         due = self._schedule.due(self._limit)
         if not due or (self._outage and not self._answers()):
+            # Otherwise as many would stay open as were ever used at once.
+            self._context.placement.release()
             return False
         # A row whose operation must have ended counts as handed over.
         rows = [dataclasses.replace(

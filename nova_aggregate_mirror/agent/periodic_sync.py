@@ -49,6 +49,7 @@ class PeriodicSync:
         request = full_sync.Request(
             options.max_removed_share if options.prune else None)
         became = self._run(request)
+        self._reconciler.context.placement.release()
         if became is None:
             return None
         seconds = self._now() - start

@@ -14,7 +14,6 @@ import uuid
 
 from openstack import proxy
 from oslo_config import cfg
-import requests
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
@@ -70,6 +69,10 @@ class Client:
             yield
         finally:
             _REQUEST_ID.reset(token)
+
+    def release(self) -> None:
+        """Close the idle connections; the next call opens new ones."""
+        self._slot().release()
 
     def check_credentials(self) -> None:
         """Raise MissingCredentials if any are missing; no network."""
@@ -179,8 +182,10 @@ class Client:
             with self._bounded(), errors.translated(doing):
                 for _attempt in range(2):
                     client, token = self._client(slot, doing)
-                    response = _send(client, slot.endpoint.rstrip('/') + path,
-                                     token, method, body)
+                    response = connection.send(
+                        client, method, slot.endpoint.rstrip('/') + path,
+                        MICROVERSION, headers=token, **body,
+                        global_request_id=_REQUEST_ID.get())
                     if response.status_code != 401:
                         break
                     # The token was revoked, or keystone has lost its keys.
@@ -229,21 +234,6 @@ class Client:
                 return client, client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()
-
-
-def _send(client: proxy.Proxy, url: str, token: Mapping[str, str],
-          method: str, body: dict[str, Any]) -> requests.Response:
-    # The SDK's own request method looks up the token's project and may return
-    # a cached response.
-    return client.session.request(
-        url, method, microversion=MICROVERSION,
-        microversion_service_type='placement',
-        headers={**token, 'Accept': 'application/json'}, raise_exc=False,
-        # Only the deadline limits, even if the session has retries.
-        connect_retries=0,
-        # The token was fetched above, where waiting is bounded.
-        authenticated=False,
-        global_request_id=_REQUEST_ID.get(), **body)
 
 
 def _path(provider: str) -> str:

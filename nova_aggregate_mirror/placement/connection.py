@@ -2,12 +2,15 @@
 """Access to placement: through nova.conf or a given SDK connection."""
 
 import atexit
+from collections.abc import Mapping
 import threading
+from typing import Any
 from typing import Protocol
 
 import openstack
 from openstack import proxy
 from oslo_config import cfg
+import requests
 
 from nova_aggregate_mirror.http import adapter
 from nova_aggregate_mirror.http import auth
@@ -50,6 +53,12 @@ class Slot:
             # The next client may share the session, and with it the token.
             client.session.invalidate()
             # The SDK caches clients: their idle sockets would stay open.
+            client.session.session.close()
+
+    def release(self) -> None:
+        """Close the connections that no request uses; keep the token."""
+        client = self.client
+        if client is not None:
             client.session.session.close()
 
 
@@ -118,3 +127,21 @@ def placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
     # The SDK requests a token, the catalog and the version document.
     with errors.parsing('Discovery of placement'):
         return sdk.placement
+
+
+def send(client: proxy.Proxy, method: str, url: str, microversion: str,
+         headers: Mapping[str, str], **options: Any) -> requests.Response:
+    """Send one request, whatever the status of its response.
+
+    :param headers: those of the token
+    """
+    # The SDK's own request method looks up the token's project and may return
+    # a cached response.
+    return client.session.request(
+        url, method, microversion=microversion,
+        microversion_service_type=_GROUP,
+        headers={**headers, 'Accept': 'application/json'}, raise_exc=False,
+        # Only the deadline limits, even if the session has retries.
+        connect_retries=0,
+        # The token has been fetched, where waiting is bounded.
+        authenticated=False, **options)

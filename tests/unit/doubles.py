@@ -31,6 +31,8 @@ class Placement:
         self.generations: dict[str, int] = {}
         self.before_put: Callable[[str], None] = lambda provider: None
         self.broken: dict[tuple[str, str], exceptions.MirrorError] = {}
+        self.idle = 0
+        """Connections that are open, as many as requests."""
 
     def create(self, provider: str, *aggregates: str) -> None:
         self.aggregates[provider] = set(aggregates)
@@ -82,11 +84,15 @@ class Placement:
         return {provider: frozenset(found & wanted)
                 for provider, found in self.aggregates.items()}
 
+    def release(self) -> None:
+        self.idle = 0
+
     def endpoint(self) -> str:
         return 'region RegionOne'
 
     def _ask(self, method: str, what: str) -> None:
         self.log.append((method, what))
+        self.idle += 1
         if (method, what) in self.broken:
             raise self.broken[method, what]
 

@@ -30,6 +30,14 @@ class TestDrain(case.AgentTest):
         self.assertFalse(self.drain.step())
         self.assertEqual([], self.left())
 
+    def test_idle_agent_has_no_open_connections(self):
+        """A batch opens as many as workers; they do not stay."""
+        self.hand_over('h1')
+        self.drain.step()
+        self.assertGreater(self.placement.idle, 0)
+        self.drain.step()
+        self.assertEqual(0, self.placement.idle)
+
     def test_backlog(self):
         """It is recorded before the batch, as seen by this agent."""
         self.hand_over('h1')

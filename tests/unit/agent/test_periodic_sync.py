@@ -50,6 +50,11 @@ class TestSync(case.AgentTest):
         self.assertEqual(('success', 0.0, 2, 1, 3, False),
                          self.figures.last('synced'))
 
+    def test_no_connection_is_open_until_the_next_sync(self):
+        self.sync.step()
+        self.assertEqual(0, self.placement.idle)
+        self.assertNotEqual([], self.log)
+
     def test_log_of_changes(self):
         """Only the changes that were made, and nothing without any."""
         self.placement.create('n1', 'a')

@@ -2,7 +2,9 @@
 """The report client against a real placement and scripted keystones."""
 
 import gc
+import json
 import os
+import socket
 import threading
 from typing import Any
 
@@ -265,6 +267,34 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual(0, status)
         self.assertEqual(['/', '/resource_providers'],
                          [sent.path for sent in self.placement.requests])
+
+
+class KeptConnectionTestCase(servers.LoopbackTestCase):
+    """The client with a server that keeps connections open."""
+
+    def test_released_connection_is_closed(self) -> None:
+        """Without an error, and the next call opens a new connection."""
+        server = self.useFixture(servers.Server(_keeps_open))
+        placement = client.Client(servers.make_conf(
+            auth_type='admin_token', endpoint=server.url, token='any'))
+        placement.release()
+        for _call in range(2):
+            placement.probe()
+        self.assertEqual(1, server.accepted)
+        placement.release()
+        self.assertTrue(server.closed.wait(servers.PATIENCE))
+        placement.probe()
+        self.assertEqual(2, server.accepted)
+
+
+def _keeps_open(server: servers.Server, connected: socket.socket) -> None:
+    while True:
+        path = server.request(connected).split()[1]
+        body = json.dumps(servers.VERSIONS if path == b'/'
+                          else {'resource_providers': []}).encode()
+        connected.sendall(
+            b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
+            b'Content-Length: %d\r\n\r\n%s' % (len(body), body))
 
 
 class KeystoneTestCase(servers.LoopbackTestCase):
