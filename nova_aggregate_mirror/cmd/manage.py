@@ -12,6 +12,7 @@ from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import journal_rows
@@ -62,6 +63,15 @@ def placement_wait() -> int:
     placement = client.Client(CONF)
     placement.check_credentials()
     return wait.run(build.source(), placement, CONF.command)
+
+
+def placement_audit_servers() -> int:
+    """List servers whose host contradicts what was requested for them."""
+    build.check_configuration()
+    nova_aggregate_mirror.conf.check(CONF)
+    return audit_servers.run(
+        CONF, store.Journal(CONF, engine.existing(CONF)).history if _exists()
+        else None)
 
 
 def show_report() -> int:
@@ -158,6 +168,12 @@ def _commands(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     wait.add_arguments(waiting)
     waiting.set_defaults(run=placement_wait)
+    audited = placement.add_parser(
+        'audit_servers', help=placement_audit_servers.__doc__,
+        description=audit_servers.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    audit_servers.add_arguments(audited)
+    audited.set_defaults(run=placement_audit_servers)
     shown = subparsers.add_parser(
         'report', help=show_report.__doc__, description=report.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -28,8 +28,12 @@ def request(spec: RequestSpec) -> constraints.Request:
 def forced(spec: RequestSpec) -> bool:
     """Check whether nova skips its host filters for the request's hosts."""
     hints = _field(spec, 'scheduler_hints') or {}
-    return bool((_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
-                and not hints.get('_nova_check_type'))
+    return names_host(spec) and not hints.get('_nova_check_type')
+
+
+def names_host(spec: RequestSpec) -> bool:
+    """Check whether the request names the host or the node to use."""
+    return bool(_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
 
 
 def narrowable(spec: RequestSpec) -> bool:

@@ -199,8 +199,21 @@ class Cells:
                 nodes.update(answer)
         return nodes, down
 
-    def _read(self, cell: Cell, query: Callable[[Any], Nodes],
-              patient: bool) -> Nodes:
+    def ask(self, cell: Cell, query: Callable[[Any], Any]) -> Any:
+        """Run a query in one cell.
+
+        :param query: takes a connection
+        :raises CellUnavailable: when the cell does not answer in time
+        """
+        reads = {cell.name: functools.partial(self._read, cell, query, True)}
+        answer = (self._threads.read(reads, True) if self._threads
+                  else in_turn(reads))[cell.name]
+        if isinstance(answer, exceptions.CellUnavailable):
+            raise answer
+        return answer
+
+    def _read(self, cell: Cell, query: Callable[[Any], Any],
+              patient: bool) -> Any:
         pool = self._pools.setdefault(
             (cell.connection, patient), connections.Pool(
                 lambda: cell.connection, CONF.database,

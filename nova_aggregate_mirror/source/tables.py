@@ -12,10 +12,11 @@ aggregates = sa.table(
     sa.column('name', sa.String))
 aggregate_hosts = sa.table(
     'aggregate_hosts', sa.column('aggregate_id', sa.Integer),
-    sa.column('host', sa.String))
+    sa.column('host', sa.String), sa.column('created_at', sa.DateTime))
 aggregate_metadata = sa.table(
     'aggregate_metadata', sa.column('aggregate_id', sa.Integer),
-    sa.column('key', sa.String), sa.column('value', sa.String))
+    sa.column('key', sa.String), sa.column('value', sa.String),
+    sa.column('created_at', sa.DateTime), sa.column('updated_at', sa.DateTime))
 host_mappings = sa.table(
     'host_mappings', sa.column('host', sa.String),
     sa.column('cell_id', sa.Integer))
@@ -26,3 +27,18 @@ cell_mappings = sa.table(
 compute_nodes = sa.table(
     'compute_nodes', sa.column('uuid', sa.String),
     sa.column('host', sa.String), sa.column('deleted', sa.Integer))
+instances = sa.table(
+    'instances', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
+    sa.column('display_name', sa.String), sa.column('host', sa.String),
+    sa.column('project_id', sa.String), sa.column('vm_state', sa.String),
+    sa.column('launched_at', sa.DateTime), sa.column('deleted', sa.Integer))
+migrations = sa.table(
+    'migrations', sa.column('id', sa.Integer),
+    sa.column('instance_uuid', sa.String), sa.column('status', sa.String),
+    sa.column('migration_type', sa.String),
+    sa.column('source_compute', sa.String),
+    sa.column('dest_compute', sa.String),
+    sa.column('updated_at', sa.DateTime), sa.column('deleted', sa.Integer))
+request_specs = sa.table(
+    'request_specs', sa.column('instance_uuid', sa.String),
+    sa.column('spec', sa.Text))

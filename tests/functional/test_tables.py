@@ -17,6 +17,9 @@ MODELS = {
     'host_mappings': api_models.HostMapping,
     'cell_mappings': api_models.CellMapping,
     'compute_nodes': main_models.ComputeNode,
+    'instances': main_models.Instance,
+    'migrations': main_models.Migration,
+    'request_specs': api_models.RequestSpec,
 }
 
 

@@ -18,7 +18,9 @@ PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 LAYERS = (
     ('cmd', 'osc', 'nova_plugin'),
     ('checks',),
-    ('agent', 'hooks', 'html_report', 'scheduler'),
+    ('agent', 'hooks', 'html_report'),
+    ('audit',),
+    ('scheduler',),
     ('explanation', 'reconcile'),
     ('journal', 'placement', 'source'),
     ('http',),

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on hosts that contradict their requests: what an audit finds."""
+
+import dataclasses
+
+from nova_aggregate_mirror.source import servers
+
+ZONE, TENANT, FLAVOR = 'zone', 'tenant_isolation', 'flavor_extra_specs'
+IMAGE, TYPE, SEGMENT = 'image_properties', 'type_affinity', 'segment'
+RULES = (ZONE, TENANT, FLAVOR, IMAGE, TYPE, SEGMENT)
+"""Rules that can be audited, by the names of the request filters."""
+
+FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
+DRIFT, UNKNOWN = 'drift', 'unknown'
+"""Kinds of causes."""
+
+_LIVE = 'openstack server migrate --live-migration %s'
+_COLD = ('openstack server migrate --wait %s && openstack server migration '
+         'confirm %s')
+_COMMANDS = {
+    'active': _LIVE, 'paused': _LIVE, 'stopped': _COLD,
+    'resized': 'openstack server resize confirm %s, then audit it again',
+    'shelved': 'openstack server shelve --offload %s && openstack server '
+               'unshelve %s'}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a server is on a host that contradicts its request."""
+
+    kind: str
+    text: str
+    since: float | None = None
+    """Seconds since the epoch; None if it cannot be known."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Misplacement:
+    """A rule that the host of a server does not pass."""
+
+    server: servers.Server
+    rule: str
+    """One of ``RULES``, or the name of a plugin."""
+    asked: str
+    """What the request requires, such as ``zone az-1``."""
+    found: str
+    """What the host has instead."""
+    cause: Cause
+
+    @property
+    def command(self) -> str:
+        """The command that moves the server to a suitable host."""
+        uuid = self.server.uuid
+        command = _COMMANDS.get(self.server.state)
+        if command is None:
+            return 'nova cannot move a server in state %s' % self.server.state
+        return command.replace('%s', uuid)

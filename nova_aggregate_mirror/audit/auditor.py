@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit: each server's request compared with the host that it is on."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.source import aggregates
+from nova_aggregate_mirror.source import servers
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Audited:
+    """A server and its request."""
+
+    server: servers.Server
+    request: constraints.Request | None
+    """None if nova has no request of the server that can be read."""
+    forced: bool = False
+    """Whether the request names its host."""
+    own: Sequence[tuple[str, constraints.Rule]] = ()
+    """Rules of this server only, such as that of a segment."""
+
+
+@dataclasses.dataclass
+class Counts:
+    """What an audit has seen so far."""
+
+    servers: int = 0
+    """Servers that were audited."""
+    misplaced: int = 0
+    """Servers with at least one misplacement."""
+    unknown: int = 0
+    """Servers without a request that can be read; not audited."""
+    by_rule: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Name of a rule to the number of misplacements."""
+
+
+class Auditor:
+    """Compares servers with the aggregates of their hosts.
+
+    :param checks: the rules to check, by name
+    :param known: every aggregate
+    :param syncs: full syncs that compared everything, oldest first
+    :param zone: only servers that request this zone, or are on its hosts
+    """
+
+    def __init__(self, checks: Sequence[tuple[str, rules.Check]],
+                 known: aggregates.Aggregates,
+                 syncs: Sequence[causes.Compared] = (), zone: str = ''
+                 ) -> None:
+        self.counts = Counts(by_rule={name: 0 for name, _check in checks})
+        self._checks = rules.Checks(checks, known.metadata)
+        self._known = known
+        self._syncs = syncs
+        self._zone = zone
+
+    def run(self, found: Iterable[Audited]) -> Iterator[audit.Misplacement]:
+        """Audit servers one after another."""
+        for one in found:
+            yield from self._audit(one)
+
+    def _audit(self, one: Audited) -> Iterator[audit.Misplacement]:
+        server, counts = one.server, self.counts
+        if one.request is None:
+            counts.unknown += 1
+            return
+        within = self._known.of(server.host)
+        if self._zone and self._zone not in (
+                one.request.zone, *rules.zones(within, self._known.metadata)):
+            return
+        counts.servers += 1
+        broken = [*self._checks.broken(one.request, within), *(
+            (name, rule) for name, rule in one.own
+            if not rule.passes(within))]
+        counts.misplaced += bool(broken)
+        for name, rule in broken:
+            counts.by_rule[name] = counts.by_rule.get(name, 0) + 1
+            yield audit.Misplacement(
+                server, name, rule.subject,
+                rules.found(name, rule, within, self._known),
+                causes.cause(server, name, rule, one.forced, self._known,
+                             self._syncs))

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that nova-scheduler enforces, by its configuration."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+import functools
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror import plugins
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import request_filters
+
+# Nova's host filters, each with the request filter that does the same.
+_FILTERS: Mapping[str, tuple[str, Callable[
+    [cfg.ConfigOpts], request_filters.RequestFilter]]] = {
+    audit.TENANT: ('AggregateMultiTenancyIsolation',
+                   request_filters.TenantIsolation),
+    audit.FLAVOR: ('AggregateInstanceExtraSpecsFilter',
+                   request_filters.FlavorExtraSpecs),
+    audit.IMAGE: ('AggregateImagePropertiesIsolation',
+                  request_filters.ImageProperties),
+    audit.TYPE: ('AggregateTypeAffinityFilter',
+                 request_filters.TypeAffinity)}
+# Placement enforces zones, also the default one, whatever is configured.
+_OF_ZONES = 'default_availability_zone'
+
+
+def enforced(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the names of the rules that nova-scheduler enforces.
+
+    :param conf: nova's configuration, with this package's options
+    """
+    own = conf.aggregate_mirror.request_filters
+    enabled = conf.filter_scheduler.enabled_filters
+    found = [audit.ZONE, *(
+        name for name, (host_filter, _plugin) in _FILTERS.items()
+        if name in own or host_filter in enabled
+        or (name == audit.TENANT
+            and conf.scheduler.limit_tenants_to_placement_aggregate))]
+    if conf.scheduler.query_placement_for_routed_network_aggregates:
+        found.append(audit.SEGMENT)
+    return [*found, *(name for name in own
+                      if name not in found and name != _OF_ZONES)]
+
+
+def load(conf: cfg.ConfigOpts, names: Collection[str]
+         ) -> list[tuple[str, rules.Check]]:
+    """Return what checks these rules; a segment is a rule of each server.
+
+    :raises InvalidConfiguration: when a plugin cannot be loaded
+    """
+    found: list[tuple[str, rules.Check]] = []
+    for name in names:
+        if name == audit.ZONE:
+            found.append((name, functools.partial(
+                rules.zone, default=conf.default_availability_zone)))
+        elif name in _FILTERS:
+            host_filter, plugin = _FILTERS[name]
+            limited = (name == audit.TENANT and conf.scheduler
+                       .limit_tenants_to_placement_aggregate)
+            if limited:
+                found.append((name, functools.partial(
+                    rules.tenant, always=conf.scheduler
+                    .placement_aggregate_required_for_tenants)))
+            if not limited or name in conf.aggregate_mirror.request_filters \
+                    or host_filter in conf.filter_scheduler.enabled_filters:
+                found.append((name, _check(plugin(conf))))
+        elif name != audit.SEGMENT:
+            found += [(name, _check(one)) for one in plugins.load(
+                request_filters.NAMESPACE,
+                '[aggregate_mirror] request_filters', [name], conf)]
+    return found
+
+
+def _check(plugin: request_filters.RequestFilter) -> rules.Check:
+    def check(request: constraints.Request, metadata: constraints.Metadata
+              ) -> list[constraints.Rule]:
+        return request_filters.rules([plugin], request, metadata)
+
+    return check

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of nova's databases, and the history of full syncs."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.audit import checks
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.scheduler import segments
+from nova_aggregate_mirror.scheduler import stored_requests
+from nova_aggregate_mirror.source import aggregates
+from nova_aggregate_mirror.source import servers
+
+
+class DatabaseAudit:
+    """An audit of the servers in nova's databases.
+
+    Nova's objects have to be registered.
+
+    :param conf: nova's configuration, with this package's options
+    :param context: nova's context of an administrator
+    :param rules: names of the rules to check
+    :param past: full syncs, newest first
+    :param zone: only servers that request this zone, or are on its hosts
+    :raises MirrorError: nova's API database could not be read, or a plugin
+        could not be loaded
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, context: Any,
+                 placement: client.Client, rules: Collection[str],
+                 past: Iterable[history.Entry] = (), zone: str = '') -> None:
+        known = aggregates.read()
+        self._auditor = auditor.Auditor(
+            checks.load(conf, rules), known, compared(past), zone)
+        self._segments = (
+            segments.Segments(context, placement, known.names)
+            if audit.SEGMENT in rules else None)
+        self.counts = self._auditor.counts
+
+    def run(self, pages: Iterable[servers.Page]
+            ) -> Iterator[list[audit.Misplacement]]:
+        """Audit page after page; yield what each has.
+
+        :raises MirrorError: neutron or placement could not be read
+        """
+        for page in pages:
+            yield list(self._auditor.run(self._audited(page)))
+
+    def _audited(self, page: servers.Page) -> Iterator[auditor.Audited]:
+        own = self._segments.rules(
+            [one.uuid for one in page.servers]) if self._segments else {}
+        for server in page.servers:
+            try:
+                stored = stored_requests.parse(
+                    page.requests.get(server.uuid, ''))
+            except stored_requests.Unreadable:
+                yield auditor.Audited(server, None)
+                continue
+            yield auditor.Audited(
+                server, stored.request, stored.forced,
+                [(audit.SEGMENT, rule) for rule in own.get(server.uuid, ())])
+
+
+def compared(past: Iterable[history.Entry]) -> list[causes.Compared]:
+    """Return the full syncs that compared everything, oldest first."""
+    found = [causes.Compared(one.started_at, one.ended_at,
+                             one.added + one.removed + one.stale)
+             for one in past if one.compared]
+    return sorted(found, key=lambda one: one.ended)

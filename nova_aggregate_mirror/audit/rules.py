@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that the host of a server has to pass: pure, no I/O."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.source import aggregates
+
+Check = Callable[[constraints.Request, constraints.Metadata],
+                 Sequence[constraints.Rule]]
+"""Returns the rules for the host of a request."""
+
+KEPT = 4096
+"""Requests whose rules are kept; most servers share theirs with others."""
+
+
+def zone(request: constraints.Request, metadata: constraints.Metadata,
+         default: str) -> list[constraints.Rule]:
+    """Require the availability zone of a request.
+
+    :param default: the zone of hosts that are in no zone
+    """
+    if not request.zone:
+        return []
+    if request.zone == default:
+        return constraints.default_zone(request.zone, metadata)
+    return [constraints.Rule('zone %s' % request.zone, frozenset(
+        uuid for uuid, values in metadata.items()
+        if values.get(constraints.ZONE) == request.zone), required=True)]
+
+
+def tenant(request: constraints.Request, metadata: constraints.Metadata,
+           always: bool) -> list[constraints.Rule]:
+    """Require an aggregate of the tenant, as nova's request filter does.
+
+    :param always: whether a tenant without an aggregate may use no host
+        (``[scheduler] placement_aggregate_required_for_tenants``)
+    """
+    matching = frozenset(
+        uuid for uuid, values in metadata.items()
+        if any(key.startswith(constraints.TENANT) and value == request.project
+               for key, value in values.items()))
+    if not matching and not always:
+        return []
+    return [constraints.Rule(
+        'tenant %s' % request.project, matching, required=True)]
+
+
+class Checks:
+    """The rules of each request, kept for the next request of that kind.
+
+    :param checks: the name of a rule, and what returns it
+    """
+
+    def __init__(self, checks: Sequence[tuple[str, Check]],
+                 metadata: constraints.Metadata) -> None:
+        self._checks = checks
+        self._metadata = metadata
+        self._of = functools.lru_cache(KEPT)(self._rules)
+
+    def broken(self, request: constraints.Request, within: frozenset[str]
+               ) -> list[tuple[str, constraints.Rule]]:
+        """List the rules that a host in these aggregates does not pass."""
+        return [(name, rule) for name, rule in self._of(
+            request.project, request.flavor,
+            frozenset(request.extra_specs.items()),
+            frozenset(request.image.items()), request.zone)
+            if not rule.passes(within)]
+
+    def _rules(self, project: str | None, flavor: str,
+               extra_specs: frozenset[tuple[str, str]],
+               image: frozenset[tuple[str, str]], zone: str
+               ) -> list[tuple[str, constraints.Rule]]:
+        request = constraints.Request(
+            project, flavor, dict(extra_specs), dict(image), zone)
+        return [(name, rule) for name, check in self._checks
+                for rule in check(request, self._metadata)]
+
+
+def zones(within: frozenset[str], metadata: constraints.Metadata
+          ) -> list[str]:
+    """List the zones of a host in these aggregates."""
+    return sorted({metadata[uuid][constraints.ZONE] for uuid in within
+                   if constraints.ZONE in metadata.get(uuid, {})})
+
+
+def found(name: str, rule: constraints.Rule, within: frozenset[str],
+          known: aggregates.Aggregates) -> str:
+    """Describe what a host has instead of what a rule requires."""
+    if name == audit.ZONE:
+        return ', '.join('zone %s' % one for one in zones(
+            within, known.metadata)) or 'no zone'
+    excluding = excluders(rule, within)
+    if excluding:
+        return 'in %s, which is for others' % listed(excluding, known.names)
+    if not rule.matching:
+        return 'no aggregate matches'
+    return 'not in %s' % listed(rule.matching, known.names)
+
+
+def excluders(rule: constraints.Rule, within: frozenset[str]
+              ) -> frozenset[str]:
+    """Return the aggregates of a host that exclude the request."""
+    return frozenset() if rule.required else rule.restricting & within
+
+
+def listed(uuids: frozenset[str], names: Mapping[str, str]) -> str:
+    """Name a few aggregates."""
+    shown = sorted('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids)
+    more = ['%d more' % (len(shown) - 3)] if shown[3:] else []
+    return ', '.join(shown[:3] + more)

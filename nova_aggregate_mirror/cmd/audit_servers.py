@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""List servers whose host contradicts what was requested for them.
+
+A server may be on such a host because placement differed from nova when it was
+scheduled, because it was forced or moved there, or because the host or an
+aggregate was changed afterwards. Each server's request, as nova has stored it,
+is compared with the host aggregates that nova has now. Nothing is changed.
+
+By default the rules are those that nova-scheduler enforces by this
+configuration: availability zones always, the others if their host filter or
+request filter is enabled. --rule selects others:
+  zone                  the zone requested, or pinned by nova
+  tenant_isolation      filter_tenant_id in the metadata of aggregates
+  flavor_extra_specs    extra specs of the flavor
+  image_properties      properties of the image
+  type_affinity         instance_type in the metadata of aggregates
+  segment               segments of routed networks, as known to neutron
+
+The cells are read one after another, page by page. Servers whose request nova
+does not have, or cannot read, are counted and not audited.
+
+Exit status, the lowest that applies:
+    0  no server is on a host that contradicts its request
+    5  a cell did not answer; its other servers are not audited
+    7  a server is on a host that contradicts its request
+  130  interrupted by Ctrl-C
+  255  nova, neutron, placement or the configuration could not be read
+"""
+
+import argparse
+from collections.abc import Iterable
+from collections.abc import Iterator
+import functools
+import sys
+import time
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror.source import servers
+
+ROWS = 500
+"""Rows per table: bounds the memory of a long list."""
+
+_tell = functools.partial(print, file=sys.stderr, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--zone', default='', metavar='ZONE',
+        help='only servers that request this availability zone, or are on '
+             'its hosts')
+    parser.add_argument(
+        '--host', action='append', default=[], metavar='HOST', dest='hosts',
+        help='only servers on this host; may be repeated')
+    parser.add_argument(
+        '--project', default='', metavar='ID',
+        help='only servers of this project')
+    parser.add_argument(
+        '--rule', action='append', default=[], choices=audit.RULES,
+        dest='rules', help='check this rule; may be repeated')
+    parser.add_argument(
+        '--format', choices=('table', 'json'), default='table',
+        help='output format: table (the default) or json')
+    parser.add_argument('--quiet', action='store_true',
+                        help='print no progress')
+
+
+def run(conf: cfg.ConfigOpts, journal: history.History | None) -> int:
+    """Audit the servers; return the exit status.
+
+    :param journal: None if there is no journal
+    :raises MirrorError: the servers could not be audited
+    """
+    # Nova's objects take seconds to import, and other commands need none.
+    from nova_aggregate_mirror.scheduler import loading
+    context = loading.prepare(conf)
+    from nova_aggregate_mirror.audit import checks
+    from nova_aggregate_mirror.audit import database
+    asked = conf.command
+    source = servers.Servers(
+        engines.Limits(conf.aggregate_mirror.cell_timeout))
+    found = database.DatabaseAudit(
+        conf, context, client.Client(conf),
+        list(dict.fromkeys(asked.rules)) or checks.enforced(conf),
+        _past(journal), asked.zone)
+    pages = found.run(source.pages(asked.hosts, asked.project))
+    try:
+        with progress.shown(asked.quiet) as display:
+            _show(asked.format, _counted(pages, found, display), found,
+                  source)
+    except KeyboardInterrupt:
+        _tell('Interrupted')
+        return exit_status.INTERRUPTED
+    return _finish(asked, found, source)
+
+
+def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
+          source: servers.Servers) -> None:
+    from nova_aggregate_mirror.audit import render
+    if form == 'json':
+        for part in render.document(pages, found.counts, source.cells_down):
+            print(part, end='')
+        return
+    rows: list[audit.Misplacement] = []
+    for page in pages:
+        rows += page
+        while len(rows) >= ROWS:
+            print(render.table(rows[:ROWS]), flush=True)
+            del rows[:ROWS]
+    if rows:
+        print(render.table(rows))
+
+
+def _counted(pages: Iterator[list[audit.Misplacement]], found: Any,
+             display: progress.Progress) -> Iterator[list[audit.Misplacement]]:
+    """Report the progress of a long audit."""
+    said = time.monotonic()
+    for page in pages:
+        if time.monotonic() - said >= progress.INTERVAL:
+            display.step('%d servers audited, %d misplaced' % (
+                found.counts.servers, found.counts.misplaced))
+            said = time.monotonic()
+        yield page
+
+
+def _finish(asked: argparse.Namespace, found: Any,
+            source: servers.Servers) -> int:
+    from nova_aggregate_mirror.audit import render
+    counts, down = found.counts, source.cells_down
+    for name, reason in sorted(down.items()):
+        _tell('Cell %s did not answer; its other servers are not audited: %s'
+              % (name, reason))
+    if counts.unknown:
+        _tell('%s not audited: nova has no request that it can read'
+              % wording.count(counts.unknown, 'server is', 'servers are'))
+    if asked.format == 'table':
+        print(render.summary(counts))
+    if down:
+        return exit_status.NO_NODE
+    return exit_status.DRIFT if counts.misplaced else exit_status.OK
+
+
+def _past(journal: history.History | None) -> list[history.Entry]:
+    """Read the history of full syncs, which tells some causes."""
+    if journal is None:
+        return []
+    try:
+        return journal.newest()
+    except exceptions.JournalUnavailable as exc:
+        _tell('The history of full syncs is not used: %s' % exc)
+        return []

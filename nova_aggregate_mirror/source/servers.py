@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on hosts and the requests that nova stored, page by page."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import functools
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import tables
+
+PAGE = 500
+"""Servers per page: bounds memory and the duration of a statement."""
+
+# Statuses of a migration after which the server is on its new host.
+_DONE = ('finished', 'confirmed', 'completed', 'done')
+_SERVER, _MIGRATION = tables.instances.c, tables.migrations.c
+_REQUEST = tables.request_specs.c
+_SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
+_SERVERS = sa.select(
+    _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
+    _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,
+).where(
+    _SERVER.deleted == 0, _SERVER.host.is_not(None),
+    _SERVER.id > sa.bindparam('after'),
+).order_by(_SERVER.id).limit(PAGE)
+_MOVES = sa.select(
+    _MIGRATION.instance_uuid, _MIGRATION.dest_compute,
+    _MIGRATION.migration_type, _MIGRATION.updated_at,
+).where(
+    _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(_SOME),
+    _MIGRATION.status.in_(_DONE),
+    # A resize on the same host is no move.
+    _MIGRATION.source_compute != _MIGRATION.dest_compute,
+).order_by(_MIGRATION.updated_at, _MIGRATION.id)
+_REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
+    _REQUEST.instance_uuid.in_(_SOME))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server that is on a host."""
+
+    uuid: str
+    name: str
+    host: str
+    project: str
+    state: str
+    """Nova's ``vm_state``."""
+    arrived: float | None = None
+    """When it arrived on its host, in seconds since the epoch, if known."""
+    moved: str = ''
+    """Type of the migration to its host; empty if none is recorded."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """Some servers of a cell."""
+
+    servers: Sequence[Server]
+    requests: Mapping[str, str]
+    """Server UUID to its RequestSpec, as nova stored it; JSON."""
+
+
+class Servers:
+    """The servers of all cells, which are read one after another.
+
+    :param limits: how long a cell may let this process wait
+    """
+
+    def __init__(self, limits: engines.Limits) -> None:
+        self._api = connections.ApiDatabase(limits.answer)
+        self._cells = cells.Cells(limits, threads=True, hurried=False)
+        self.cells_down: dict[str, str] = {}
+        """Cells that did not answer so far, name to the reason."""
+
+    def pages(self, hosts: Collection[str] = (), project: str = ''
+              ) -> Iterator[Page]:
+        """Read the servers, by cell and in the order of their creation.
+
+        :param hosts: hosts whose servers to read; all by default
+        :param project: ID of the project whose servers to read
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        statement = _SERVERS
+        if hosts:
+            statement = statement.where(_SERVER.host.in_(sorted(hosts)))
+        if project:
+            statement = statement.where(_SERVER.project_id == project)
+        self.cells_down = {}
+        with self._api.reading() as api:
+            existing = self._cells.all(api)
+        for cell in existing:
+            after, more = 0, True
+            while more:
+                try:
+                    after, found = self._cells.ask(cell, functools.partial(
+                        _page, statement=statement, after=after))
+                except exceptions.CellUnavailable as exc:
+                    self.cells_down[cell.name] = str(exc)
+                    break
+                more = bool(found)
+                # MySQL compares names of hosts without case.
+                chosen = [one for one in found
+                          if not hosts or one.host in hosts]
+                if chosen:
+                    yield Page(chosen, self._requests(chosen))
+
+    def _requests(self, servers: Sequence[Server]) -> Mapping[str, str]:
+        with self._api.reading() as api:
+            return dict(map(tuple, api.execute(
+                _REQUESTS, {'some': [one.uuid for one in servers]})))
+
+
+def _page(cell: Any, statement: Any, after: int
+          ) -> tuple[int, list[Server]]:
+    """Read a page, and the ID after which the next one begins."""
+    rows = cell.execute(statement, {'after': after}).all()
+    if not rows:
+        return after, []
+    moves = {}
+    for move in cell.execute(_MOVES, {'some': [row.uuid for row in rows]}):
+        moves[move.instance_uuid, move.dest_compute] = move
+    return rows[-1].id, [_server(row, moves.get((row.uuid, row.host)))
+                         for row in rows]
+
+
+def _server(row: Any, move: Any) -> Server:
+    return Server(
+        row.uuid, row.display_name or '', row.host, row.project_id or '',
+        row.vm_state or '',
+        epoch(move.updated_at if move else row.launched_at),
+        move.migration_type or 'migration' if move else '')
+
+
+def epoch(at: datetime.datetime | None) -> float | None:
+    """Convert a time in UTC, as nova stores it, to seconds since the epoch."""
+    if at is None:
+        return None
+    return at.replace(tzinfo=datetime.timezone.utc).timestamp()

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on the wrong host in a complete nova, as the audit finds them."""
+
+from nova.conf import CONF
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import checks
+from nova_aggregate_mirror.audit import database
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.source import servers
+from tests.scheduling import explaining
+
+ZONE, OTHER = 'az-1', 'az-2'
+LATE = 4102444800.0
+"""A time after everything here, in 2100."""
+
+
+class AuditTest(explaining.ExplainingTest):
+
+    hosts = ('first', 'second', 'third')
+
+    def audit(self, rules=(), past=(), zone='', **chosen):
+        """Return each misplacement; the counts are in ``counts``."""
+        found = database.DatabaseAudit(
+            CONF, self.context, explaining.Placement(),
+            rules or checks.enforced(CONF), past, zone)
+        self.source = servers.Servers(engines.Limits(60.0))
+        pages = list(found.run(self.source.pages(**chosen)))
+        self.counts = found.counts
+        return [one for page in pages for one in page]
+
+    def one(self, server, **options):
+        """Audit, and return the only misplacement, which is of a server."""
+        [found] = self.audit(**options)
+        self.assertEqual(server['id'], found.server.uuid)
+        return found
+
+
+class TestZones(AuditTest):
+    """Two zones and a host that is in none."""
+
+    def setUp(self):
+        super().setUp()
+        self.east = self.aggregate('east', ['first'], availability_zone=ZONE)
+        self.west = self.aggregate('west', ['second'], availability_zone=OTHER)
+        self.wanted = self.flavor()
+
+    def test_drift(self):
+        """Placement has a host in the zone, and nova has not: stock's fault.
+
+        Since nova 28 placement alone decides, and the server is created there.
+        """
+        self.set_aggregates('first')
+        self.set_aggregates('third', self.uuid(self.east))
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.assertEqual('third', server['OS-EXT-SRV-ATTR:host'])
+        found = self.one(server)
+        self.assertEqual(
+            ('zone', 'zone az-1', 'no zone', 'third', audit.UNKNOWN, None),
+            (found.rule, found.asked, found.found, found.server.host,
+             found.cause.kind, found.cause.since))
+        arrived = found.server.arrived
+        drift = [history.Entry('agent', 'ctl', arrived + 5, arrived + 6, 1.0,
+                               added=1, removed=1),
+                 history.Entry('agent', 'ctl', arrived - 6, arrived - 5, 1.0)]
+        found = self.one(server, past=drift)
+        self.assertEqual((audit.DRIFT, arrived),
+                         (found.cause.kind, found.cause.since))
+        self.assertIn('found 2 associations', found.cause.text)
+        # A sync before it found no difference, and nothing is known after it.
+        self.assertEqual(audit.UNKNOWN, self.one(
+            server, past=drift[1:]).cause.kind)
+
+    def test_advice_is_followed(self):
+        """The command moves the server into its zone."""
+        self.test_drift()
+        self.set_aggregates('first', self.uuid(self.east))
+        self.set_aggregates('third')
+        [found] = self.audit()
+        self.assertEqual('openstack server migrate --live-migration %s'
+                         % found.server.uuid, found.command)
+        self.admin_api.post_server_action(found.server.uuid, {
+            'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
+        self.become({'id': found.server.uuid},
+                    **{'OS-EXT-SRV-ATTR:host': 'first'})
+        self.assertEqual([], self.audit())
+        self.assertEqual((1, 0), (self.counts.servers, self.counts.misplaced))
+
+    def test_host_that_changed_its_zone(self):
+        """Nova refuses that for a host with servers, but not by metadata."""
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.set_time(server, 'launched_at', 'created_at')
+        number = self.aggregate('empty', availability_zone=OTHER)
+        self.assertEqual([], self.audit())
+        with self.api_database() as connection:
+            connection.exec_driver_sql(
+                'UPDATE aggregate_hosts SET aggregate_id = %d, created_at = '
+                '\'2100-01-01 00:00:00\' WHERE host = \'first\'' % number)
+        found = self.one(server)
+        self.assertEqual(
+            ('zone az-2', audit.CHANGED, LATE),
+            (found.found, found.cause.kind, found.cause.since))
+        self.assertIn('the host was added to empty (', found.cause.text)
+
+    def test_forced_host(self):
+        """A forced host skips the filters, but the zone is that of a host."""
+        server = self.boot(flavor_id=self.wanted, az='az-1:first')
+        self.assertEqual([], self.audit())
+        self.flags(request_filters=[], group='aggregate_mirror')
+        self.add_metadata(self.east, filter_tenant_id='others')
+        self.set_time(server, 'launched_at', at='2100-01-01 00:00:00')
+        found = self.one(server, rules=['tenant_isolation'])
+        self.assertEqual((audit.FORCED, LATE),
+                         (found.cause.kind, found.cause.since))
+
+    def test_server_that_was_moved(self):
+        """Nova records when, and by what."""
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.set_aggregates('third', self.uuid(self.east))
+        self.admin_api.post_server_action(server['id'], {
+            'os-migrateLive': {'host': 'third', 'block_migration': 'auto'}})
+        self.become(server, **{'OS-EXT-SRV-ATTR:host': 'third'})
+        found = self.one(server)
+        self.assertEqual(
+            (audit.MOVED, 'moved to the host by a live migration'),
+            (found.cause.kind, found.cause.text))
+        self.assertEqual(found.server.arrived, found.cause.since)
+
+    def test_which_servers(self):
+        """By zone of the request or host, by host, by project."""
+        self.set_aggregates('first')
+        self.set_aggregates('third', self.uuid(self.east))
+        self.boot(flavor_id=self.wanted, az=ZONE)
+        self.boot(flavor_id=self.wanted, az=OTHER)
+        for chosen, servers_, misplaced in (
+                ({}, 2, 1), ({'zone': ZONE}, 1, 1), ({'zone': OTHER}, 1, 0),
+                ({'hosts': ['third']}, 1, 1), ({'hosts': ['second']}, 1, 0),
+                ({'project': 'another'}, 0, 0),
+                ({'project': self.admin_api.project_id}, 2, 1)):
+            self.audit(**chosen)
+            self.assertEqual((servers_, misplaced), (
+                self.counts.servers, self.counts.misplaced), chosen)
+
+    def test_server_without_a_request(self):
+        """It is counted, and nothing is said about it."""
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        for text in ('{"nova_object.name": "RequestSpec"}', 'not JSON'):
+            with self.api_database() as connection:
+                connection.exec_driver_sql(
+                    'UPDATE request_specs SET spec = \'%s\'' % text)
+            self.assertEqual([], self.audit())
+            self.assertEqual((0, 1), (self.counts.servers,
+                                      self.counts.unknown))
+        self.assertIsNotNone(server)
+
+    def add_metadata(self, number, **metadata):
+        self.admin_api.post_aggregate_action(
+            number, {'set_metadata': {'metadata': metadata}})
+
+    def set_time(self, server, *columns, at='2026-01-01 00:00:00'):
+        engine = self.targeted().db_connection.writer.get_engine()
+        with engine.begin() as cell:
+            for column in columns:
+                cell.exec_driver_sql(
+                    'UPDATE instances SET %s = \'%s\' WHERE uuid = \'%s\''
+                    % (column, at, server['id']))
+
+    def api_database(self):
+        return explaining.api_db.get_engine().begin()
+
+
+class TestRules(AuditTest):
+    """Rules of aggregate metadata, which apply if nova enforces them."""
+
+    host_filters = ('AggregateMultiTenancyIsolation',
+                    'AggregateInstanceExtraSpecsFilter')
+
+    def test_rules_that_are_enforced(self):
+        """Those of enabled filters, of either kind."""
+        self.assertEqual(['zone', 'tenant_isolation', 'flavor_extra_specs'],
+                         checks.enforced(CONF))
+        self.flags(request_filters=['type_affinity',
+                                    'default_availability_zone'],
+                   group='aggregate_mirror')
+        self.flags(query_placement_for_routed_network_aggregates=True,
+                   group='scheduler')
+        self.assertEqual(['zone', 'tenant_isolation', 'flavor_extra_specs',
+                          'type_affinity', 'segment'], checks.enforced(CONF))
+
+    def test_metadata_that_was_added_afterwards(self):
+        """Each rule, with the aggregate and the time of its change."""
+        server = self.boot(flavor_id=self.flavor(
+            **{'aggregate_instance_extra_specs:ssd': 'true'}))
+        self.assertEqual('ERROR', server['status'])
+        number = self.aggregate('mixed', ['first'], ssd='true')
+        server = self.boot(flavor_id=self.admin_api.get_flavors()[-1]['id'])
+        self.assertEqual([], self.audit())
+        self.admin_api.post_aggregate_action(number, {'set_metadata': {
+            'metadata': {'filter_tenant_id': 'others', 'ssd': 'false',
+                         'instance_type': 'm1.huge'}}})
+        found = {one.rule: one for one in self.audit()}
+        self.assertEqual({'tenant_isolation', 'flavor_extra_specs'},
+                         found.keys())
+        self.assertEqual(
+            'in mixed (%s), which is for others' % self.uuid(number),
+            found['tenant_isolation'].found)
+        self.assertEqual('no aggregate matches',
+                         found['flavor_extra_specs'].found)
+        for one in found.values():
+            self.assertEqual(audit.CHANGED, one.cause.kind)
+            self.assertIn('the metadata of mixed (', one.cause.text)
+        [typed] = self.audit(['type_affinity'])
+        self.assertEqual('flavor m1.tested', typed.asked)
+
+    def test_tenants_of_nova(self):
+        """Nova's request filter requires the tenant's own aggregate."""
+        self.flags(limit_tenants_to_placement_aggregate=True,
+                   group='scheduler')
+        server = self.boot(flavor_id=self.flavor())
+        self.assertEqual([], self.audit())
+        number = self.aggregate(
+            'own', ['third'], filter_tenant_id=self.admin_api.project_id)
+        found = self.one(server)
+        self.assertEqual('not in own (%s)' % self.uuid(number), found.found)

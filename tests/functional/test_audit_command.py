@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``placement audit_servers`` as an operator runs it: output and status."""
+
+import datetime
+import json
+import pathlib
+
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import models
+from nova import objects
+from oslo_utils import uuidutils
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.source import servers
+from tests import fixtures
+from tests.functional import test_manage
+
+PROJECT = uuidutils.generate_uuid()
+
+
+class TestAuditServers(test_manage.ManageTest):
+
+    def setUp(self):
+        super().setUp()
+        self.context = nova_context.get_admin_context()
+        self.near, self.far = self.host('near'), self.cloud.create_host(
+            'far', cell='cell2')
+        self.flavor = objects.Flavor(
+            self.context, name='m1.small', flavorid='1', vcpus=1, memory_mb=1,
+            root_gb=1, ephemeral_gb=0, swap=0, rxtx_factor=1.0,
+            disabled=False, is_public=True, extra_specs={}, projects=[])
+        self.flavor.create()
+
+    def server(self, host, cell='cell1', zone='az1', name='web', stored=True,
+               **fields):
+        """Create a server on a host, as nova stores it."""
+        with self.cloud.nova.in_cell(cell) as context:
+            server = objects.Instance(
+                context, host=host, project_id=PROJECT, user_id='u',
+                display_name=name, vm_state='active', flavor=self.flavor,
+                launched_at=datetime.datetime(
+                    2026, 1, 1, tzinfo=datetime.timezone.utc), **fields)
+            server.create()
+        if stored:
+            spec = objects.RequestSpec.from_components(
+                self.context, server.uuid, {'properties': {}}, self.flavor,
+                None, None, {}, None, zone, project_id=PROJECT)
+            spec.create()
+        return server.uuid
+
+    def audit(self, *argv):
+        return self.run_command('placement', 'audit_servers', *argv)
+
+    def test_nothing_is_misplaced(self):
+        """It exits with 0, with one line."""
+        for done in (self.audit(), self.audit('--zone', 'none')):
+            self.assertEqual(
+                (0, '0 of 0 servers are on a host that contradicts the '
+                 'request\n', ''), (done.returncode, done.stdout, done.stderr))
+        self.server('near')
+        done = self.audit()
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertTrue(done.stdout.startswith('0 of 1 server is '))
+
+    def test_servers_of_all_cells(self):
+        """It exits with 7 and tells how to move each."""
+        self.server('near')
+        moved = self.server('far', 'cell2')
+        done = self.audit()
+        self.assertEqual((7, ''), (done.returncode, done.stderr))
+        for text in ('web', moved, 'zone az1', 'no zone',
+                     '1 of 2 servers are on a host that contradicts the '
+                     'request: 1 zone\n'):
+            self.assertIn(text, done.stdout)
+        done = self.audit('--format', 'json')
+        self.assertEqual((7, ''), (done.returncode, done.stderr))
+        answer = json.loads(done.stdout)
+        [one] = answer.pop('misplacements')
+        self.assertEqual({
+            'servers': 2, 'misplaced': 1, 'without_request': 0,
+            'rules': {'zone': 1}, 'cells_down': {}}, answer)
+        self.assertEqual({
+            'server': moved, 'name': 'web', 'host': 'far', 'rule': 'zone',
+            'project': PROJECT, 'state': 'active', 'asked': 'zone az1',
+            'found': 'no zone', 'cause': 'unknown', 'since': None,
+            'why': 'not recorded: the host was removed from an aggregate, an '
+            'aggregate was changed, or placement differed from nova',
+            'command': 'openstack server migrate --live-migration ' + moved,
+        }, one)
+
+    def test_pages(self):
+        """Each server is read once, whatever page it is on."""
+        self.server('near')
+        uuids = [uuidutils.generate_uuid() for _one in range(
+            2 * servers.PAGE)]
+        with self.cloud.nova.in_cell('cell2') as context:
+            with context.db_connection.writer.get_engine().begin() as cell:
+                cell.execute(sa.insert(models.Instance.__table__), [
+                    {'uuid': uuid, 'host': 'far', 'vm_state': 'active',
+                     'deleted': 0} for uuid in uuids])
+        with api_db.get_engine().begin() as api:
+            specs = api_models.RequestSpec.__table__
+            text = api.scalar(sa.select(specs.c.spec))
+            api.execute(sa.insert(specs), [
+                {'instance_uuid': uuid, 'spec': text} for uuid in uuids])
+        done = self.audit('--format', 'json')
+        self.assertEqual(sorted(uuids), sorted(
+            one['server'] for one in json.loads(done.stdout)[
+                'misplacements']))
+        # The list is printed in tables of limited length.
+        done = self.audit()
+        self.assertEqual(2, done.stdout.count('| Asked for '))
+
+    def test_server_without_a_request(self):
+        """It is reported, not audited."""
+        self.server('far', 'cell2', stored=False)
+        done = self.audit()
+        self.assertEqual(
+            (0, '1 server is not audited: nova has no request that it can '
+             'read\n'), (done.returncode, done.stderr))
+
+    def test_cell_that_does_not_answer(self):
+        """It exits with 5, and the other cells are audited."""
+        self.server('near', zone='az2')
+        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
+            b'no database any more' * 999)
+        done = self.audit()
+        self.assertEqual(5, done.returncode)
+        self.assertIn('Cell cell2', done.stderr)
+        self.assertIn('did not answer; its other servers', done.stderr)
+        self.assertIn('1 of 1 server is', done.stdout)
+
+    def test_invalid_arguments(self):
+        """A line each, without a traceback."""
+        done = self.audit('--rule', 'colour')
+        self.assertEqual(2, done.returncode)
+        self.assertIn('invalid choice: \'colour\'', done.stderr)
+        self.write_conf(more='[aggregate_mirror]\nrequest_filters = colour\n')
+        done = self.audit()
+        self.assertEqual(255, done.returncode)
+        self.assertIn('no entry point in', done.stderr)

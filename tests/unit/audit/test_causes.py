@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Causes of misplacements that only times tell apart."""
+
+import testtools
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import causes
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.source import aggregates
+from nova_aggregate_mirror.source import servers
+
+RULE = constraints.Rule('zone az-1', frozenset({'a'}), required=True)
+
+
+def known(added=None, changed=None):
+    """Return an aggregate of another zone, which has the host."""
+    return aggregates.Aggregates(
+        {'b': 'west'}, {'b': {'availability_zone': 'az-2', 'ssd': 'true'}},
+        {'h1': {'b': added}},
+        {('b', 'availability_zone'): changed, ('b', 'ssd'): 900.0})
+
+
+class TestCause(testtools.TestCase):
+
+    def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
+              moved=''):
+        return causes.cause(
+            servers.Server('u', 'n', 'h1', 'p', 'active', arrived, moved),
+            audit.ZONE, RULE, forced, aggregates, syncs)
+
+    def test_latest_change_after_the_arrival(self):
+        """Other metadata does not explain it."""
+        for added, changed, kind, since in (
+                (99.0, None, audit.UNKNOWN, None),
+                (101.0, 99.0, audit.CHANGED, 101.0),
+                (101.0, 200.0, audit.CHANGED, 200.0),
+                (None, 100.0, audit.UNKNOWN, None)):
+            found = self.cause(known(added, changed))
+            self.assertEqual((kind, since), (found.kind, found.since))
+
+    def test_unknown_arrival(self):
+        """Nothing can be called later than it."""
+        self.assertEqual(audit.UNKNOWN, self.cause(
+            known(101.0, 200.0), arrived=None,
+            syncs=[causes.Compared(0.0, 1.0, 5)]).kind)
+
+    def test_first_sync_after_the_arrival_tells(self):
+        """If an earlier sync is known as well."""
+        before = causes.Compared(50.0, 60.0, 0)
+        for syncs, kind in (
+                ([before, causes.Compared(110.0, 120.0, 3)], audit.DRIFT),
+                ([before, causes.Compared(90.0, 110.0, 3)], audit.DRIFT),
+                ([before, causes.Compared(101.0, 110.0, 0),
+                  causes.Compared(120.0, 130.0, 3)], audit.UNKNOWN),
+                ([causes.Compared(110.0, 120.0, 3)], audit.UNKNOWN),
+                ([before], audit.UNKNOWN)):
+            self.assertEqual(kind, self.cause(known(), syncs=syncs).kind,
+                             syncs)
+
+    def test_move_during_drift(self):
+        """Both are told, and it is later than the creation."""
+        syncs = [causes.Compared(50.0, 60.0, 0),
+                 causes.Compared(110.0, 120.0, 1)]
+        found = self.cause(known(), forced=True, syncs=syncs,
+                           moved='live-migration')
+        self.assertEqual(
+            (audit.DRIFT, 'moved to the host by a live migration while '
+             'placement differed from nova: the full sync of '
+             '1970-01-01T00:02:00Z found 1 association', 100.0),
+            (found.kind, found.text, found.since))

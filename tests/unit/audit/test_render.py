@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Misplaced servers as text and as JSON."""
+
+import json
+
+import testtools
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import render
+from nova_aggregate_mirror.source import servers
+
+
+def found(state='active', since=100.0):
+    return audit.Misplacement(
+        servers.Server('the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
+        audit.ZONE, 'zone az-1', 'zone az-2',
+        audit.Cause(audit.FORCED, 'forced to the host when created', since))
+
+
+class TestRender(testtools.TestCase):
+
+    def test_document(self):
+        """It is one JSON object, however many pages there are."""
+        counts = auditor.Counts(3, 2, 1, {'zone': 2})
+        for pages, expected in (([], 0), ([[]], 0), ([[found()], [],
+                                                      [found()]], 2)):
+            answer = json.loads(''.join(render.document(
+                pages, counts, {'cell1': 'late'})))
+            self.assertEqual(expected, len(answer['misplacements']))
+            self.assertEqual(
+                (3, 2, 1, {'zone': 2}, {'cell1': 'late'}),
+                tuple(answer[name] for name in (
+                    'servers', 'misplaced', 'without_request', 'rules',
+                    'cells_down')))
+        self.assertEqual(
+            ('1970-01-01T00:01:40Z', 'forced', 'the-uuid', 'cmp-3'),
+            tuple(answer['misplacements'][0][name] for name in (
+                'since', 'cause', 'server', 'host')))
+
+    def test_command_by_state(self):
+        """Nova moves a server in some states only."""
+        for state, expected in (
+                ('active', 'openstack server migrate --live-migration '
+                 'the-uuid'),
+                ('stopped', 'openstack server migrate --wait the-uuid && '
+                 'openstack server migration confirm the-uuid'),
+                ('error', 'nova cannot move a server in state error')):
+            self.assertEqual(expected, found(state).command)
+
+    def test_table(self):
+        """A time that is not known is left out."""
+        self.assertIn('since 1970-01-01T00:01:40Z', render.table([found()]))
+        self.assertNotIn('since', render.table([found(since=None)]))
+
+    def test_summary(self):
+        self.assertEqual(
+            '1 of 1 server is on a host that contradicts the request: 1 zone',
+            render.summary(auditor.Counts(1, 1, 0, {'zone': 1, 'segment': 0})))
+        self.assertEqual(
+            '0 of 2 servers are on a host that contradicts the request',
+            render.summary(auditor.Counts(2)))
