@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration options, for nova.conf or a drop-in in nova.conf.d."""
+"""Configuration options, for nova.conf or a drop-in in nova.conf.d.
+
+Long because it has every option with its help text.
+"""
 
 import copy
 from typing import Any
@@ -142,6 +145,17 @@ OPTS = [
              'aggregate, so that a delayed write is still recognized as '
              'owned. The UUID is kept longer while any resource provider is '
              'in the aggregate.'),
+    cfg.IntOpt(
+        'audit_interval',
+        default=0, min=0, max=7 * 86400,
+        help='Seconds between two audits of the agent, which count the '
+             'servers whose host contradicts their request, as '
+             '``nova-aggregate-mirror-manage placement audit_servers`` lists '
+             'them. 0 disables the audit, and with it the metric '
+             '``nova_aggregate_mirror_misplaced_servers``. An audit reads '
+             'every server and its request from nova\'s databases: use 3600 '
+             'or more for a cloud with tens of thousands of servers. The '
+             'agent then needs nova-scheduler\'s options as well.'),
     cfg.IntOpt(
         'leader_lease',
         default=10, min=3, max=3600,

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemon that drains the journal and runs periodic full syncs."""
 
+from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Protocol
 
 from nova_aggregate_mirror import journal
+
+
+DIRECTIONS = ('missing', 'stale')
+"""Of a difference: nova has the association, or only placement has it."""
 
 
 class Figures(Protocol):
@@ -17,9 +23,17 @@ class Figures(Protocol):
         """Record that one batch of the journal was processed."""
 
     def synced(self, result: str, seconds: float, added: int = 0,
-               removed: int = 0, drift: int | None = None,
+               removed: int = 0,
+               drift: Mapping[tuple[str, str], int] | None = None,
                refused: bool = False) -> None:
         """Record that one full sync finished."""
+
+    def expect_audits(self, rules: Iterable[str]) -> None:
+        """Announce the rules that audits will check."""
+
+    def audited(self, result: str, seconds: float, servers: int = 0,
+                by_rule: Mapping[str, int] | None = None) -> None:
+        """Record that one audit of the servers finished."""
 
     def leading(self, leads: bool) -> None:
         """Record whether this agent is the leader."""

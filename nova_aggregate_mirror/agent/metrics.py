@@ -2,12 +2,14 @@
 """Prometheus metrics of the agent, and detection of stuck loops."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import importlib.metadata
 import time
 
 import prometheus_client
 
+from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import journal
 
 PREFIX = 'nova_aggregate_mirror_'
@@ -27,6 +29,8 @@ class Metrics:
         self._now = now
         self._beating = beating
         self._beats: dict[str, float] = {}
+        self._rules: Mapping[str, int] = {}
+        self._misplaced: prometheus_client.Gauge | None = None
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
             PREFIX + 'build', 'The release of the agent.',
@@ -53,9 +57,10 @@ class Metrics:
             'associations_added', 'Providers added to an aggregate.')
         self._removed = self._counter(
             'associations_removed', 'Providers removed from an aggregate.')
-        self._drift = self._gauge(
-            'drift_associations',
-            'Associations that the last full sync found missing or stale.')
+        self._drift = prometheus_client.Gauge(
+            PREFIX + 'drift_associations',
+            'Associations that the last full sync found missing or stale.',
+            ['zone', 'direction'], registry=self.registry)
         self._brake = self._gauge(
             'brake_tripped',
             '1 when the last full sync refused to remove stale associations.')
@@ -65,6 +70,24 @@ class Metrics:
             ['loop'], registry=self.registry)
         self._leader = self._gauge(
             'leader', '1 on the agent that drains the journal and runs syncs.')
+        self._initialize(('drain', 'sync'))
+
+    def expect_audits(self, rules: Iterable[str]) -> None:
+        """Add the metrics of audits, with 0 for each rule."""
+        self._rules = dict.fromkeys(rules, 0)
+        if self._misplaced is None:
+            self._misplaced = prometheus_client.Gauge(
+                PREFIX + 'misplaced_servers',
+                'Servers that the last audit found on a host that contradicts '
+                'their request.', ['rule'], registry=self.registry)
+            self._audited = self._gauge(
+                'audited_servers', 'Servers that the last audit has seen.')
+            self._audit = self._histogram(
+                'audit_duration_seconds', 'Duration of one audit.')
+            for result in ('success', 'failure'):
+                self._audit.labels(result)
+            self._success.labels('audit')
+        self._set_misplaced(self._rules)
 
     def backlog(self, backlog: journal.Backlog) -> None:
         """Record the backlog of the journal."""
@@ -86,20 +109,35 @@ class Metrics:
             self._succeeded('drain')
 
     def synced(self, result: str, seconds: float, added: int = 0,
-               removed: int = 0, drift: int | None = None,
+               removed: int = 0,
+               drift: Mapping[tuple[str, str], int] | None = None,
                refused: bool = False) -> None:
         """Record that one full sync finished.
 
         :param result: ``success`` or ``failure``
-        :param drift: None when the comparison failed
+        :param drift: zone and direction to a number of associations; None
+            when the comparison failed
         """
         self._sync.labels(result).observe(seconds)
         self._changed('sync', added, removed)
         if drift is not None:
-            self._drift.set(drift)
+            self._set_drift(drift)
             self._brake.set(refused)
         if result == 'success' and not refused:
             self._succeeded('sync')
+
+    def audited(self, result: str, seconds: float, servers: int = 0,
+                by_rule: Mapping[str, int] | None = None) -> None:
+        """Record that one audit of the servers finished.
+
+        :param result: ``success`` or ``failure``
+        :param by_rule: None when not every server was audited
+        """
+        self._audit.labels(result).observe(seconds)
+        if by_rule is not None:
+            self._audited.set(servers)
+            self._set_misplaced({**self._rules, **by_rule})
+            self._succeeded('audit')
 
     def leading(self, leads: bool) -> None:
         """Record whether this agent is the leader.
@@ -108,9 +146,11 @@ class Metrics:
         """
         self._leader.set(leads)
         if not leads:
-            for gauge in (self._drift, self._brake, self._pending,
-                          self._waiting, self._oldest):
+            for gauge in (self._brake, self._pending, self._waiting,
+                          self._oldest):
                 gauge.set(0)
+            self._set_drift({})
+            self._set_misplaced(self._rules)
 
     def beat(self, loop: str) -> None:
         """Record that a loop is alive."""
@@ -128,6 +168,30 @@ class Metrics:
                 else 'the %s loop has not started' % loop
                 for loop, limit in sorted(limits.items())
                 if loop not in beats or now - beats[loop] > limit]
+
+    def _initialize(self, loops: Iterable[str]) -> None:
+        """Export 0 for each label, so that it can be told from absent."""
+        for loop in loops:
+            for family in (self._added, self._removed, self._success):
+                family.labels(loop)
+        for result in ('success', 'failure'):
+            self._sync.labels(result)
+            self._converge.labels(result)
+        self._converge.labels('unavailable')
+        self._set_drift({})
+
+    def _set_drift(self, drift: Mapping[tuple[str, str], int]) -> None:
+        # A zone that is gone must not keep its value.
+        self._drift.clear()
+        for labels, count in {**{('', direction): 0 for direction
+                                 in agent.DIRECTIONS}, **drift}.items():
+            self._drift.labels(*labels).set(count)
+
+    def _set_misplaced(self, by_rule: Mapping[str, int]) -> None:
+        if self._misplaced is not None:
+            self._misplaced.clear()
+            for rule, count in by_rule.items():
+                self._misplaced.labels(rule).set(count)
 
     def _changed(self, loop: str, added: int, removed: int) -> None:
         self._added.labels(loop).inc(added)

@@ -2,6 +2,8 @@
 """Periodic full syncs, with their log lines and metrics."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
+import contextlib
 import time
 
 from oslo_config import cfg
@@ -9,6 +11,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import wording
@@ -25,17 +28,21 @@ class PeriodicSync:
     """Runner of full syncs when they are due.
 
     :param note: writes each sync to the history
+    :param zones: returns aggregate UUID to availability zone
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: reconciler.Reconciler, figures: agent.Figures,
                  now: Callable[[], float] = time.monotonic,
-                 note: Note = lambda *_what: None) -> None:
+                 note: Note = lambda *_what: None,
+                 zones: Callable[[], Mapping[str, str]] = dict) -> None:
         self._conf = conf
         self._reconciler = reconciler
         self._figures = figures
         self._now = now
         self._note = note
+        self._zones = zones
+        self._zone_of: Mapping[str, str] = {}
         self._due = now()
         self._trouble = self._unnoted = ''
 
@@ -109,7 +116,21 @@ class PeriodicSync:
         self._say('; '.join(troubles))
         self._figures.synced(
             'failure' if troubles else 'success', seconds, added, removed,
-            result.drift, bool(result.refused))
+            self._by_zone(result.drift), bool(result.refused))
+
+    def _by_zone(self, drift: comparison.Drift
+                 ) -> Mapping[tuple[str, str], int]:
+        """Count associations by zone and direction; each zone has both."""
+        # What was read before is better than nothing for a metric.
+        with contextlib.suppress(exceptions.NovaUnavailable):
+            self._zone_of = self._zones()
+        found = {(zone, direction): 0 for direction in agent.DIRECTIONS
+                 for zone in ('', *self._zone_of.values())}
+        for direction, counts in zip(
+                agent.DIRECTIONS, (drift.missing, drift.stale)):
+            for uuid, count in counts.items():
+                found[self._zone_of.get(uuid, ''), direction] += count
+        return found
 
     def _say(self, trouble: str) -> None:
         """Log a lasting problem once, not at each sync."""

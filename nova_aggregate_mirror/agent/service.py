@@ -8,6 +8,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
@@ -26,18 +27,21 @@ class Agent:
     :param lease: only its holder drains and syncs
     :param binding: prevents the agent of another nova from taking the lease
     :param stop: set to end the loops; checked within their steps
+    :param audit: runs the audits; None without any
     """
 
     def __init__(self, drain: drain.Drain,
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
                  binding: binding.Binding, figures: agent.Figures,
-                 stop: threading.Event) -> None:
+                 stop: threading.Event,
+                 audit: periodic_audit.PeriodicAudit | None = None) -> None:
         self._drain = drain
         self._sync = sync
         self._lease = lease
         self._binding = binding
         self._figures = figures
         self._stop = stop
+        self._audit = audit
         self._leads = self._bound = False
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
@@ -45,7 +49,9 @@ class Agent:
             threading.Thread(target=self._loop, name=name, args=(name, step))
             for name, step in (('drain', self._drain_step),
                                ('lease', self._lease_step),
-                               ('sync', self._sync_step))]
+                               ('sync', self._sync_step),
+                               (periodic_audit.LOOP, self._audit_step))
+            if audit or name != periodic_audit.LOOP]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -105,6 +111,11 @@ class Agent:
         if self._leads and self._sync.step() is not None:
             # Cells may have been added or deleted: bind the journal again.
             self._bound = False
+        return False
+
+    def _audit_step(self) -> bool:
+        if self._leads and self._audit:
+            self._audit.step()
         return False
 
     def _say(self, loop: str, trouble: str) -> None:

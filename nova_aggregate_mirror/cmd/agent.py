@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
 import signal
 import sys
 import threading
+from typing import Any
 
 from nova.conf import CONF
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.cmd import build
@@ -21,10 +25,12 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import record
 from nova_aggregate_mirror.reconcile import result
+from nova_aggregate_mirror.source import servers
 
 LOG = logging.getLogger(__name__)
 
@@ -52,9 +58,42 @@ def _build(journal: store.Journal,
         periodic_sync.PeriodicSync(
             CONF, build.mirror(journal, source, client.Client(CONF),
                                stopping=stop.is_set),
-            figures, note=functools.partial(_note, journal)),
+            figures, note=functools.partial(_note, journal),
+            zones=source.zones),
         lease.Lease(journal.database, options.leader_lease),
-        binding.Binding(journal.database, source), figures, stop)
+        binding.Binding(journal.database, source), figures, stop,
+        _audit(figures, stop.is_set))
+
+
+def _audit(figures: agent.Figures, stopping: Callable[[], bool]
+           ) -> periodic_audit.PeriodicAudit | None:
+    """Build the audit; None if it is not configured."""
+    interval = CONF.aggregate_mirror.audit_interval
+    if not interval:
+        return None
+    context = _context()
+    # Nova's scheduler takes seconds to import, and memory.
+    from nova_aggregate_mirror.audit import checks
+    from nova_aggregate_mirror.audit import database
+    rules = checks.enforced(CONF)
+    figures.expect_audits(rules)
+
+    def audit() -> Iterator[periodic_audit.Progress]:
+        source = servers.Servers(
+            engines.Limits(CONF.aggregate_mirror.cell_timeout))
+        found = database.DatabaseAudit(
+            CONF, context, client.Client(CONF), rules)
+        for _misplaced in found.run(source.pages()):
+            yield periodic_audit.Progress(found.counts)
+        yield periodic_audit.Progress(found.counts, len(source.cells_down))
+
+    return periodic_audit.PeriodicAudit(audit, interval, figures, stopping)
+
+
+@functools.cache
+def _context() -> Any:
+    from nova_aggregate_mirror.scheduler import loading
+    return loading.prepare(CONF)
 
 
 def _note(journal: store.Journal, request: full_sync.Request,
@@ -104,7 +143,10 @@ def _limits() -> dict[str, float]:
     # The longest that a step takes, when each of its requests times out.
     step = (options.request_timeout + options.cell_timeout
             + drain.BATCH * options.inline_timeout)
-    return {'drain': step, 'lease': step, 'sync': 10 * step}
+    found = {'drain': step, 'lease': step, 'sync': 10 * step}
+    if options.audit_interval:
+        found[periodic_audit.LOOP] = 10 * step
+    return found
 
 
 def _reload() -> None:

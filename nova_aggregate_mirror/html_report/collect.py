@@ -18,6 +18,7 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import progress
@@ -110,7 +111,7 @@ def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
         raise
     except exceptions.MirrorError as exc:
         sync = full_sync.Sync(
-            outcome.Outcome(), source.Nova({}, {}, {}), drift=0,
+            outcome.Outcome(), source.Nova({}, {}, {}), comparison.Drift(),
             not_compared=exc)
     if isinstance(sync.not_compared, exceptions.Stopped) or inputs.stopping():
         raise exceptions.Stopped('interrupted')

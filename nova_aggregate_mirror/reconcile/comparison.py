@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences between nova and placement as read: pure, no I/O."""
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -17,6 +18,18 @@ FOREIGN_AFTER = 24 * 3600.0
 providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Drift:
+    """Number of associations that break the promise, per aggregate UUID."""
+
+    missing: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    stale: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.missing.values()) + sum(self.stale.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,12 +77,17 @@ class Comparison:
             if uuid in self.present and uuid not in self.nova.aggregates
             and entry.deleted == deleted)
 
-    def drift(self, changes: Iterable[plan.Change]) -> int:
+    def drift(self, changes: Iterable[plan.Change]) -> 'Drift':
         """Count the associations that are missing or stale."""
-        return sum(len(change.add) + len(change.remove)
-                   for change in changes) + sum(
-            len(aggregates & self.deleted)
-            for aggregates in self.current.values())
+        changes = list(changes)
+        return Drift(
+            collections.Counter(
+                uuid for change in changes for uuid in change.add),
+            collections.Counter(
+                uuid for change in changes for uuid in change.remove)
+            + collections.Counter(
+                uuid for aggregates in self.current.values()
+                for uuid in aggregates & self.deleted))
 
     def changes(self, hosts: Collection[str]) -> list[plan.Change]:
         """List the differences of these hosts, or of all when empty."""

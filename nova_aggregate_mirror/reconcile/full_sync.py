@@ -61,7 +61,7 @@ class Sync:
     outcome: Outcome
     nova: source.Nova
     """Nova as it was compared, limited to the requested members."""
-    drift: int
+    drift: comparison.Drift
     """Associations that the comparison found missing or stale."""
     stale: tuple[plan.Change, ...] = ()
     """Owned associations that nova does not have and that were kept."""
@@ -95,8 +95,8 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     try:
         seen = survey.read(mirror.context, scope, request.hosts)
     except exceptions.MirrorError as exc:
-        return Sync(outcome, source.Nova({}, {}, {}), drift=0,
-                    not_compared=exc)
+        return Sync(outcome, source.Nova({}, {}, {}),
+                    comparison.Drift(), not_compared=exc)
     if not request.write:
         seen = seen.after(outcome.changes)
     changes = seen.changes(request.hosts)

@@ -132,7 +132,7 @@ class TestOtherNovaApi(DeletionTest):
 
     def test_aggregate_that_a_sync_has_seen(self) -> None:
         """The sync that saw it changes nothing; the next sync prunes it."""
-        self.assertEqual(0, self.agent.sync().drift)
+        self.assertEqual(0, self.agent.sync().drift.total)
         self.delete()
         self.agent.sync()
         self.assertEqual([], self.cloud.drift())

@@ -34,7 +34,8 @@ class Recorder:
         with self._changed:
             start = len(self.calls)
             if not self._changed.wait_for(
-                    lambda: set(expected) <= set(self.calls[start:]),
+                    lambda: all(one in self.calls[start:]
+                                for one in expected),
                     TIMEOUT):
                 raise AssertionError('%s are not in %s' % (
                     expected, self.calls[start:]))

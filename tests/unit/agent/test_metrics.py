@@ -19,6 +19,7 @@ from nova_aggregate_mirror.agent import metrics_server
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 
+DRIFT = {('az1', 'missing'): 3, ('az1', 'stale'): 1}
 LIMITS = {'drain': 60, 'sync': 600}
 
 
@@ -67,13 +68,14 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(3, figures['journal_pending_rows',])
         self.assertEqual(2, figures['journal_waiting_rows',])
         self.assertEqual(17.5, figures['journal_oldest_pending_seconds',])
-        self.assertNotIn(('last_success_timestamp_seconds', 'drain'), figures)
+        self.assertEqual(0, figures[
+            'last_success_timestamp_seconds', 'drain'])
 
     def test_batches_and_syncs(self):
         """Durations by result, changes by loop, and the last success."""
         self.metrics.drained('success', 0.2, 3, 1)
         self.metrics.drained('unavailable', 5.0, 0, 0)
-        self.metrics.synced('success', 2.0, 5, 2, drift=4)
+        self.metrics.synced('success', 2.0, 5, 2, drift=DRIFT)
         figures = self.figures()
         self.assertEqual(1, figures['converge_duration_seconds_count',
                                     'success'])
@@ -84,7 +86,9 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(1, figures['associations_removed_total', 'drain'])
         self.assertEqual(5, figures['associations_added_total', 'sync'])
         self.assertEqual(2, figures['associations_removed_total', 'sync'])
-        self.assertEqual(4, figures['drift_associations',])
+        self.assertEqual(3, figures['drift_associations', 'missing', 'az1'])
+        self.assertEqual(1, figures['drift_associations', 'stale', 'az1'])
+        self.assertEqual(0, figures['drift_associations', 'stale', ''])
         self.assertEqual(0, figures['brake_tripped',])
         for loop in ('drain', 'sync'):
             self.assertEqual(
@@ -92,15 +96,16 @@ class TestMetrics(testtools.TestCase):
 
     def test_refused_removal_is_no_success(self):
         """The associations to be removed are still there."""
-        self.metrics.synced('success', 2.0, drift=4, refused=True)
+        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
         figures = self.figures()
         self.assertEqual(1, figures['brake_tripped',])
-        self.assertNotIn(('last_success_timestamp_seconds', 'sync'), figures)
+        self.assertEqual(
+            0, figures['last_success_timestamp_seconds', 'sync'])
 
     def test_brake_is_released(self):
         """The next sync that may remove them clears brake_tripped."""
-        self.metrics.synced('success', 2.0, drift=4, refused=True)
-        self.metrics.synced('success', 2.0, removed=4, drift=4)
+        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.synced('success', 2.0, removed=4, drift=DRIFT)
         self.assertEqual(0, self.figures()['brake_tripped',])
 
     def test_journal_without_pending_rows_is_a_success(self):
@@ -111,17 +116,59 @@ class TestMetrics(testtools.TestCase):
 
     def test_failed_sync_leaves_what_the_last_comparison_found(self):
         """It compared nothing, so drift and brake keep their values."""
-        self.metrics.synced('success', 1.0, drift=4, refused=True)
+        self.metrics.synced('success', 1.0, drift=DRIFT, refused=True)
         self.metrics.synced('failure', 1.0)
-        self.assertEqual(4, self.figures()['drift_associations',])
+        self.assertEqual(
+            3, self.figures()['drift_associations', 'missing', 'az1'])
         self.assertEqual(1, self.figures()['brake_tripped',])
 
     def test_failure_is_no_success(self):
         """Otherwise an alert on the last success would never fire."""
         self.metrics.drained('failure', 0.2, 0, 0)
         self.metrics.synced('failure', 0.2)
-        self.assertNotIn('last_success_timestamp_seconds',
-                         [name for name, *_ in self.figures()])
+        figures = self.figures()
+        self.assertEqual([0, 0], [
+            figures['last_success_timestamp_seconds', loop]
+            for loop in ('drain', 'sync')])
+
+    def test_each_label_is_shown_from_the_start(self):
+        """An alert can tell 0 from a metric that is missing."""
+        before = self.figures().keys()
+        for result in ('success', 'failure', 'unavailable'):
+            self.metrics.drained(result, 0.1, 1, 1)
+        for result in ('success', 'failure'):
+            self.metrics.synced(result, 0.1, 1, 1, {('', 'missing'): 1})
+        self.assertEqual(before, self.figures().keys())
+
+    def test_zone_that_is_gone(self):
+        """It does not keep the value of an earlier sync."""
+        self.metrics.synced('success', 1.0, drift=DRIFT)
+        self.metrics.synced('success', 1.0, drift={('az2', 'stale'): 1})
+        self.assertEqual(
+            {('missing', ''): 0, ('stale', ''): 0, ('stale', 'az2'): 1},
+            {labels: value for (name, *labels_), value
+             in self.figures().items() for labels in [tuple(labels_)]
+             if name == 'drift_associations'})
+
+    def test_audits(self):
+        """They are shown only if they are switched on."""
+        self.assertNotIn('misplaced_servers',
+                         [name for name, *_labels in self.figures()])
+        self.metrics.expect_audits(['zone', 'segment'])
+        self.assertEqual(0, self.figures()['misplaced_servers', 'segment'])
+        self.metrics.audited('success', 3.0, 100, {'zone': 2})
+        self.metrics.audited('failure', 1.0)
+        figures = self.figures()
+        self.assertEqual([2, 0, 100, 1234.5, 3.0, 1.0], [
+            figures[one] for one in (
+                ('misplaced_servers', 'zone'),
+                ('misplaced_servers', 'segment'), ('audited_servers',),
+                ('last_success_timestamp_seconds', 'audit'),
+                ('audit_duration_seconds_sum', 'success'),
+                ('audit_duration_seconds_sum', 'failure'))])
+        # The new leader shows them.
+        self.metrics.leading(False)
+        self.assertEqual(0, self.figures()['misplaced_servers', 'zone'])
 
     def test_leader(self):
         """The leading agent shows 1, and 0 when it no longer leads."""
@@ -133,13 +180,13 @@ class TestMetrics(testtools.TestCase):
     def test_figures_of_a_former_leader(self):
         """Only the new leader shows the backlog and the drift."""
         self.metrics.backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.synced('success', 2.0, drift=4, refused=True)
+        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
         self.metrics.leading(False)
         figures = self.figures()
-        self.assertEqual([0] * 5, [figures[name,] for name in (
+        self.assertEqual([0] * 4, [figures[name,] for name in (
             'journal_pending_rows', 'journal_waiting_rows',
-            'journal_oldest_pending_seconds', 'drift_associations',
-            'brake_tripped')])
+            'journal_oldest_pending_seconds', 'brake_tripped')])
+        self.assertNotIn(('drift_associations', 'stale', 'az1'), figures)
 
     def test_release(self):
         """A metric shows which release is running."""

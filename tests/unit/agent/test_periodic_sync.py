@@ -20,12 +20,13 @@ class TestSync(case.AgentTest):
         self.noted, self.unnoted = [], ''
         self.sync = self.new_sync()
 
-    def new_sync(self, **kwargs):
+    def new_sync(self, zones=dict, **kwargs):
         return periodic_sync.PeriodicSync(
             self.conf, reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
                 self.journal.rows, **kwargs),
-            self.figures, now=lambda: self.clock, note=self.note)
+            self.figures, now=lambda: self.clock, note=self.note,
+            zones=zones)
 
     def note(self, request, seconds, became):
         self.noted.append(became)
@@ -47,8 +48,28 @@ class TestSync(case.AgentTest):
         self.sync.step()
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},
                          self.placement.aggregates)
-        self.assertEqual(('success', 0.0, 2, 1, 3, False),
-                         self.figures.last('synced'))
+        self.assertEqual(('success', 0.0, 2, 1, {
+            ('', 'missing'): 2, ('', 'stale'): 1}, False),
+            self.figures.last('synced'))
+
+    def test_drift_by_zone(self):
+        """Each zone has a figure; a database that is away changes none."""
+        self.sync = self.new_sync(zones=self.zones)
+        self.zone_of = {'a': 'az1', 'b': 'az2'}
+        for missing in (2, 0):
+            self.sync.step()
+            self.assertEqual({
+                ('az1', 'missing'): missing, ('az1', 'stale'): 0,
+                ('az2', 'missing'): 0, ('az2', 'stale'): 0,
+                ('', 'missing'): 0, ('', 'stale'): 0,
+            }, self.figures.last('synced')[4])
+            self.zone_of = None
+            self.clock += self.options.sync_interval
+
+    def zones(self):
+        if self.zone_of is None:
+            raise exceptions.NovaUnavailable('refused')
+        return self.zone_of
 
     def test_no_connection_is_open_until_the_next_sync(self):
         self.sync.step()
@@ -85,8 +106,10 @@ class TestSync(case.AgentTest):
         self.assertIn('2 associations would be removed', str(result.refused))
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': set()},
                          self.placement.aggregates)
-        self.assertEqual(('success', 0.0, 0, 0, 2, True),
-                         self.figures.last('synced'))
+        self.assertEqual(
+            ('success', 0.0, 0, 0,
+             {('', 'missing'): 0, ('', 'stale'): 2}, True),
+            self.figures.last('synced'))
 
     def test_unavailable_placement_is_a_failure(self):
         """The next interval retries."""

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Periodic audits of the servers, with their log lines and metrics."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import dataclasses
+import time
+
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import agent
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import wording
+
+LOG = logging.getLogger(__name__)
+
+LOOP = 'audit'
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """An audit after a page of servers."""
+
+    counts: auditor.Counts
+    cells_down: int = 0
+
+
+class PeriodicAudit:
+    """Runner of audits when they are due.
+
+    :param audit: runs one audit, and yields after each page
+    :param interval: seconds between the beginnings of two audits
+    :param stopping: returns whether to end an audit before the next page
+    :param now: seconds of a monotonic clock
+    """
+
+    def __init__(self, audit: Callable[[], Iterator[Progress]],
+                 interval: float, figures: agent.Figures,
+                 stopping: Callable[[], bool],
+                 now: Callable[[], float] = time.monotonic) -> None:
+        self._audit = audit
+        self._interval = interval
+        self._figures = figures
+        self._stopping = stopping
+        self._now = now
+        self._due = now()
+        self._trouble, self._misplaced = '', 0
+
+    def step(self) -> None:
+        """Run an audit when it is due, and report its result."""
+        start = self._now()
+        if start < self._due:
+            return
+        self._due = start + self._interval
+        last, trouble = Progress(auditor.Counts()), ''
+        try:
+            for last in self._audit():
+                # An audit of many servers takes minutes.
+                self._figures.beat(LOOP)
+                if self._stopping():
+                    return
+        except exceptions.MirrorError as exc:
+            trouble = str(exc)
+        if last.cells_down and not trouble:
+            trouble = '%s did not answer' % wording.count(
+                last.cells_down, 'cell')
+        self._say(trouble)
+        seconds = self._now() - start
+        if trouble:
+            self._figures.audited('failure', seconds)
+            return
+        counts = last.counts
+        self._figures.audited(
+            'success', seconds, counts.servers, counts.by_rule)
+        if counts.misplaced > self._misplaced:
+            LOG.warning(
+                'Audit: %s on a host that contradicts the request: run '
+                '"nova-aggregate-mirror-manage placement audit_servers" for '
+                'the list', wording.count(
+                    counts.misplaced, 'server is', 'servers are'))
+        self._misplaced = counts.misplaced
+
+    def _say(self, trouble: str) -> None:
+        """Log a lasting problem once, not at each audit."""
+        if trouble and trouble != self._trouble:
+            LOG.warning('The audit of the servers is incomplete: %s', trouble)
+        elif self._trouble and not trouble:
+            LOG.info('The audit of the servers is complete again')
+        self._trouble = trouble

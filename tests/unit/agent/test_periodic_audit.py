@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The periodic audit: when it runs, what it logs and records."""
+
+import logging
+
+import fixtures
+import testtools
+
+from nova_aggregate_mirror.agent import periodic_audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import exceptions
+from tests.unit.agent import case
+
+
+class TestPeriodicAudit(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.clock, self.stopping = 0.0, False
+        self.figures = case.Recorder()
+        self.pages, self.broken = [], None
+        self.audit = periodic_audit.PeriodicAudit(
+            self.run_audit, 60.0, self.figures, lambda: self.stopping,
+            lambda: self.clock)
+        self.log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.INFO))
+
+    def run_audit(self):
+        yield from self.pages
+        if self.broken:
+            raise self.broken
+
+    def page(self, servers, misplaced, cells_down=0):
+        return periodic_audit.Progress(auditor.Counts(
+            servers, misplaced, by_rule={'zone': misplaced}), cells_down)
+
+    def again(self, *pages):
+        self.pages, self.clock = pages, self.clock + 60
+        self.audit.step()
+
+    def audited(self):
+        return [call[1:] for call in self.figures.calls
+                if call[0] == 'audited']
+
+    def test_it_runs_when_it_is_due(self):
+        """Immediately, and then at every interval; each page is a beat."""
+        self.pages = [self.page(500, 0), self.page(700, 0)]
+        for at in (0.0, 59.9, 60.0):
+            self.clock = at
+            self.audit.step()
+        self.assertEqual([('success', 0.0, 700, {'zone': 0})] * 2,
+                         self.audited())
+        self.assertEqual(4, self.figures.calls.count(('beat', 'audit')))
+        self.assertEqual('', self.log.output)
+
+    def test_more_servers_are_misplaced(self):
+        """A warning at each increase, with the command for the list."""
+        for misplaced in (1, 1, 2, 0):
+            self.again(self.page(9, misplaced))
+        self.assertEqual(
+            ['Audit: 1 server is on a host that contradicts the request',
+             'Audit: 2 servers are on a host that contradicts the request'],
+            [line.rpartition(':')[0] for line in self.log.output.splitlines()])
+
+    def test_incomplete_audit(self):
+        """It records no figures, and is logged once."""
+        self.again(self.page(9, 1, cells_down=1))
+        self.again(self.page(9, 1, cells_down=1))
+        self.broken = exceptions.NovaUnavailable('refused')
+        self.again()
+        self.broken = None
+        self.again(self.page(9, 0))
+        self.assertEqual([
+            'The audit of the servers is incomplete: 1 cell did not answer',
+            'The audit of the servers is incomplete: refused',
+            'The audit of the servers is complete again',
+        ], self.log.output.splitlines())
+        self.assertEqual([('failure', 0.0)] * 3 + [
+            ('success', 0.0, 9, {'zone': 0})], self.audited())
+
+    def test_agent_that_stops(self):
+        """It ends the audit after a page, without a result."""
+        self.stopping = True
+        self.again(self.page(9, 1), self.page(9, 1))
+        self.assertEqual([('beat', 'audit')], self.figures.calls)
