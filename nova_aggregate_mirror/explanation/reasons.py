@@ -15,8 +15,7 @@ Reason = explanation.Reason
 Inventories = Mapping[str, candidates.Inventory]
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
-SYNC = ('nova-aggregate-mirror-manage placement sync_aggregates --host '
-        + explanation.HOST)
+SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 
 ENABLE = ('openstack compute service set --enable %s nova-compute'
           % explanation.HOST)
@@ -26,6 +25,10 @@ NO_PROVIDER = Reason(
     'of this compute node', 'restart nova-compute on the host: it creates the '
     'provider')
 CUT = 'cut'
+NOT_RETURNED = Reason(
+    CUT, 'not among the candidates of placement', 'it meets each condition',
+    'raise [placement] max_allocation_candidates of placement if it is set; '
+    'if not, placement has changed meanwhile: run the command again')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +40,13 @@ class Context:
     """Host whose nova-compute is disabled, to the reason given for it."""
     pending: Mapping[str, float]
     """Host in the journal to the age of its oldest operation in seconds."""
+    sync: str = SYNC
+    """The command that repairs drift."""
+
+    @property
+    def sync_host(self) -> str:
+        """The command that repairs the drift of a host."""
+        return '%s --host %s' % (self.sync, explanation.HOST)
 
 
 def of_condition(condition: explanation.Condition, node: str,
@@ -168,7 +178,7 @@ def _missing(has: list[str], host: str, where: str, known: Context
                 detail, known.pending[host]),
             'the agent mirrors it; if it does not, check its log')
     return Reason('missing', 'in %s in nova but not in placement' % where,
-                  detail, SYNC)
+                  detail, known.sync_host)
 
 
 def _of_forbidden(condition: explanation.Condition, node: str,
@@ -180,12 +190,26 @@ def _of_forbidden(condition: explanation.Condition, node: str,
         return Reason(
             'stale', 'in an aggregate in placement that nova does not have',
             'placement has an aggregate that excludes %s; nova does not' % by,
-            SYNC + ' --prune')
+            known.sync_host + ' --prune')
     return Reason(
         'forbidden', 'in an aggregate that excludes %s' % by,
         ', '.join(_name(uuid, nova) for uuid in both),
         'it is meant for others; if not, change the metadata of the '
         'aggregate, or remove the host from it')
+
+
+def of_service(disabled: bool, forced_down: bool, detail: str = ''
+               ) -> Reason:
+    """Return why nova-scheduler does not use a nova-compute."""
+    if disabled:
+        return Reason('disabled', 'disabled', detail, ENABLE)
+    if forced_down:
+        return Reason(
+            'down', 'forced down', detail, 'openstack compute service set '
+            '--up %s nova-compute, when the host runs again'
+            % explanation.HOST)
+    return Reason('down', 'down', detail, 'start nova-compute on the host, '
+                  'or check its connection to the message broker')
 
 
 def _of_group(condition: explanation.Condition) -> Reason:

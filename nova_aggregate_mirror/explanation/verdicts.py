@@ -77,6 +77,13 @@ class Verdicts:
             *sorted(left, key=lambda one: (-(one.weight or 0.0), one.host)),
             *rest], self.notes)
 
+    def refused(self, request: Mapping[str, str], step: str, why: str
+                ) -> explanation.Answer:
+        """Return the answer to a request that fails on any host."""
+        self.add(step, '', (), explanation.Reason(
+            'refused', 'not considered, because the request is refused', why))
+        return dataclasses.replace(self.answer(request), failure=why)
+
 
 def add_funnel(verdicts: Verdicts, found: funnel.Funnel,
                reader: candidates.Reader, each: parallel.Each) -> None:
@@ -110,8 +117,8 @@ def _note_surplus(verdicts: Verdicts, found: funnel.Funnel) -> None:
     for where, hosts in sorted(stale.items()):
         verdicts.notes.append(
             'Placement has these hosts in %s, nova does not: %s. Run '
-            '"nova-aggregate-mirror-manage placement sync_aggregates --prune".'
-            % (where, ', '.join(sorted(hosts))))
+            '"%s --prune".' % (
+                where, ', '.join(sorted(hosts)), verdicts.known.sync))
 
 
 def _inventories(reader: candidates.Reader, node: str

@@ -175,6 +175,21 @@ def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
     return first(fitting), left_out + len(forbidden) - fitting
 
 
+def subjects(rules: Iterable[Rule]) -> dict[str | frozenset[str], str]:
+    """Name the rules behind the conditions of a narrowed query.
+
+    :returns: set of required aggregates, or UUID of a forbidden aggregate, to
+        the subject of its rule
+    """
+    found: dict[str | frozenset[str], str] = {}
+    for rule in rules:
+        if rule.required:
+            found.setdefault(rule.matching, rule.subject)
+        for uuid in rule.restricting - rule.matching:
+            found.setdefault(uuid, rule.subject)
+    return found
+
+
 def _required(rules: Collection[Rule], asked: Query) -> list[frozenset[str]]:
     """List the sets that other sets do not imply, the smallest first."""
     for rule in rules:

@@ -70,9 +70,9 @@ def explain(inputs: Inputs, request: requests.Prepared,
     try:
         answers = _ask_placement(inputs, trial, found)
     except rehearsal.NoHost as exc:
-        return _refused(found, request, 'request filters', str(exc))
+        return found.refused(request.about, 'request filters', str(exc))
     except exceptions.RequestRejected as exc:
-        return _refused(found, request, 'query to placement', str(exc))
+        return found.refused(request.about, 'query to placement', str(exc))
     states = _states(inputs, trial, manager, found, answers)
     answer = found.answer(request.about, _run_filters(
         trial, found, states, services))
@@ -113,14 +113,6 @@ def _states(inputs: Inputs, trial: rehearsal.Rehearsal,
     return [one for one in states if one.uuid in found.left]
 
 
-def _refused(found: verdicts.Verdicts, request: requests.Prepared, step: str,
-             why: str) -> explanation.Answer:
-    """Return the answer to a request that fails whatever hosts there are."""
-    found.add(step, '', (), explanation.Reason(
-        'refused', 'not considered, because the request is refused', why))
-    return dataclasses.replace(found.answer(request.about), failure=why)
-
-
 def _ask_placement(inputs: Inputs, trial: rehearsal.Rehearsal,
                    found: verdicts.Verdicts) -> list[candidates.Candidates]:
     """Add the steps of placement; return the candidates of each query."""
@@ -155,11 +147,7 @@ def _add_cut(queries: list[query.Query], narrowed: funnel.Funnel,
             'nova-scheduler takes %s candidates only' % queries[0].limit,
             'raise [scheduler] max_placement_results, or enable '
             '[aggregate_mirror] request_filters so that placement leaves out '
-            'unsuitable hosts itself') if cut else explanation.Reason(
-                reasons.CUT, 'not among the candidates of placement',
-                'it meets each condition', 'raise [placement] '
-                'max_allocation_candidates of placement if it is set; if not, '
-                'placement has changed meanwhile: run the command again'),
+            'unsuitable hosts itself') if cut else reasons.NOT_RETURNED,
         always=False)
 
 

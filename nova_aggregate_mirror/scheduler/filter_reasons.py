@@ -85,7 +85,9 @@ def of_filter(step: host_states.Filtered, node: str, service: Any,
     if step.name == host_states.REQUESTED:
         return LEFT_OUT if ignored else NOT_REQUESTED
     if step.name == 'ComputeFilter':
-        return _of_service(service, said)
+        return reasons.of_service(
+            service is not None and service.disabled,
+            service is not None and service.forced_down, said)
     phrase, advice = _KNOWN.get(
         step.name, ('rejected by %s' % step.name, _SEE))
     if step.name == GUARD and not stale and 'rules' in said:
@@ -93,17 +95,6 @@ def of_filter(step: host_states.Filtered, node: str, service: Any,
             'in aggregates that exclude the request', _AGGREGATES)
     return Reason('filter', phrase, '%s: %s' % (step.name, said)
                   if said else step.name, advice)
-
-
-def _of_service(service: Any, said: str) -> Reason:
-    if service is not None and service.disabled:
-        return Reason('disabled', 'disabled', said, reasons.ENABLE)
-    if service is not None and service.forced_down:
-        return Reason(
-            'down', 'forced down', said, 'openstack compute service set --up '
-            '%s nova-compute, when the host runs again' % explanation.HOST)
-    return Reason('down', 'down', said, 'start nova-compute on the host, or '
-                  'check its connection to the message broker')
 
 
 LEFT_OUT = Reason(

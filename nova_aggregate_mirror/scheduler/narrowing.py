@@ -58,17 +58,10 @@ class Narrowing:
                  ) -> Mapping[str | frozenset[str], str]:
         """Name the rules behind the conditions that a request gets.
 
-        :returns: set of required aggregates, or UUID of a forbidden aggregate,
-            to the subject of its rule
         :raises NovaUnavailable: when nova's API database cannot be read
         """
-        found: dict[str | frozenset[str], str] = {}
-        for rule in self._read(request_spec.request(spec))[0]:
-            if rule.required:
-                found.setdefault(rule.matching, rule.subject)
-            for uuid in rule.restricting - rule.matching:
-                found.setdefault(uuid, rule.subject)
-        return found
+        return constraints.subjects(
+            self._read(request_spec.request(spec))[0])
 
     def _narrow(self, spec: request_spec.RequestSpec) -> bool:
         rules, together = self._read(request_spec.request(spec))
