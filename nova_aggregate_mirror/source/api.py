@@ -6,24 +6,19 @@ be deleted, on an unmapped host, or in a cell that is down, so it is never
 treated as a node without aggregates.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import dataclasses
 from typing import Any
-from typing import TypeVar
 
 from novaclient import client as nova_client
 from novaclient.v2 import client as nova_v2
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_responses
-
-T = TypeVar('T')
 
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
@@ -48,8 +43,7 @@ class ApiSource:
     """
 
     def __init__(self, nova: nova_v2.Client, timeout: float) -> None:
-        self._nova = nova
-        self._timeout = timeout
+        self._api = api_connection.Api(nova, timeout)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
         uuid = next((one.uuid for one in self.all_aggregates()
@@ -65,7 +59,7 @@ class ApiSource:
 
     def all_aggregates(self) -> list[api_responses.Aggregate]:
         """Read every aggregate; the API does not paginate them."""
-        return self._ask(
+        return self._api.entries(
             '/os-aggregates', 'aggregates', api_responses.aggregate)
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
@@ -106,7 +100,7 @@ class ApiSource:
         marker = ''
         while True:
             try:
-                page = dict(self._ask(
+                page = dict(self._api.entries(
                     '/os-hypervisors/detail' + marker, 'hypervisors',
                     api_responses.node))
             except exceptions.NovaUnavailable as exc:
@@ -129,29 +123,11 @@ class ApiSource:
 
     def _hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
-        services = self._ask(
+        services = self._api.entries(
             '/os-services?binary=nova-compute', 'services',
             api_responses.service)
         return frozenset(host for host, status in services
                          if status == UNKNOWN)
-
-    def _ask(self, path: str, what: str,
-             parse: Callable[[str, dict[str, Any]], T]) -> list[T]:
-        doing = 'GET %s from nova-api' % path
-        with deadline.within(self._timeout), api_responses.translated(doing):
-            # The client's managers write a completion cache to the user's
-            # home directory. The request parses the token and the catalog,
-            # then the body.
-            with errors.parsing(doing):
-                response, body = self._nova.client.get(path, raise_exc=False)
-            if response.status_code != 200:
-                raise api_responses.refusal(doing, response.status_code, body)
-            entries = body.get(what) if isinstance(body, dict) else None
-            if not isinstance(entries, list) or not all(
-                    isinstance(one, dict) for one in entries):
-                raise api_responses.malformed(
-                    doing, 'the response has no list of %s' % what)
-            return [parse(doing, one) for one in entries]
 
 
 def _nova(aggregates: Iterable[api_responses.Aggregate],

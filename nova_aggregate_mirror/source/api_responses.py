@@ -48,29 +48,29 @@ def aggregate(doing: str, one: dict[str, Any]) -> Aggregate:
     if not isinstance(hosts, list) or not isinstance(number, int):
         raise malformed(doing, 'an aggregate has no id or no hosts')
     return Aggregate(
-        number, _uuid(doing, one, 'uuid'), _text(doing, one, 'name'),
-        frozenset(_text(doing, {'host': host}, 'host') for host in hosts))
+        number, uuid(doing, one, 'uuid'), text(doing, one, 'name'),
+        frozenset(text(doing, {'host': host}, 'host') for host in hosts))
 
 
 def node(doing: str, one: dict[str, Any]) -> tuple[str, str]:
     service = one.get('service')
     if not isinstance(service, dict):
         raise malformed(doing, 'a hypervisor has no service')
-    return _uuid(doing, one, 'id'), _text(doing, service, 'host')
+    return uuid(doing, one, 'id'), text(doing, service, 'host')
 
 
 def service(doing: str, one: dict[str, Any]) -> tuple[str, str]:
-    return _text(doing, one, 'host'), _text(doing, one, 'status')
+    return text(doing, one, 'host'), text(doing, one, 'status')
 
 
-def _uuid(doing: str, one: dict[str, Any], key: str) -> str:
+def uuid(doing: str, one: dict[str, Any], key: str) -> str:
     value = one.get(key)
     if not isinstance(value, str) or not uuidutils.is_uuid_like(value):
         raise malformed(doing, 'an entry has a %s that is not a UUID' % key)
     return value
 
 
-def _text(doing: str, one: dict[str, Any], key: str) -> str:
+def text(doing: str, one: dict[str, Any], key: str) -> str:
     value = one.get(key)
     if not isinstance(value, str) or not value:
         raise malformed(doing, 'an entry has no %s' % key)
@@ -86,7 +86,8 @@ def translated(doing: str) -> Iterator[None]:
     try:
         with errors.advising(_ADVICE), errors.translated(doing):
             yield
-    except (exceptions.NovaUnavailable, exceptions.UnexpectedNova):
+    except (exceptions.NovaUnavailable, exceptions.UnexpectedNova,
+            exceptions.UnknownName):
         raise
     except exceptions.MirrorError as exc:
         raise exceptions.NovaUnavailable(str(exc)) from exc
