@@ -20,13 +20,22 @@ FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
 
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
+    return '\n\n'.join([
+        *head(answer), _table(HOSTS, hosts(answer)), *notes(answer)])
+
+
+def head(answer: explanation.Answer) -> list[str]:
+    """Render the sentence, the request and the funnel."""
     request = ', '.join('%s %s' % each for each in answer.request.items())
-    parts = [sentence.sentence(answer), textwrap.fill(
-        'Request: ' + request, 2 * WIDTH), _table(FUNNEL, funnel(answer)),
-        _table(HOSTS, hosts(answer))]
-    parts += [textwrap.fill('Note: ' + note, 2 * WIDTH)
-              for note in answer.notes]
-    return '\n\n'.join(parts)
+    return [sentence.sentence(answer),
+            textwrap.fill('Request: ' + request, 2 * WIDTH),
+            _table(FUNNEL, funnel(answer))]
+
+
+def notes(answer: explanation.Answer) -> list[str]:
+    """Render each note as a paragraph."""
+    return [textwrap.fill('Note: ' + note, 2 * WIDTH)
+            for note in answer.notes]
 
 
 def document(answer: explanation.Answer) -> str:
