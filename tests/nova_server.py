@@ -27,6 +27,7 @@ class NovaServer(fixtures.Fixture):
     ``url`` is the endpoint, ``requests`` are the requests received, and
     ``roles`` the user's roles in keystone. ``answers`` maps a path to a
     response in place of nova's; ``edits`` changes nova's response to a path.
+    ``latest`` is the latest microversion, if not that of nova.
     """
 
     def __init__(self, nova: nova_service.NovaService) -> None:
@@ -36,6 +37,7 @@ class NovaServer(fixtures.Fixture):
     def _setUp(self) -> None:
         self.requests: list[str] = []
         self.roles = 'admin'
+        self.latest = ''
         self.answers: dict[str, webob.Response] = {}
         self.edits: dict[str, Callable[[Any], None]] = {}
         server = simple_server.make_server(
@@ -54,8 +56,8 @@ class NovaServer(fixtures.Fixture):
         for name, value in {**nova_service.ADMINISTRATOR,
                             'X-Roles': self.roles}.items():
             request.headers.setdefault(name, value)
-        request.path_info = path
-        response = self.answers.get(path)
+        request.script_name, request.path_info = PREFIX, path
+        response = self.answers.get(path) or self._too_late(request)
         if response is None:
             response = request.get_response(self._nova.app)
             if path in self.edits and response.status_code == 200:
@@ -63,3 +65,16 @@ class NovaServer(fixtures.Fixture):
                 self.edits[path](body)
                 response.body = json.dumps(body).encode()
         return response(environ, start)
+
+    def _too_late(self, request: webob.Request) -> webob.Response | None:
+        """Refuse a microversion as an older nova does."""
+        asked = request.headers.get('OpenStack-API-Version', '')
+        if not self.latest or _number(asked) <= _number(self.latest):
+            return None
+        return webob.Response(status=406, json={'computeFault': {
+            'code': 406, 'message': 'Version %s is not supported by the API. '
+            'Maximum is %s.' % (asked, self.latest)}})
+
+
+def _number(version: str) -> list[int]:
+    return [int(one) for one in version.rpartition(' ')[2].split('.')]

@@ -256,6 +256,9 @@ class PlacementService(fixtures.Fixture):
             'uuid': uuid, 'name': name,
             **({'parent_provider_uuid': parent} if parent else {})})
 
+    def create_trait(self, name: str) -> None:
+        self._call('PUT', '/traits/' + name)
+
     def set_traits(self, provider: str, *traits: str) -> None:
         self._set(provider, 'traits', list(traits))
 

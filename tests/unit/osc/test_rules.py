@@ -8,8 +8,8 @@ import testtools
 
 from nova_aggregate_mirror.explanation import requested
 from nova_aggregate_mirror.osc import rules
-from nova_aggregate_mirror.source import api_requests
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api_requests
 
 FLAVOR = api_requests.Flavor('m1', 1, 1, 1, 0, 0, {})
 VALUES = st.sampled_from(('', '1', '2', '10', 'a', 'ab', '<or>', 'x y'))
