@@ -35,8 +35,8 @@ import time
 from typing import Any
 
 from oslo_config import cfg
-from oslo_utils import uuidutils
 
+from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import explanation
@@ -45,68 +45,9 @@ from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
-from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.source import database
 
 HOST, NO_HOST = 0, 1
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        '--server', type=_uuid, metavar='UUID',
-        help='the request of this server as nova has stored it, also of a '
-             'server in ERROR')
-    what.add_argument(
-        '--flavor', metavar='FLAVOR',
-        help='the request of a server with this flavor, given by name or ID')
-    parser.add_argument(
-        '--for', nargs='+', default=['create'], metavar='OPERATION',
-        dest='operation',
-        help='with --server: its operation to explain, one of %s; resize is '
-             'followed by the new flavor; the default is create'
-             % ', '.join(explanation.OPERATIONS))
-    parser.add_argument(
-        '--image', metavar='ID', help='with --flavor: the image, read from '
-        'glance with the credentials of [placement]')
-    parser.add_argument(
-        '--image-property', action='append', default=[], type=_pair,
-        metavar='KEY=VALUE', dest='properties',
-        help='with --flavor: a property of the image; may be repeated')
-    parser.add_argument(
-        '--volume', action='store_true',
-        help='with --flavor: the server boots from a volume, and the root '
-             'disk of the flavor is not requested')
-    parser.add_argument(
-        '--project', default='', metavar='ID',
-        help='with --flavor: ID of the project')
-    parser.add_argument(
-        '--zone', default='', metavar='ZONE',
-        help='with --flavor: the availability zone')
-    parser.add_argument(
-        '--network', action='append', default=[], metavar='ID',
-        dest='networks',
-        help='a network, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--port', action='append', default=[], metavar='ID', dest='ports',
-        help='a port, which replaces those of the server; may be repeated')
-    parser.add_argument(
-        '--hint', action='append', default=[], type=_pair,
-        metavar='KEY=VALUE', dest='hints',
-        help='with --flavor: a scheduler hint; may be repeated')
-    parser.add_argument(
-        '--count', type=arguments.servers, default=1, metavar='N',
-        help='with --flavor: number of servers that are requested at once')
-    parser.add_argument(
-        '--host', action='append', default=[], metavar='HOST', dest='hosts',
-        help='explain this host only; may be repeated')
-    parser.add_argument(
-        '--workers', type=arguments.workers, default=4, metavar='N',
-        help='number of concurrent placement requests, from 1 to 64; the '
-             'default is 4')
-    parser.add_argument(
-        '--format', choices=('table', 'json'), default='table',
-        help='output format: table (the default) or json')
 
 
 def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
@@ -129,7 +70,7 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
              journal: rows.Rows | None) -> explanation.Answer:
     asked = conf.command
-    operation, flavor = check(asked)
+    operation, flavor = explain_arguments.check(asked)
     placement = client.Client(conf)
     placement.check_credentials()
     # This fails in time if a database is unavailable.
@@ -165,39 +106,6 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                               [*request.notes, *notes]), asked.hosts)
 
 
-def check(asked: argparse.Namespace) -> tuple[str, str]:
-    """Check arguments that depend on each other.
-
-    :returns: the operation, and the flavor of a resize
-    :raises InvalidConfiguration: names the argument
-    """
-    operation, *more = asked.operation
-    if operation not in explanation.OPERATIONS:
-        raise exceptions.InvalidConfiguration(
-            '--for %s is not an operation: use one of %s' % (
-                operation, ', '.join(explanation.OPERATIONS)))
-    if len(more) != (operation == 'resize'):
-        raise exceptions.InvalidConfiguration(
-            '--for resize needs the new flavor, as in "--for resize m1.large"'
-            if operation == 'resize' else
-            '--for %s takes no further value: %s' % (
-                operation, ' '.join(more)))
-    described = ('image', 'properties', 'volume', 'project', 'zone', 'hints')
-    wrong = [name for name in described if getattr(asked, name)]
-    if asked.server and wrong:
-        raise exceptions.InvalidConfiguration(
-            '--%s applies to --flavor only: a server has its own' %
-            wrong[0].replace('properties', 'image-property').replace(
-                'hints', 'hint'))
-    if asked.server and asked.count > 1:
-        raise exceptions.InvalidConfiguration(
-            '--count applies to --flavor only')
-    if asked.flavor and asked.operation != ['create']:
-        raise exceptions.InvalidConfiguration(
-            '--for %s needs --server' % operation)
-    return operation, more[0] if more else ''
-
-
 def _image(conf: cfg.ConfigOpts, asked: argparse.Namespace
            ) -> Mapping[str, Any]:
     """Return what the arguments tell about the image."""
@@ -227,16 +135,3 @@ def _lists(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found
-
-
-def _uuid(text: str) -> str:
-    if not uuidutils.is_uuid_like(text):
-        raise argparse.ArgumentTypeError('%r is not a UUID' % text)
-    return text
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition('=')
-    if not name or not equals:
-        raise argparse.ArgumentTypeError('%r is not KEY=VALUE' % text)
-    return name, value

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import explain
+from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
@@ -186,7 +187,7 @@ def _commands(subparsers: Subparsers) -> None:
         'explain', help=scheduling_explain.__doc__,
         description=explain.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    explain.add_arguments(explained)
+    explain_arguments.add_arguments(explained)
     explained.set_defaults(run=scheduling_explain)
     tables = subparsers.add_parser(
         'db', help='Commands for the journal\'s database').add_subparsers(

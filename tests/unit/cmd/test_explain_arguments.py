@@ -7,7 +7,7 @@ import io
 
 import testtools
 
-from nova_aggregate_mirror.cmd import explain
+from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror import exceptions
 
 SERVER = ['--server', '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55']
@@ -16,7 +16,7 @@ FLAVOR = ['--flavor', 'm1.small']
 
 def parse(*arguments):
     parser = argparse.ArgumentParser()
-    explain.add_arguments(parser)
+    explain_arguments.add_arguments(parser)
     return parser.parse_args(arguments)
 
 
@@ -24,10 +24,11 @@ class TestArguments(testtools.TestCase):
 
     def test_operations(self):
         """A resize has a flavor, and only a resize."""
-        self.assertEqual(('create', ''), explain.check(parse(*SERVER)))
-        self.assertEqual(('migrate', ''), explain.check(
+        self.assertEqual(('create', ''), explain_arguments.check(
+            parse(*SERVER)))
+        self.assertEqual(('migrate', ''), explain_arguments.check(
             parse(*SERVER, '--for', 'migrate')))
-        self.assertEqual(('resize', 'm1'), explain.check(
+        self.assertEqual(('resize', 'm1'), explain_arguments.check(
             parse(*SERVER, '--for', 'resize', 'm1')))
 
     def test_refused(self):
@@ -43,7 +44,7 @@ class TestArguments(testtools.TestCase):
                 ([*SERVER, '--image-property', 'a=b'], '--image-property '),
                 ([*SERVER, '--count', '2'], '--count applies to --flavor')):
             error = self.assertRaises(
-                exceptions.InvalidConfiguration, explain.check,
+                exceptions.InvalidConfiguration, explain_arguments.check,
                 parse(*arguments))
             self.assertIn(said, str(error))
 
