@@ -1,13 +1,19 @@
 'use strict';
-// Filter, and tooltips of the cells; the page is complete without them.
+// Filter, tooltips, and the dialog of a host; the page is complete without.
 const box = document.getElementById('filter');
 const shown = box.querySelector('output');
 const names = [...document.querySelectorAll('.head th')].map(
   (cell) => cell.title);
-const words = {
-  right: 'in sync', missing: 'missing', stale: 'stale', pending: 'pending',
-  nodeless: 'no node', unknown: 'unknown',
+// The word of each state, and whether nova and placement have the aggregate.
+const states = {
+  right: ['in sync', 'yes', 'yes'],
+  missing: ['missing', 'yes', 'no'],
+  stale: ['stale', 'no', 'yes'],
+  pending: ['pending', 'yes', 'no: no resource provider yet'],
+  nodeless: ['no node', 'yes', 'no: no compute node'],
+  unknown: ['unknown', 'yes', 'unknown'],
 };
+const dialog = document.getElementById('host');
 
 function column(cell) {
   let place = 0;
@@ -63,8 +69,75 @@ box.querySelector('input').addEventListener('input', (event) => {
 document.addEventListener('mouseover', (event) => {
   const cell = event.target.closest('.chunk td[class]');
   if (cell && !cell.title) {
-    const state = Object.keys(words).find(
-      (one) => cell.classList.contains(one));
-    cell.title = `${words[state]}: ${names[column(cell)]}`;
+    cell.title = `${states[cell.className][0]}: ${names[column(cell)]}`;
+  }
+});
+
+function added(parent, name, text = '', style = '') {
+  const one = parent.appendChild(document.createElement(name));
+  one.textContent = text;
+  one.className = style;
+  return one;
+}
+
+// A row of the dialog: an aggregate, whose row in the page has name, zone and
+// UUID, and the cell of the matrix.
+function describe(cell, aggregate) {
+  const row = added(dialog.querySelector('tbody'), 'tr');
+  const head = added(row, 'th');
+  head.scope = 'row';
+  const [name, zone, uuid] = [...aggregate.cells].map(
+    (one) => one.textContent);
+  added(added(head, 'b'), 'bdi', name);
+  if (zone) {
+    added(head, 'span', `zone ${zone}`, 'zone');
+  }
+  added(head, 'code', uuid);
+  const [, nova, placement] = states[cell.className];
+  added(row, 'td', nova);
+  const last = added(row, 'td');
+  added(last, 'span', cell.firstChild.data.trim(), `c ${cell.className}`);
+  const share = cell.querySelector('small');
+  last.append(` ${placement}`, share
+    ? ` for ${share.textContent.replace('/', ' of ')} compute nodes` : '');
+}
+
+// Shows the aggregates of a host; hosts in a row have the same.
+function show(row, host, name) {
+  const aggregates = document.querySelectorAll('#aggregates tbody tr');
+  dialog.querySelector('h2').textContent = name;
+  dialog.querySelector('.of').replaceChildren(...[
+    ...row.querySelectorAll('.mark'), ...host.querySelectorAll('code'),
+  ].map((one) => one.cloneNode(true)));
+  dialog.querySelector('tbody').replaceChildren();
+  const cells = [...row.querySelectorAll('td[class]')];
+  for (const cell of cells) {
+    describe(cell, aggregates[column(cell) - 1]);
+  }
+  dialog.querySelector('.scroll').hidden = !cells.length;
+  dialog.querySelector('.none').hidden = cells.length > 0;
+  dialog.showModal();
+}
+
+document.getElementById('click').hidden = false;
+for (const name of document.querySelectorAll(
+  '.chunk th > b > bdi, .chunk li > bdi')) {
+  const button = document.createElement('button');
+  button.className = 'host';
+  name.replaceWith(button);
+  button.append(name);
+}
+// A host that has a row for itself needs no list.
+for (const list of document.querySelectorAll(
+  '.chunk details:not(:has(li + li))')) {
+  list.firstChild.className = 'host';
+}
+document.addEventListener('click', (event) => {
+  const clicked = event.target.closest('.chunk .host');
+  if (clicked) {
+    event.preventDefault();
+    const row = clicked.closest('tr');
+    const host = clicked.closest('li') || row.querySelector('li') || row;
+    show(row, host, host.querySelector('bdi').textContent);
   }
 });

@@ -126,6 +126,7 @@ def values(collected: collect.Collected) -> dict[str, Any]:
              for column in columns}
     return {
         'status': status(collected), 'verdict': verdict(collected),
+        'compared': not collected.sync.not_compared,
         'faults': faults, 'endpoint': collected.endpoint,
         'figures': _figures(result, collected), 'columns': columns,
         'names': names, 'zones': collected.zones, 'meanings': MEANINGS,

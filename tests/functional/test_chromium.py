@@ -33,6 +33,24 @@ VISIBLE = """
 [...document.querySelectorAll('.chunk tr')].filter(row => !row.hidden).map(
   row => row.querySelector('bdi').textContent)
 """
+# Open the dialog of a host by keyboard, and return its text.
+DIALOG = """
+(() => {
+  const host = [...document.querySelectorAll('.chunk .host')].find(
+    one => one.closest('tr, li').textContent.includes(%s));
+  host.closest('details:has(li + li)')?.setAttribute('open', '');
+  host.focus();
+  if (document.activeElement !== host) return 'no focus';
+  host.click();
+  const dialog = document.querySelector('dialog[open]');
+  return [dialog.querySelector('h2').textContent,
+          dialog.querySelector('.of').textContent,
+          [...dialog.querySelectorAll('tbody tr')].map(
+            row => [...row.cells].flatMap(cell => cell.cellIndex
+              ? [cell.textContent]
+              : [...cell.children].map(one => one.textContent)))];
+})()
+"""
 # The contrast between text and background, for each kind of cell.
 CONTRASTS = """
 (() => {
@@ -143,6 +161,42 @@ class TestDrift(test_html_report.ReportTest):
                 "[...document.querySelectorAll('section:not([hidden])')].map("
                 "one => one.id)"))
 
+    def aggregates_of(self, host):
+        """Click a host; return its name, what is said of it, and the rows."""
+        open_page(self)
+        return self.browser.evaluate(DIALOG % json.dumps(host))
+
+    def test_aggregates_of_a_host(self):
+        """A click shows each aggregate in nova and in placement."""
+        zone = ['zone', 'zone az1', self.zone.uuid]
+        for host, rows in (
+                ('right', [['deleted in nova', self.gone, 'no', '− yes'],
+                           [*zone, 'yes', '✓ yes']]),
+                ('same2', [[*zone, 'yes', '✓ yes']]),
+                ('missing', [[*zone, 'yes', '+ no']]),
+                ('pending', [[
+                    *zone, 'yes', '… no: no resource provider yet']]),
+                ('nodeless', [[*zone, 'yes', '∅ no: no compute node']]),
+                ('stale', [[test_html_report.EVIL, 'zone zone <2>',
+                            self.evil.uuid, 'no', '− yes']]),
+                ('ironic', [[
+                    *zone, 'yes', '+ no for 2 of 3 compute nodes']])):
+            name, _said, found = self.aggregates_of(host)
+            self.assertEqual((host, rows), (name, found))
+
+    def test_dialog_of_a_host(self):
+        """It has the marks and the providers, and closes with Escape."""
+        _name, said, _rows = self.aggregates_of('unmapped')
+        self.assertIn('no host mapping', said)
+        self.assertIn(self.right.nodes[0], self.aggregates_of('right')[1])
+        for kind in ('keyDown', 'keyUp'):
+            self.browser.call(
+                'Input.dispatchKeyEvent', type=kind, key='Escape',
+                windowsVirtualKeyCode=27)
+        self.assertEqual([False, 'right'], self.browser.evaluate("""
+            [document.querySelector('dialog').open,
+             document.activeElement.querySelector('bdi').textContent]"""))
+
     def test_contrast_and_width(self):
         """It is readable in both color schemes, narrow and wide."""
         for width in (320, 1400):
@@ -150,12 +204,17 @@ class TestDrift(test_html_report.ReportTest):
                 open_page(self, width, scheme)
                 self.assertGreaterEqual(width, self.browser.evaluate(
                     'document.documentElement.scrollWidth'))
+                self.browser.evaluate(DIALOG % json.dumps('ironic'))
                 self.assertEqual([], [
                     one for one in self.browser.evaluate(CONTRASTS)
                     if one[0] < 4.5])
+                self.assertEqual([0, 0], self.browser.evaluate("""
+                    ['dialog', 'dialog .scroll'].map(
+                      one => document.querySelector(one)).map(
+                        one => one.scrollWidth - one.clientWidth)"""))
 
     def test_without_scripts(self):
-        """Everything except the filter works without scripts."""
+        """Everything except filter and dialog works without scripts."""
         self.browser.call('Emulation.setScriptExecutionDisabled', value=True)
         open_page(self)
         self.assertTrue(self.browser.evaluate(
@@ -222,6 +281,9 @@ class TestManyHosts(testtools.TestCase):
         for text, found in (('host-4711', ['host-4711']), ('none', [])):
             type_text(self, text)
             self.assertEqual(found, self.browser.evaluate(VISIBLE))
+        open_page(self)
+        self.assertEqual('host-4711', self.browser.evaluate(
+            DIALOG % json.dumps('host-4711'))[0])
         # Rows outside of the viewport are not laid out.
         open_page(self)
         self.assertGreater(20, self.browser.evaluate("""
