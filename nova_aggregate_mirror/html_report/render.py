@@ -1,26 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rendering of the page; all values are escaped."""
+"""Rendering of the report on nova and placement."""
 
-import base64
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import datetime
-import hashlib
-import importlib.metadata
-import itertools
-import pathlib
-import socket
 from typing import Any
-
-import jinja2
 
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
+from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror.reconcile import result
 
-HERE = pathlib.Path(__file__).parent
 # Rows of the matrix that a browser lays out at once.
 CHUNK = 50
 # Lines of a list; the commands list everything.
@@ -65,20 +56,8 @@ class Span:
 
 def render(collected: collect.Collected, now: float) -> Iterator[str]:
     """Render the page, part by part."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True)
-    environment.filters.update(
-        time=lambda seconds: _time(seconds).strftime('%Y-%m-%d %H:%M:%S'),
-        age=lambda seconds: _age(now - seconds))
-    script = environment.get_template('page.js').render()
-    return environment.get_template('page.html').generate(
-        script_hash=base64.b64encode(
-            hashlib.sha256(script.encode()).digest()).decode(),
-        most=MOST, symbols=SYMBOLS,
-        version=importlib.metadata.version('nova-aggregate-mirror'),
-        machine=socket.gethostname(), now=now, **values(collected))
+    return page.generate('report', now, most=MOST, symbols=SYMBOLS,
+                         **values(collected))
 
 
 def _result(collected: collect.Collected) -> result.Result:
@@ -184,15 +163,3 @@ def _spans(row: matrix.Row, places: dict[str, int]) -> list[Span]:
     if at < len(places):
         spans.append(Span(None, len(places) - at))
     return spans
-
-
-def _time(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-
-
-def _age(seconds: float) -> str:
-    units = ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's'))
-    seconds = max(0.0, seconds)
-    size, unit = next(itertools.chain(
-        (one for one in units if seconds >= 2 * one[0]), [units[-1]]))
-    return '%d %s' % (seconds / size, unit)

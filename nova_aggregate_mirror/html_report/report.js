@@ -1,7 +1,6 @@
 'use strict';
+{% include 'filter.js' %}
 // Filter, tooltips, and the dialog of a host; the page is complete without.
-const box = document.getElementById('filter');
-const shown = box.querySelector('output');
 const names = [...document.querySelectorAll('.head th')].map(
   (cell) => cell.title);
 // The word of each state, and whether nova and placement have the aggregate.
@@ -43,29 +42,12 @@ function filter(text) {
     const marks = [...row.querySelectorAll('.mark')];
     const whole = !text || inColumns(row, wanted)
       || marks.some((mark) => has(mark.textContent));
-    const hosts = [...row.querySelectorAll('li')];
-    for (const host of hosts) {
-      host.hidden = !whole && !has(host.textContent);
-    }
-    const found = hosts.length
-      ? hosts.filter((host) => !host.hidden).length
-      : Number(whole || has(row.cells[0].textContent));
-    row.hidden = !found;
-    const list = row.querySelector('details');
-    if (list) {
-      list.open = text !== '' && !whole && found > 0;
-    }
-    count += found;
+    count += narrow(row, has, text, whole);
   }
-  shown.textContent = text ? `${count} ${count === 1 ? 'host' : 'hosts'}` : '';
+  return count;
 }
 
-box.hidden = false;
-let waits = 0;
-box.querySelector('input').addEventListener('input', (event) => {
-  clearTimeout(waits);
-  waits = setTimeout(filter, 100, event.target.value.trim().toLowerCase());
-});
+filterWith(filter);
 document.addEventListener('mouseover', (event) => {
   const cell = event.target.closest('.chunk td[class]');
   if (cell && !cell.title) {

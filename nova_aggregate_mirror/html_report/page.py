@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generation of a page from its template; all values are escaped."""
+
+import base64
+from collections.abc import Iterator
+import datetime
+import hashlib
+import importlib.metadata
+import itertools
+import pathlib
+import socket
+from typing import Any
+
+import jinja2
+
+HERE = pathlib.Path(__file__).parent
+
+
+def generate(name: str, now: float, **values: Any) -> Iterator[str]:
+    """Generate a page, part by part.
+
+    :param name: name of its template and of its script
+    :param now: Unix time of the data
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True)
+    environment.filters.update(
+        time=lambda seconds: _time(seconds).strftime('%Y-%m-%d %H:%M:%S'),
+        age=lambda seconds: _age(now - seconds))
+    script = environment.get_template(name + '.js').render()
+    return environment.get_template(name + '.html').generate(
+        # The browser runs only the script with this hash.
+        script_hash=base64.b64encode(
+            hashlib.sha256(script.encode()).digest()).decode(),
+        version=importlib.metadata.version('nova-aggregate-mirror'),
+        machine=socket.gethostname(), now=now, **values)
+
+
+def _time(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+
+def _age(seconds: float) -> str:
+    units = ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's'))
+    seconds = max(0.0, seconds)
+    size, unit = next(itertools.chain(
+        (one for one in units if seconds >= 2 * one[0]), [units[-1]]))
+    return '%d %s' % (seconds / size, unit)
