@@ -31,7 +31,8 @@ _SERVER: Any = None
 if 'forkserver' in multiprocessing.get_all_start_methods():
     _SERVER = multiprocessing.get_context('forkserver')
     _SERVER.set_forkserver_preload([
-        *PROGRAMS, 'nova_aggregate_mirror.html_report.render',
+        *PROGRAMS, 'nova_aggregate_mirror.html_report.answer',
+        'nova_aggregate_mirror.html_report.render',
         'nova_aggregate_mirror.osc.sync',
         'nova_aggregate_mirror.osc.aggregates',
         'nova_aggregate_mirror.osc.explain',

@@ -18,18 +18,24 @@ per resource class; --host selects others.
   %(prog)s --server 1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55 --for migrate
   # is there room for such a server?
   %(prog)s --flavor m1.large --zone az-1 --project 5d1f8f9ba1934c4b
+  # the same as a page with the conditions drawn as bars
+  %(prog)s --flavor m1.large --zone az-1 --html /var/lib/nova/explained.html
 
 Exit status:
     0  a host is left; with --count, one for each server
     1  no host is left, or too few
-  130  interrupted by Ctrl-C
+  130  interrupted by Ctrl-C; with --html 143 by SIGTERM; no page is written
   255  the request could not be explained: nova, placement or the
-       configuration could not be read, or there is no such server or flavor
+       configuration could not be read, or there is no such server or flavor;
+       or the file could not be written; no page is written
 """
 
 import argparse
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
+import signal
 import sys
 import time
 from typing import Any
@@ -37,10 +43,13 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import explain_arguments
+from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import render
+from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.placement import client
@@ -57,14 +66,41 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     :param journal: None if there is no journal
     :raises MirrorError: the request could not be explained
     """
+    asked = conf.command
     try:
-        answer = _explain(conf, nova, journal)
+        if asked.html is not None:
+            answer = _write_page(conf, nova, journal, asked.html)
+        else:
+            answer = _explain(conf, nova, journal)
+            print(render.document(answer) if asked.format == 'json'
+                  else render.text(answer))
     except KeyboardInterrupt:
         print('Interrupted', file=sys.stderr)
         return exit_status.INTERRUPTED
-    print(render.document(answer) if conf.command.format == 'json'
-          else render.text(answer))
     return HOST if answer.possible else NO_HOST
+
+
+def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
+                journal: rows.Rows | None, name: str) -> explanation.Answer:
+    """Write the HTML page, and print the summary."""
+    # Imported here, so that the tables do not need the template engine.
+    from nova_aggregate_mirror.html_report import answer as page
+    with _terminable(), output.replaced(name) as write:
+        answer = _explain(conf, nova, journal)
+        write(page.render(answer, time.time()))
+    report.summarize(name, sentence.sentence(answer))
+    return answer
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Exit normally on SIGTERM, so that no temporary file is left."""
+    before = signal.signal(
+        signal.SIGTERM, lambda *_signal: sys.exit(exit_status.TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,

@@ -63,9 +63,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--workers', type=arguments.workers, default=4, metavar='N',
         help='number of concurrent placement requests, from 1 to 64; the '
              'default is 4')
-    parser.add_argument(
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument(
         '--format', choices=('table', 'json'), default='table',
         help='output format: table (the default) or json')
+    output.add_argument(
+        '--html', metavar='FILE',
+        help='write an HTML page to this file, - for standard output, and '
+             'print only the summary; an existing file is replaced when the '
+             'page is complete')
 
 
 def check(asked: argparse.Namespace) -> tuple[str, str]:

@@ -66,7 +66,16 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
         print('Interrupted before the page was complete; nothing was written',
               file=sys.stderr)
         return stop.status
-    print('%s: %s' % ('standard output' if name == output.STDOUT else name,
-                      render.verdict(collected)),
-          file=sys.stderr if name == output.STDOUT else sys.stdout)
+    summarize(name, render.verdict(collected))
     return render.status(collected)
+
+
+def summarize(name: str, summary: str) -> None:
+    """Print the summary of a page; standard output may be the page itself.
+
+    :param name: name of the file, or ``-``
+    """
+    if name == output.STDOUT:
+        print('standard output: %s' % summary, file=sys.stderr)
+    else:
+        print('%s: %s' % (name, summary))

@@ -72,13 +72,25 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
 
 def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     """List hosts by reason; hosts in the same state share a row."""
+    return [(len(found), _names([one.host for one in found]),
+             found[0].reason.phrase, *remedy(found))
+            for found in groups(answer)]
+
+
+def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
+    """Group the verdicts of one step with the same reason, in their order."""
     same: dict[tuple[int, explanation.Reason], list[explanation.Verdict]] = {}
     for one in answer.verdicts:
         same.setdefault((one.step, one.reason), []).append(one)
-    return [(len(found), _names([one.host for one in found]), reason.phrase,
-             *((reason.detail, reason.advice) if found[1:]
-               else (found[0].detail, found[0].advice)))
-            for (_step, reason), found in same.items()]
+    return list(same.values())
+
+
+def remedy(group: list[explanation.Verdict]) -> tuple[str, str]:
+    """Return detail and advice; a single host is named in them."""
+    first = group[0]
+    if group[1:]:
+        return first.reason.detail, first.reason.advice
+    return first.detail, first.advice
 
 
 def _names(names: list[str]) -> str:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML report of the differences between nova and placement."""
+"""HTML pages: the report on nova and placement, and explained requests."""

@@ -161,6 +161,15 @@ class TestLayers(testtools.TestCase):
         """It is pure: the clock is an argument."""
         self.assert_pure('agent/schedule.py')
 
+    def test_page_of_an_explanation_does_no_input_or_output(self):
+        """It shows what was explained, and asks nothing."""
+        self.assertEqual(
+            {'collections', 'collections.abc', 'dataclasses', 'typing',
+             'nova_aggregate_mirror', 'nova_aggregate_mirror.explanation',
+             'nova_aggregate_mirror.html_report'},
+            {module for module, _top in imports(
+                PACKAGE / 'html_report' / 'answer.py')})
+
     def test_words_of_explanations_do_no_input_or_output(self):
         """What is said depends on the arguments only."""
         for name in ('query', 'reasons', 'render', 'requested', 'sentence'):

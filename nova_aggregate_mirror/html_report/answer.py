@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rendering of the explanation of a request: bars, hosts and remedies."""
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explanation import render as tables
+from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.html_report import page
+
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """A condition, with the compute nodes that meet it and all before it."""
+
+    name: str
+    asked_by: str
+    left: int
+    excluded: int
+    total: int
+    step: int
+    """Number of the step, from 0; -1 for all compute nodes."""
+
+    def share(self, count: int) -> str:
+        """Return a number of compute nodes as a width."""
+        return '%.4g%%' % (100 * count / self.total if self.total else 0)
+
+    @property
+    def last(self) -> bool:
+        """Whether this condition excludes the last compute nodes."""
+        return self.excluded > 0 and not self.left
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Compute nodes with the same verdict."""
+
+    verdicts: list[explanation.Verdict]
+    detail: str
+    advice: str
+    anchor: str
+    """Of the first row of a step, for links from its bar."""
+
+    @property
+    def first(self) -> explanation.Verdict:
+        return self.verdicts[0]
+
+
+def render(answer: explanation.Answer, now: float) -> Iterator[str]:
+    """Render the page, part by part.
+
+    :param now: Unix time of the explanation
+    """
+    return page.generate('answer', now, **values(answer))
+
+
+def values(answer: explanation.Answer) -> Mapping[str, Any]:
+    """Return the variables of the template."""
+    nodes = collections.Counter(one.host for one in answer.verdicts)
+    rows = list(_rows(answer))
+    return {
+        'answer': answer, 'sentence': sentence.sentence(answer),
+        'bars': bars(answer), 'rows': rows, 'figures': _figures(answer),
+        'placeholder': explanation.HOST if any(
+            explanation.HOST in row.detail + row.advice for row in rows)
+        else '',
+        'several': {host for host, count in nodes.items() if count > 1},
+        'placed': collections.Counter(answer.placed).most_common()}
+
+
+def bars(answer: explanation.Answer) -> list[Bar]:
+    """List all compute nodes, then each condition in order."""
+    return [Bar(*row, total=len(answer.verdicts), step=number)
+            for number, row in enumerate(tables.funnel(answer), start=-1)]
+
+
+def _rows(answer: explanation.Answer) -> Iterator[Row]:
+    seen: set[int] = set()
+    for group in tables.groups(answer):
+        step = group[0].step
+        yield Row(group, *tables.remedy(group),
+                  anchor='' if step in seen else 'step-%d' % step)
+        seen.add(step)
+
+
+def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
+    """Return the figures at the top: a label, a number and its kind."""
+    left = len(answer.acceptable)
+    found = [
+        ('compute node' if len(answer.verdicts) == 1 else 'compute nodes',
+         len(answer.verdicts), ''),
+        ('condition' if len(answer.steps) == 1 else 'conditions',
+         len(answer.steps), ''),
+        ('excluded', len(answer.verdicts) - left, 'excluded'),
+        ('left', left, 'left')]
+    if answer.count > 1:
+        found += [('servers requested', answer.count, ''),
+                  ('servers that fit', len(answer.placed), 'left')]
+    return found

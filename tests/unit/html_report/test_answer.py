@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of an explained request: bars, rows of hosts, and escaping."""
+
+import re
+import uuid
+
+import testtools
+
+from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.html_report import answer
+
+NOW = 1.7e9
+EVIL = '<script>document.title = "evil"</script><b title=\'&amp;'
+GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
+OFF = explanation.Reason(
+    'disabled', 'disabled', 'reason: fan', 'enable ' + explanation.HOST)
+
+
+def explained(hosts, excluded, reason=OFF, **options):
+    """Build the answer of a cloud.
+
+    :param excluded: number of hosts that each condition excludes
+    """
+    nodes = [str(uuid.UUID(int=number << 64)) for number in range(hosts)]
+    steps, verdicts, start = [], [], 0
+    for number, count in enumerate(excluded):
+        end = start + count
+        verdicts += [explanation.Verdict(
+            nodes[at], 'cmp-%04d' % at, reason, number)
+            for at in range(start, end)]
+        steps.append(explanation.Step(
+            'condition %d' % number, 'flavor', frozenset(nodes[end:])))
+        start = end
+    left = [explanation.Verdict(nodes[at], 'cmp-%04d' % at, GOOD, len(steps),
+                                weight=float(hosts - at))
+            for at in range(start, hosts)]
+    return explanation.Answer(
+        {'flavor': 'm1'}, steps, [*left, *verdicts], **options)
+
+
+def page(what):
+    return ''.join(answer.render(what, NOW))
+
+
+class TestBars(testtools.TestCase):
+
+    def test_shares_of_all_compute_nodes(self):
+        """What is left and what is excluded add up to the bar above."""
+        bars = answer.bars(explained(200, [0, 50, 150]))
+        self.assertEqual(
+            [('100%', '0%'), ('100%', '0%'), ('75%', '25%'), ('0%', '75%')],
+            [(one.share(one.left), one.share(one.excluded)) for one in bars])
+        self.assertEqual([False, False, False, True],
+                         [one.last for one in bars])
+
+    def test_nova_without_compute_nodes(self):
+        """The bars are empty, and the page says why."""
+        nothing = explained(0, [0])
+        self.assertEqual('0%', answer.bars(nothing)[0].share(0))
+        self.assertIn('Nova has no compute node.', page(nothing))
+
+    def test_links_to_the_hosts(self):
+        """Each condition that excludes hosts leads to their first row."""
+        text = page(explained(9, [2, 0, 3]))
+        self.assertEqual(['step-0', 'step-2'],
+                         re.findall('<a href="#([^"]+)"', text))
+        self.assertEqual(['step-3', 'step-0', 'step-2'],
+                         re.findall('<tr id="([^"]+)"', text))
+
+
+class TestHosts(testtools.TestCase):
+
+    def test_every_host_is_named(self):
+        """Hosts in the same state share a row, which names all of them."""
+        text = page(explained(20, [12]))
+        self.assertIn('<b>12 hosts</b> from <bdi>cmp-0000</bdi>', text)
+        self.assertIn('<b>8 hosts</b> from <bdi>cmp-0012</bdi>', text)
+        self.assertEqual(20, text.count('<li><bdi>cmp-'))
+        self.assertIn('<bdi>cmp-0012</bdi> <i>8.00</i>', text)
+        self.assertIn('&lt;host&gt; stands for the name of the host', text)
+
+    def test_single_host(self):
+        """Its advice has its name, and no placeholder is explained."""
+        text = page(explained(3, [1]))
+        self.assertIn('<b><bdi>cmp-0000</bdi></b>', text)
+        self.assertIn('enable cmp-0000', text)
+        self.assertNotIn('&lt;host&gt;', text)
+
+    def test_several_nodes_of_a_host(self):
+        """Their UUIDs tell them apart."""
+        ironic = explanation.Answer({}, [explanation.Step(
+            'enabled', 'nova', frozenset())], [
+                explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
+                for one in range(2)])
+        self.assertIn('<bdi>ironic</bdi> <code>node-1</code>', page(ironic))
+        self.assertNotIn('<code>', page(explained(3, [2])))
+
+    def test_servers_at_once(self):
+        """The hosts of the servers are listed with their numbers."""
+        text = page(explained(
+            3, [1], count=4, placed=['cmp-0001', 'cmp-0002', 'cmp-0001']))
+        self.assertIn('Requested at once: 4; with a host: 3.', text)
+        self.assertIn('2 on <bdi>cmp-0001</bdi>', text)
+        self.assertNotIn('id="servers"', page(explained(3, [1])))
+
+
+class TestEscaping(testtools.TestCase):
+
+    def test_every_text_is_escaped(self):
+        """No value becomes markup, wherever it is shown."""
+        reason = explanation.Reason(EVIL, EVIL, EVIL, EVIL)
+        what = explanation.Answer(
+            {EVIL: EVIL}, [explanation.Step(EVIL, EVIL, frozenset())],
+            [explanation.Verdict(EVIL, EVIL, reason, 0)] * 2, [EVIL],
+            placed=[EVIL], count=2, failure=EVIL)
+        text = page(what)
+        self.assertEqual(1, text.count('<script>'))
+        self.assertNotIn('<b title', text)
+        # Title, headline, name and value of the request, note, condition, who
+        # asked, hosts with nodes, reason, detail, advice, and host of a
+        # server.
+        self.assertEqual(16, text.count('&lt;script&gt;'))
+
+    def test_long_texts_are_folded(self):
+        """A condition with many aggregates takes a few lines, not a page."""
+        names = ', '.join('aggregate-%d' % one for one in range(99))
+        what = explained(2, [1])
+        step = explanation.Step(names, '', what.steps[0].passed)
+        text = page(explanation.Answer({}, [step], what.verdicts))
+        self.assertIn('<summary><bdi>%s…</bdi>' % names[:90], text)
+        self.assertIn('<bdi>%s</bdi></details>' % names, text)
