@@ -33,7 +33,7 @@ VISIBLE = """
 [...document.querySelectorAll('.chunk tr')].filter(row => !row.hidden).map(
   row => row.querySelector('bdi').textContent)
 """
-# Open the dialog of a host by keyboard, and return its text.
+# Open the dialog of a host, and return its text.
 DIALOG = """
 (() => {
   const host = [...document.querySelectorAll('.chunk .host')].find(
@@ -42,7 +42,7 @@ DIALOG = """
   host.focus();
   if (document.activeElement !== host) return 'no focus';
   host.click();
-  const dialog = document.querySelector('dialog[open]');
+  const dialog = document.querySelector('dialog:modal');
   return [dialog.querySelector('h2').textContent,
           dialog.querySelector('.of').textContent,
           [...dialog.querySelectorAll('tbody tr')].map(
@@ -185,17 +185,26 @@ class TestDrift(test_html_report.ReportTest):
             self.assertEqual((host, rows), (name, found))
 
     def test_dialog_of_a_host(self):
-        """It has the marks and the providers, and closes with Escape."""
+        """It has marks and providers, and is used with the keyboard."""
         _name, said, _rows = self.aggregates_of('unmapped')
         self.assertIn('no host mapping', said)
         self.assertIn(self.right.nodes[0], self.aggregates_of('right')[1])
+        opened = """
+            [document.querySelector('dialog').open,
+             document.activeElement.querySelector('bdi')?.textContent]"""
+        # The first is alone in its row, the second in an expanded one.
+        for host in ('right', 'same2'):
+            self.aggregates_of(host)
+            self.press('Escape', 27)
+            self.assertEqual([False, host], self.browser.evaluate(opened))
+            self.press('Enter', 13, '\r')
+            self.assertTrue(self.browser.evaluate(opened)[0])
+
+    def press(self, key, code, text=''):
         for kind in ('keyDown', 'keyUp'):
             self.browser.call(
-                'Input.dispatchKeyEvent', type=kind, key='Escape',
-                windowsVirtualKeyCode=27)
-        self.assertEqual([False, 'right'], self.browser.evaluate("""
-            [document.querySelector('dialog').open,
-             document.activeElement.querySelector('bdi').textContent]"""))
+                'Input.dispatchKeyEvent', type=kind, key=key, text=text,
+                windowsVirtualKeyCode=code)
 
     def test_contrast_and_width(self):
         """It is readable in both color schemes, narrow and wide."""
