@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror import source
 
 ZONE, TENANT, FLAVOR = 'zone', 'tenant_isolation', 'flavor_extra_specs'
 IMAGE, TYPE, SEGMENT = 'image_properties', 'type_affinity', 'segment'
@@ -38,7 +38,7 @@ class Cause:
 class Misplacement:
     """A rule that the host of a server does not pass."""
 
-    server: servers.Server
+    server: source.PlacedServer
     rule: str
     """One of ``RULES``, or the name of a plugin."""
     asked: str

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit: each server's request compared with the host that it is on."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -10,15 +11,14 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import aggregates
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror import source
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Audited:
     """A server and its request."""
 
-    server: servers.Server
+    server: source.PlacedServer
     request: constraints.Request | None
     """None if nova has no request of the server that can be read."""
     forced: bool = False
@@ -48,17 +48,21 @@ class Auditor:
     :param known: every aggregate
     :param syncs: full syncs that compared everything, oldest first
     :param zone: only servers that request this zone, or are on its hosts
+    :param complete: adds what is known about the arrival of a server
     """
 
     def __init__(self, checks: Sequence[tuple[str, rules.Check]],
-                 known: aggregates.Aggregates,
-                 syncs: Sequence[causes.Compared] = (), zone: str = ''
+                 known: source.Aggregates,
+                 syncs: Sequence[causes.Compared] = (), zone: str = '',
+                 complete: Callable[[source.PlacedServer],
+                                    source.PlacedServer] = lambda one: one
                  ) -> None:
         self.counts = Counts(by_rule={name: 0 for name, _check in checks})
         self._checks = rules.Checks(checks, known.metadata)
         self._known = known
         self._syncs = syncs
         self._zone = zone
+        self._complete = complete
 
     def run(self, found: Iterable[Audited]) -> Iterator[audit.Misplacement]:
         """Audit servers one after another."""
@@ -78,7 +82,10 @@ class Auditor:
         broken = [*self._checks.broken(one.request, within), *(
             (name, rule) for name, rule in one.own
             if not rule.passes(within))]
-        counts.misplaced += bool(broken)
+        if not broken:
+            return
+        counts.misplaced += 1
+        server = self._complete(server)
         for name, rule in broken:
             counts.by_rule[name] = counts.by_rule.get(name, 0) + 1
             yield audit.Misplacement(

@@ -9,8 +9,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import aggregates
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror import source
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,8 +24,8 @@ class Compared:
     """Associations that differed."""
 
 
-def cause(server: servers.Server, name: str, rule: constraints.Rule,
-          forced: bool, known: aggregates.Aggregates,
+def cause(server: source.PlacedServer, name: str, rule: constraints.Rule,
+          forced: bool, known: source.Aggregates,
           syncs: Sequence[Compared] = ()) -> audit.Cause:
     """Find out why, as far as nova and the history of syncs tell.
 
@@ -52,8 +51,8 @@ def cause(server: servers.Server, name: str, rule: constraints.Rule,
         'an aggregate was changed, or placement differed from nova')
 
 
-def _changed(server: servers.Server, name: str, rule: constraints.Rule,
-             known: aggregates.Aggregates) -> audit.Cause | None:
+def _changed(server: source.PlacedServer, name: str, rule: constraints.Rule,
+             known: source.Aggregates) -> audit.Cause | None:
     """Return the latest change of the host's aggregates, if it explains it.
 
     Nova keeps no record of a host that was removed from an aggregate.

@@ -64,7 +64,7 @@ def load(conf: cfg.ConfigOpts, names: Collection[str]
                        .limit_tenants_to_placement_aggregate)
             if limited:
                 found.append((name, functools.partial(
-                    rules.tenant, always=conf.scheduler
+                    _tenant, always=conf.scheduler
                     .placement_aggregate_required_for_tenants)))
             if not limited or name in conf.aggregate_mirror.request_filters \
                     or host_filter in conf.filter_scheduler.enabled_filters:
@@ -74,6 +74,11 @@ def load(conf: cfg.ConfigOpts, names: Collection[str]
                 request_filters.NAMESPACE,
                 '[aggregate_mirror] request_filters', [name], conf)]
     return found
+
+
+def _tenant(request: constraints.Request, metadata: constraints.Metadata,
+            always: bool) -> list[constraints.Rule]:
+    return constraints.tenant_aggregate(request.project, metadata, always)
 
 
 def _check(plugin: request_filters.RequestFilter) -> rules.Check:

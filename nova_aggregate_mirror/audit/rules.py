@@ -8,7 +8,7 @@ import functools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import aggregates
+from nova_aggregate_mirror import source
 
 Check = Callable[[constraints.Request, constraints.Metadata],
                  Sequence[constraints.Rule]]
@@ -31,23 +31,6 @@ def zone(request: constraints.Request, metadata: constraints.Metadata,
     return [constraints.Rule('zone %s' % request.zone, frozenset(
         uuid for uuid, values in metadata.items()
         if values.get(constraints.ZONE) == request.zone), required=True)]
-
-
-def tenant(request: constraints.Request, metadata: constraints.Metadata,
-           always: bool) -> list[constraints.Rule]:
-    """Require an aggregate of the tenant, as nova's request filter does.
-
-    :param always: whether a tenant without an aggregate may use no host
-        (``[scheduler] placement_aggregate_required_for_tenants``)
-    """
-    matching = frozenset(
-        uuid for uuid, values in metadata.items()
-        if any(key.startswith(constraints.TENANT) and value == request.project
-               for key, value in values.items()))
-    if not matching and not always:
-        return []
-    return [constraints.Rule(
-        'tenant %s' % request.project, matching, required=True)]
 
 
 class Checks:
@@ -89,7 +72,7 @@ def zones(within: frozenset[str], metadata: constraints.Metadata
 
 
 def found(name: str, rule: constraints.Rule, within: frozenset[str],
-          known: aggregates.Aggregates) -> str:
+          known: source.Aggregates) -> str:
     """Describe what a host has instead of what a rule requires."""
     if name == audit.ZONE:
         return ', '.join('zone %s' % one for one in zones(

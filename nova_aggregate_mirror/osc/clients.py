@@ -15,6 +15,7 @@ from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_requests
 from nova_aggregate_mirror.source import api_responses
+from nova_aggregate_mirror.source import api_servers
 
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
@@ -51,6 +52,7 @@ class Clients:
             endpoint_override=config.get_endpoint('compute'))
         self.nova = api.ApiSource(nova, TIMEOUT)
         self.requests = api_requests.Requests(nova, TIMEOUT)
+        self.servers = api_servers.Servers(nova, TIMEOUT)
 
     def properties(self, image: str) -> Mapping[str, str]:
         """Read the properties of an image from glance.

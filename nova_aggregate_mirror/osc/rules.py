@@ -69,7 +69,7 @@ def of(name: str, asked: requested.Requested, metadata: constraints.Metadata
         return constraints.tenant_isolation(
             asked.project, metadata, suffixes=True)
     if name == 'tenant_aggregate':
-        return _tenant_aggregate(asked.project, metadata)
+        return constraints.tenant_aggregate(asked.project, metadata)
     if name == 'isolated_aggregates':
         return _isolated(asked.traits, metadata)
     if asked.zone and not zone(asked, metadata):
@@ -138,16 +138,6 @@ def _within(uuids: Iterable[str], asked_by: str) -> query.Condition:
 def _without(uuids: Iterable[str], asked_by: str) -> query.Condition:
     return query.Condition(
         query.MEMBER_OF, '!in:' + ','.join(sorted(uuids)), asked_by)
-
-
-def _tenant_aggregate(project: str, metadata: constraints.Metadata
-                      ) -> list[constraints.Rule]:
-    """Nova's request filter: a tenant with aggregates uses only these."""
-    matching = frozenset(uuid for uuid, one in metadata.items() if any(
-        key.startswith(constraints.TENANT) and value == project
-        for key, value in one.items()))
-    return [constraints.Rule('tenant %s' % project, matching, required=True)
-            ] if matching else []
 
 
 def _isolated(traits: frozenset[str], metadata: constraints.Metadata

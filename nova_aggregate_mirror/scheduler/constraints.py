@@ -126,6 +126,20 @@ def tenant_isolation(project: str | None, metadata: Metadata,
         _having(metadata, lambda one: bool(_tenants(one, suffixes))))]
 
 
+def tenant_aggregate(project: str | None, metadata: Metadata,
+                     always: bool = False) -> list[Rule]:
+    """Nova's request filter: a tenant with aggregates uses only these.
+
+    :param always: whether a tenant without an aggregate may use no host
+        (``[scheduler] placement_aggregate_required_for_tenants``)
+    """
+    matching = _having(metadata, lambda one: any(
+        key.startswith(TENANT) and value == project
+        for key, value in one.items()))
+    return [Rule('tenant %s' % project, matching, required=True)
+            ] if matching or always else []
+
+
 def image_properties(image: Mapping[str, str],
                      metadata: Metadata) -> list[Rule]:
     """AggregateImagePropertiesIsolation: each property among the values."""

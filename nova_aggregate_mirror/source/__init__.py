@@ -86,6 +86,43 @@ class Galera:
     """The server's default of ``wsrep_sync_wait``."""
 
 
+Since = float | None
+"""Seconds since the epoch; None if nova does not tell."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregates:
+    """Every host aggregate, by UUID."""
+
+    names: Mapping[str, str]
+    metadata: Mapping[str, Mapping[str, str]]
+    members: Mapping[str, Mapping[str, Since]]
+    """Host to its aggregates, each with the time when it was added."""
+    changed: Mapping[tuple[str, str], Since] = dataclasses.field(
+        default_factory=dict)
+    """Aggregate and metadata key to the time when the value was set."""
+
+    def of(self, host: str) -> frozenset[str]:
+        """Return the UUIDs of the aggregates of a host."""
+        return frozenset(self.members.get(host, ()))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlacedServer:
+    """A server that is on a host."""
+
+    uuid: str
+    name: str
+    host: str
+    project: str
+    state: str
+    """Nova's ``vm_state``."""
+    arrived: float | None = None
+    """When it arrived on its host, in seconds since the epoch, if known."""
+    moved: str = ''
+    """Type of the migration to its host; empty if none is recorded."""
+
+
 class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
 

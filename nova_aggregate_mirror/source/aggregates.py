@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host aggregates with metadata and members, and since when they have them."""
 
-from collections.abc import Mapping
-import dataclasses
-
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import servers
 from nova_aggregate_mirror.source import tables
@@ -19,28 +17,8 @@ _VALUES = sa.select(
     sa.func.coalesce(_METADATA.updated_at, _METADATA.created_at).label(
         'changed_at'))
 
-Since = float | None
-"""Seconds since the epoch; None if nova does not tell."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Aggregates:
-    """Every host aggregate, by UUID."""
-
-    names: Mapping[str, str]
-    metadata: Mapping[str, Mapping[str, str]]
-    members: Mapping[str, Mapping[str, Since]]
-    """Host to its aggregates, each with the time when it was added."""
-    changed: Mapping[tuple[str, str], Since] = dataclasses.field(
-        default_factory=dict)
-    """Aggregate and metadata key to the time when the value was set."""
-
-    def of(self, host: str) -> frozenset[str]:
-        """Return the UUIDs of the aggregates of a host."""
-        return frozenset(self.members.get(host, ()))
-
-
-def read() -> Aggregates:
+def read() -> source.Aggregates:
     """Read every aggregate of nova's API database.
 
     :raises NovaUnavailable: when the database cannot be read
@@ -49,16 +27,16 @@ def read() -> Aggregates:
         rows = api.execute(_NAMES).all()
         uuids = {row.id: row.uuid for row in rows}
         names = {row.uuid: row.name for row in rows}
-        members: dict[str, dict[str, Since]] = {}
+        members: dict[str, dict[str, source.Since]] = {}
         for row in api.execute(_MEMBERS):
             if row.aggregate_id in uuids:
                 members.setdefault(row.host, {})[uuids[row.aggregate_id]] = (
                     servers.epoch(row.created_at))
         metadata: dict[str, dict[str, str]] = {uuid: {} for uuid in names}
-        changed: dict[tuple[str, str], Since] = {}
+        changed: dict[tuple[str, str], source.Since] = {}
         for row in api.execute(_VALUES):
             if row.aggregate_id in uuids:
                 uuid = uuids[row.aggregate_id]
                 metadata[uuid][row.key] = row.value
                 changed[uuid, row.key] = servers.epoch(row.changed_at)
-    return Aggregates(names, metadata, members, changed)
+    return source.Aggregates(names, metadata, members, changed)

@@ -25,11 +25,14 @@ class Api:
         self._timeout = timeout
 
     def entries(self, path: str, what: str,
-                parse: Callable[[str, dict[str, Any]], T]) -> list[T]:
+                parse: Callable[[str, dict[str, Any]], T],
+                microversion: str = '') -> list[T]:
         """Read a list.
 
         :param what: the key of the list in the document
         :param parse: called with the request, for messages, and each entry
+        :param microversion: instead of that of the client
+        :raises UnexpectedNova: nova does not have the microversion
         """
         def entries(doing: str, found: Any) -> list[T]:
             if not isinstance(found, list) or not all(
@@ -38,7 +41,7 @@ class Api:
                     doing, 'the response has no list of %s' % what)
             return [parse(doing, one) for one in found]
 
-        return self._read(path, what, entries)
+        return self._read(path, what, entries, '', microversion)
 
     def document(self, path: str, what: str,
                  parse: Callable[[str, dict[str, Any]], T], missing: str,

@@ -162,7 +162,7 @@ def _make_flavor(doing: str, one: dict[str, Any], name: str, ephemeral: str
         root_gb=_number(doing, one, 'disk'),
         ephemeral_gb=_number(doing, one, ephemeral),
         swap_mb=_number(doing, one, 'swap'),
-        extra_specs=_texts(doing, one, 'extra_specs'))
+        extra_specs=texts(doing, one, 'extra_specs'))
 
 
 def _service(doing: str, one: dict[str, Any]) -> Service:
@@ -177,7 +177,7 @@ def _service(doing: str, one: dict[str, Any]) -> Service:
 def _metadata(doing: str, one: dict[str, Any]
               ) -> tuple[str, Mapping[str, str]]:
     return (api_responses.uuid(doing, one, 'uuid'),
-            _texts(doing, one, 'metadata'))
+            texts(doing, one, 'metadata'))
 
 
 def _number(doing: str, one: dict[str, Any], key: str) -> int:
@@ -188,7 +188,7 @@ def _number(doing: str, one: dict[str, Any], key: str) -> int:
     raise api_responses.malformed(doing, '%s is not a number' % key)
 
 
-def _texts(doing: str, one: dict[str, Any], key: str) -> Mapping[str, str]:
+def texts(doing: str, one: dict[str, Any], key: str) -> Mapping[str, str]:
     found = one.get(key)
     if not isinstance(found, dict) or not all(
             isinstance(value, str) for value in found.values()):

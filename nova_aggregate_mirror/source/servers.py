@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import tables
@@ -46,27 +47,11 @@ _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(_SOME))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Server:
-    """A server that is on a host."""
-
-    uuid: str
-    name: str
-    host: str
-    project: str
-    state: str
-    """Nova's ``vm_state``."""
-    arrived: float | None = None
-    """When it arrived on its host, in seconds since the epoch, if known."""
-    moved: str = ''
-    """Type of the migration to its host; empty if none is recorded."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Page:
     """Some servers of a cell."""
 
-    servers: Sequence[Server]
+    servers: Sequence[source.PlacedServer]
     requests: Mapping[str, str]
     """Server UUID to its RequestSpec, as nova stored it; JSON."""
 
@@ -115,14 +100,15 @@ class Servers:
                 if chosen:
                     yield Page(chosen, self._requests(chosen))
 
-    def _requests(self, servers: Sequence[Server]) -> Mapping[str, str]:
+    def _requests(self, servers: Sequence[source.PlacedServer]
+                  ) -> Mapping[str, str]:
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(
                 _REQUESTS, {'some': [one.uuid for one in servers]})))
 
 
 def _page(cell: Any, statement: Any, after: int
-          ) -> tuple[int, list[Server]]:
+          ) -> tuple[int, list[source.PlacedServer]]:
     """Read a page, and the ID after which the next one begins."""
     rows = cell.execute(statement, {'after': after}).all()
     if not rows:
@@ -134,8 +120,8 @@ def _page(cell: Any, statement: Any, after: int
                          for row in rows]
 
 
-def _server(row: Any, move: Any) -> Server:
-    return Server(
+def _server(row: Any, move: Any) -> source.PlacedServer:
+    return source.PlacedServer(
         row.uuid, row.display_name or '', row.host, row.project_id or '',
         row.vm_state or '',
         epoch(move.updated_at if move else row.launched_at),

@@ -89,30 +89,32 @@ class ExplainTest(test_openstack_client.ClientTest):
         for name in FAST, SLOW:
             self.placement.create_trait(name)
 
-    def create_server(self, flavor, zone='', image=''):
-        """Create a server that has found no host, as the conductor does."""
+    def create_server(self, flavor, zone='', image='', cell='cell0',
+                      **fields):
+        """Create a server, which by default has found no host."""
         # Nova-api reads the security groups of a server from neutron.
         neutron = self.useFixture(servers.Cloud())
         neutron.answers['/v2.0/ports'] = (200, {'ports': []})
         self.cloud.nova.conf.config(endpoint_override=neutron.url,
                                     group='neutron')
         server = uuidutils.generate_uuid()
-        with self.cloud.nova.in_cell('cell0') as cell:
+        values = {'vm_state': 'error', **fields}
+        with self.cloud.nova.in_cell(cell) as context:
             instance = objects.Instance(
-                cell, uuid=server, project_id='tenant-a', user_id='user',
+                context, uuid=server, project_id='tenant-a', user_id='user',
                 flavor=flavor, image_ref=image, system_metadata={},
-                vm_state='error', power_state=0, display_name='web',
+                power_state=0, display_name='web',
                 hostname='web', config_drive='', kernel_id='', ramdisk_id='',
                 launch_index=0, reservation_id='r-1', locked=False,
                 root_device_name='/dev/vda',
                 info_cache=objects.InstanceInfoCache(
                     network_info=model.NetworkInfo()),
-                availability_zone=zone or None)
+                availability_zone=zone or None, **values)
             instance.create()
         context = nova_context.get_admin_context()
         objects.InstanceMapping(
             context, instance_uuid=server, project_id='tenant-a',
-            user_id='user', cell_mapping=self.cloud.nova.cell('cell0'),
+            user_id='user', cell_mapping=self.cloud.nova.cell(cell),
             queued_for_delete=False).create()
         spec = objects.RequestSpec.from_components(
             context, server, {'properties': {}}, flavor, None, None, {}, None,

@@ -6,15 +6,14 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.source import aggregates
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror import source
 
 RULE = constraints.Rule('zone az-1', frozenset({'a'}), required=True)
 
 
 def known(added=None, changed=None):
     """Return an aggregate of another zone, which has the host."""
-    return aggregates.Aggregates(
+    return source.Aggregates(
         {'b': 'west'}, {'b': {'availability_zone': 'az-2', 'ssd': 'true'}},
         {'h1': {'b': added}},
         {('b', 'availability_zone'): changed, ('b', 'ssd'): 900.0})
@@ -25,7 +24,7 @@ class TestCause(testtools.TestCase):
     def cause(self, aggregates, arrived=100.0, forced=False, syncs=(),
               moved=''):
         return causes.cause(
-            servers.Server('u', 'n', 'h1', 'p', 'active', arrived, moved),
+            source.PlacedServer('u', 'n', 'h1', 'p', 'active', arrived, moved),
             audit.ZONE, RULE, forced, aggregates, syncs)
 
     def test_latest_change_after_the_arrival(self):

@@ -8,12 +8,12 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import render
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror import source
 
 
 def found(state='active', since=100.0):
     return audit.Misplacement(
-        servers.Server('the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
+        source.PlacedServer('the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
         audit.ZONE, 'zone az-1', 'zone az-2',
         audit.Cause(audit.FORCED, 'forced to the host when created', since))
 
