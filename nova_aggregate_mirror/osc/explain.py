@@ -146,7 +146,9 @@ def _of_server(made: clients.Clients, server: str, enforced: list[str]
         try:
             properties = made.properties(found.image)
         except exceptions.MirrorError as exc:
-            notes.append('The image of the server is not explained: %s' % exc)
+            notes.append(
+                'The image of the server is not explained (describe the '
+                'server with --flavor instead): %s' % exc)
     else:
         notes.append('The properties of the image in the volume of the server '
                      'are not visible and not explained.')

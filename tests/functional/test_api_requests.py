@@ -72,7 +72,7 @@ class RequestsTest(testtools.TestCase):
         self.assertEqual(frozenset({'az1'}), self.requests.zones())
 
     def test_server_that_does_not_exist(self):
-        """It is told apart from an endpoint that is not nova."""
+        """The error differs from that for an endpoint that is not nova."""
         self.assertIn('openstack server list', str(self.assertRaises(
             exceptions.UnknownName, self.requests.server, uuidsentinel.x)))
         self.server.answers['/servers/' + uuidsentinel.x] = webob.Response(

@@ -297,9 +297,9 @@ class TestRequests(ExplainTest):
         server = self.create_server(flavor, image=image)
         self.assertEqual(said, self.reasons('--server', server, status=1))
         del glance.answers['/v2/images/' + image]
-        self.assertIn('The image of the server is not explained: glance has '
-                      'no image', ' '.join(self.explain(
-                          '--server', server)[1].split()))
+        self.assertIn('The image of the server is not explained (describe '
+                      'the server with --flavor instead): glance has no image',
+                      ' '.join(self.explain('--server', server)[1].split()))
         self.assertIn('with --image-property', self.explain(
             *small, '--image', image, status=255)[1])
         glance.answers['/v2/images/' + image] = (503, {})
