@@ -58,12 +58,21 @@ class Drain:
 
         :raises JournalUnavailable: when the journal cannot be used
         """
+        again = False
+        try:
+            again = self._batch()
+        finally:
+            if not again:
+                # Otherwise as many connections would stay open as workers
+                # were ever busy at once.
+                self._context.placement.release()
+        return again
+
+    def _batch(self) -> bool:
         self._schedule.see(self._rows.briefs())
         self._figures.backlog(self._schedule.backlog())
         due = self._schedule.due(self._limit)
         if not due or (self._outage and not self._answers()):
-            # Otherwise as many would stay open as were ever used at once.
-            self._context.placement.release()
             return False
         # A row whose operation must have ended counts as handed over.
         rows = [dataclasses.replace(

@@ -32,7 +32,8 @@ class TestDrain(case.AgentTest):
 
     def test_idle_agent_has_no_open_connections(self):
         """A batch opens as many as workers; they do not stay."""
-        self.hand_over('h1')
+        for _number in range(drain.BATCH + 1):
+            self.hand_over('h1')
         self.drain.step()
         self.assertGreater(self.placement.idle, 0)
         self.drain.step()
