@@ -2,6 +2,7 @@
 """A complete nova and placement in this process, on nova's own fixtures."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import sys
 from typing import Any
 
@@ -33,6 +34,8 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
     compute_driver = 'fake.MediumFakeDriver'
     hosts: tuple[str, ...] = ()
     """In the order of their weights, the heaviest host first."""
+    cells: Mapping[str, str] = {}
+    """Host to the name of its cell if it is not cell1."""
     request_filters: tuple[str, ...] = ()
     host_filters: tuple[str, ...] = ()
     """In addition to nova's defaults."""
@@ -63,7 +66,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
             lambda pool: api_db.get_engine()))
         self.useFixture(fixtures.StockNova())
         for host in self.hosts:
-            self._start_compute(host)
+            self._start_compute(host, self.cells.get(host))
 
     def aggregate(self, name: str, hosts: Iterable[str] = (),
                   **metadata: str) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations of requests in the complete nova of the scheduling tests."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +9,11 @@ from typing import Any
 from nova.conf import CONF
 from nova import context as nova_context
 from nova.db.api import api as api_db
+from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler.client import report
+from nova.scheduler import manager as nova_manager
+import oslo_messaging
 
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.limits import engines
@@ -59,6 +63,7 @@ class ExplainingTest(cloud.CloudTest):
         super().setUp()
         self.useFixture(cloud.base_fixtures.MonkeyPatch(
             'nova_aggregate_mirror.source.connections.Pool._opened', engine))
+        self._providers: dict[str, str] = {}
         self.context = nova_context.get_admin_context()
 
     def explain(self, request: requests.Prepared, hosts: Collection[str] = (),
@@ -77,12 +82,49 @@ class ExplainingTest(cloud.CloudTest):
     def explain_flavor(self, flavor: str, zone: str = '',
                        pending: Mapping[str, float] = {}, **options: Any
                        ) -> explanation.Answer:
-        return self.explain(requests.described(
-            self.context, requests.Description(
-                flavor, options.pop('image', {'properties': {}}),
-                project=options.pop('project', self.api.project_id),
-                zone=zone, **options)),
-            pending=pending)
+        return self.explain(self.described(flavor, zone, **options),
+                            pending=pending)
+
+    def described(self, flavor: str, zone: str = '', **options: Any
+                  ) -> requests.Prepared:
+        """Return the request of a server that does not exist."""
+        return requests.described(self.context, requests.Description(
+            flavor, options.pop('image', {'properties': {}}),
+            project=options.pop('project', self.api.project_id),
+            zone=zone, **options))
+
+    def compared(self, request: Callable[[], requests.Prepared]
+                 ) -> explanation.Answer:
+        """Explain a request; nova must choose the acceptable hosts.
+
+        :param request: returns the request, which each user of it changes
+        """
+        answer = self.explain(request())
+        self.assertEqual(self.chosen(request), frozenset(
+            one.host for one in answer.acceptable))
+        return answer
+
+    def chosen(self, request: Callable[[], requests.Prepared]
+               ) -> frozenset[str]:
+        """Ask nova again and again, without the hosts that it has chosen."""
+        scheduler, found = nova_manager.SchedulerManager(), list[str]()
+        while True:
+            spec = request().spec
+            spec.ignore_hosts = [*(spec.ignore_hosts or ()), *found]
+            choices = self.select(scheduler, spec)
+            if not choices:
+                return frozenset(found)
+            self.assertNotIn(choices[0]['host'], found)
+            found.append(choices[0]['host'])
+
+    def select(self, scheduler: Any, spec: Any, **options: Any) -> Any:
+        """Return what nova chooses; nothing for NoValidHost."""
+        try:
+            return scheduler.select_destinations(
+                self.context, spec_obj=spec, **options)
+        except oslo_messaging.ExpectedException as exc:
+            self.assertIs(nova_exception.NoValidHost, exc.exc_info[0])
+            return []
 
     def reasons(self, answer: explanation.Answer) -> dict[str, str]:
         """Return each host with the phrase of its reason."""
@@ -126,6 +168,22 @@ class ExplainingTest(cloud.CloudTest):
             found[name]['total'] if amount is None else amount)
         self._put(host, 'inventories', inventories=found)
 
+    def provide(self, host: str, name: str, total: int) -> None:
+        """Add an inventory of a custom resource class."""
+        self.placement.put('/resource_classes/' + name, None, version='1.7')
+        found = self.placement.get(
+            self._url(host, 'inventories'), version='1.26'
+        ).body['inventories']
+        self._put(host, 'inventories', inventories={
+            **found, name: {'total': total}})
+
+    def create_child(self, host: str, name: str) -> None:
+        """Create a provider below that of a host."""
+        parent = self._url(host, '').split('/')[2]
+        self._providers[name] = self.placement.post('/resource_providers', {
+            'name': name, 'parent_provider_uuid': parent},
+            version='1.36').body['uuid']
+
     def delete_provider(self, host: str) -> int:
         """Delete a host's provider; return the status."""
         status: int = self.placement.delete(
@@ -133,8 +191,10 @@ class ExplainingTest(cloud.CloudTest):
         return status
 
     def _url(self, host: str, what: str) -> str:
-        return '/resource_providers/%s/%s' % (
-            self._get_provider_uuid_by_host(host), what)
+        # It is that of the compute node, and remains the same.
+        if host not in self._providers:
+            self._providers[host] = self._get_provider_uuid_by_host(host)
+        return '/resource_providers/%s/%s' % (self._providers[host], what)
 
     def _put(self, host: str, what: str, **body: Any) -> None:
         provider = self.placement.get(
