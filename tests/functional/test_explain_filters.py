@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations of request groups, NUMA, PCI devices, segments and cells.
+
+Nova chooses exactly the hosts that are explained as acceptable.
+"""
+
+import json
+
+from nova.compute import instance_actions
+from nova import context as nova_context
+from nova import objects
+from nova.tests.functional import test_routed_networks
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.explanation import sentence
+from tests.scheduling import explaining
+
+CARD = 'CUSTOM_CARD'
+FAST = 'CUSTOM_FAST'
+
+
+class FiltersTest(explaining.ExplainingTest):
+
+    def compute(self, host, **values):
+        """Change what a nova-compute has reported about its host."""
+        with nova_context.target_cell(
+                self.context, self.cell_mappings['cell1']) as target:
+            [node] = objects.ComputeNodeList.get_all_by_host(target, host)
+            for name, value in values.items():
+                setattr(node, name, value)
+            node.save()
+
+    def details(self, answer):
+        return {one.host: one.detail for one in answer.verdicts}
+
+    def refused(self, **wanted):
+        """Boot a server that must get NoValidHost."""
+        server = self.boot(**wanted)
+        self.assertEqual('ERROR', server['status'])
+        self.assertIn('No valid host', server['fault']['message'])
+        return server
+
+
+class TestGroups(FiltersTest):
+    """Providers below a host, and resources that one provider has to have."""
+
+    hosts = ('good', 'plain', 'empty', 'apart')
+
+    def setUp(self):
+        super().setUp()
+        for host in ('good', 'apart'):
+            self.set_trait(host)
+        self.create_child('apart', 'child')
+        for provider in ('good', 'plain', 'child'):
+            self.provide(provider, CARD, 2)
+
+    def wanted(self, name='grouped', **extra_specs):
+        return self._create_flavor(
+            name=name, memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            extra_spec=extra_specs)
+
+    def test_resource_and_trait_in_one_provider(self):
+        """A child with the resource and a root with the trait do not do."""
+        wanted = self.wanted(**{'resources1:' + CARD: '1',
+                                'trait1:' + FAST: 'required'})
+        answer = self.compared(lambda: self.described(wanted))
+        group = 'cannot meet request group 1'
+        self.assertEqual({'good': 'acceptable', 'plain': group,
+                          'empty': group, 'apart': group},
+                         self.reasons(answer))
+        self.assertEqual({
+            'good': '', 'plain': 'required1=CUSTOM_FAST',
+            'apart': 'required1=CUSTOM_FAST',
+            'empty': 'resources1=CUSTOM_CARD:1'}, self.details(answer))
+        self.reserve('good', CARD)
+        self.assertEqual(
+            '0 of 4 hosts: 4 cannot meet request group 1', sentence.sentence(
+                self.compared(lambda: self.described(wanted))))
+        self.refused(flavor_id=wanted)
+
+    def test_group_policy(self):
+        """Isolated groups need a provider each."""
+        groups = {'resources1:' + CARD: '1', 'resources2:' + CARD: '1'}
+        shared = self.wanted(**groups, group_policy='none')
+        self.assertEqual(
+            {'good': 'acceptable', 'plain': 'acceptable',
+             'apart': 'acceptable', 'empty': 'cannot meet request group 1'},
+            self.reasons(self.compared(lambda: self.described(shared))))
+        isolated = self.wanted('isolated', **groups, group_policy='isolate')
+        group = 'cannot meet request group 2'
+        self.assertEqual(
+            {'good': group, 'plain': group, 'apart': group,
+             'empty': 'cannot meet request group 1'},
+            self.reasons(self.compared(lambda: self.described(isolated))))
+        self.refused(flavor_id=isolated)
+        self.create_child('apart', 'sibling')
+        self.provide('sibling', CARD, 1)
+        self.assertEqual(
+            'acceptable', self.reasons(self.compared(
+                lambda: self.described(isolated)))['apart'])
+
+    def test_resources_of_a_child(self):
+        """Figures are not read: any provider of the host could have it."""
+        wanted = self.wanted(**{'resources:' + CARD: '2'})
+        self.reserve('good', CARD, 1)
+        answer = self.compared(lambda: self.described(wanted))
+        self.assertEqual(
+            {'apart': 'acceptable', 'plain': 'acceptable',
+             'good': 'cannot provide 2 CUSTOM_CARD',
+             'empty': 'cannot provide 2 CUSTOM_CARD'}, self.reasons(answer))
+
+
+def topology(*cells):
+    """Return a NUMA topology; ``cells`` has the processors of each cell."""
+    return objects.NUMATopology(cells=[
+        objects.NUMACell(
+            id=number, socket=0, memory=512, memory_usage=0, cpu_usage=0,
+            cpuset=set(cpus), pcpuset=set(), pinned_cpus=set(), siblings=[],
+            mempages=[objects.NUMAPagesTopology(
+                size_kb=4, total=512 * 256, used=0)],
+            network_metadata=objects.NetworkMetadata(
+                physnets=set(), tunneled=False))
+        for number, cpus in enumerate(cells)])._to_json()
+
+
+class TestNuma(FiltersTest):
+
+    hosts = ('two', 'one', 'flat')
+    host_filters = ('NUMATopologyFilter',)
+
+    def test_topology_that_does_not_fit(self):
+        """The filter tells a host with too few cells from one with none."""
+        self.compute('two', numa_topology=topology({0, 1}, {2, 3}))
+        self.compute('one', numa_topology=topology({0, 1, 2, 3}))
+        wanted = self._create_flavor(
+            memory_mb=64, vcpu=2, disk=1, ephemeral=0,
+            extra_spec={'hw:numa_nodes': '2'})
+        answer = self.compared(lambda: self.described(wanted))
+        unable = 'unable to fit the NUMA topology'
+        self.assertEqual({'two': 'acceptable', 'one': unable, 'flat': unable},
+                         self.reasons(answer))
+        self.assertIn('does not fit on this host', self.details(answer)['one'])
+        self.assertIn('No host NUMA topology', self.details(answer)['flat'])
+        self.compute('two', numa_topology=None)
+        self.assertEqual('0 of 3 hosts: 3 ' + unable, sentence.sentence(
+            self.compared(lambda: self.described(wanted))))
+        self.refused(flavor_id=wanted)
+
+
+class TestPci(FiltersTest):
+
+    hosts = ('card', 'other', 'bare')
+    host_filters = ('PciPassthroughFilter',)
+
+    def setUp(self):
+        self.flags(alias=[json.dumps({
+            'name': 'nic', 'vendor_id': '8086', 'product_id': '1520',
+            'device_type': 'type-PCI'})], group='pci')
+        super().setUp()
+        for host, product in (('card', '1520'), ('other', '1521')):
+            self.compute(host, pci_device_pools=objects.PciDevicePoolList(
+                objects=[objects.PciDevicePool(
+                    vendor_id='8086', product_id=product, numa_node=None,
+                    count=1, tags={'dev_type': 'type-PCI'})]))
+        self.wanted = self.flavor(**{'pci_passthrough:alias': 'nic:1'})
+
+    def test_device_that_is_missing(self):
+        """Hosts with another device and without any have the same reason."""
+        answer = self.compared(lambda: self.described(self.wanted))
+        without = 'without a free PCI device that matches'
+        self.assertEqual(
+            {'card': 'acceptable', 'other': without, 'bare': without},
+            self.reasons(answer))
+        self.assertIn("PciPassthroughFilter: bare doesn't have the required "
+                      'PCI devices', self.details(answer)['bare'])
+        self.compute('card', pci_device_pools=objects.PciDevicePoolList())
+        self.assertEqual('0 of 3 hosts: 3 ' + without, sentence.sentence(
+            self.compared(lambda: self.described(self.wanted))))
+        self.refused(flavor_id=self.wanted)
+
+    def test_servers_at_once(self):
+        """The only device is consumed by the first server."""
+        answer = self.explain_flavor(self.wanted, count=2)
+        self.assertEqual(['card'], answer.placed)
+        self.assertFalse(answer.possible)
+
+
+class TestSegments(FiltersTest):
+    """A network of two segments, with the aggregates that neutron creates."""
+
+    hosts = ('left', 'right', 'outside')
+
+    def setUp(self):
+        super().setUp()
+        self.flags(query_placement_for_routed_network_aggregates=True,
+                   group='scheduler')
+        self.neutron = self.useFixture(
+            test_routed_networks.NeutronRoutedNetworksFixture(self))
+        for host, segment in zip(self.hosts, self.neutron.segments):
+            aggregate = self.aggregate('segment of ' + host, [host])
+            self.placement.post('/resource_providers', {
+                'uuid': segment['id'], 'name': segment['id']}, version='1.20')
+            self._providers['segment of ' + host] = segment['id']
+            self.set_aggregates('segment of ' + host, self.uuid(aggregate))
+        self.wanted = self.flavor()
+
+    def test_host_without_a_segment_of_the_network(self):
+        """A server can be on each host with a segment, and on no other."""
+        network = self.neutron.network_multisegment['id']
+        answer = self.compared(
+            lambda: self.described(self.wanted, networks=[network]))
+        self.assertEqual({
+            'left': 'acceptable', 'right': 'acceptable',
+            'outside': 'not in an aggregate for segments of the networks',
+        }, self.reasons(answer))
+
+    def test_port_with_an_address(self):
+        """Its subnet decides the segment; a full host of it is the reason."""
+        def request():
+            return self.described(self.wanted, ports=[
+                self.neutron.port_on_segment_id_2['id']])
+
+        elsewhere = 'not in an aggregate for segments of the networks'
+        self.assertEqual(
+            {'right': 'acceptable', 'left': elsewhere, 'outside': elsewhere},
+            self.reasons(self.compared(request)))
+        self.reserve('right', 'VCPU')
+        self.assertEqual(
+            '0 of 3 hosts: 2 %s, 1 have fewer than 1 VCPU free' % elsewhere,
+            sentence.sentence(self.compared(request)))
+
+
+class TestCells(FiltersTest):
+    """A host in a second cell."""
+
+    NUMBER_OF_CELLS = 2
+    hosts = ('first', 'second', 'far')
+    cells = {'far': 'cell2'}
+
+    def setUp(self):
+        super().setUp()
+        self.wanted = self.flavor()
+
+    def test_migration_stays_in_its_cell(self):
+        """And fails if only a host in another cell is left."""
+        self.assertEqual(
+            frozenset(self.hosts), frozenset(one.host for one in self.compared(
+                lambda: self.described(self.wanted)).acceptable))
+        server = self.boot(flavor_id=self.wanted)
+        for operation in ('migrate', 'live-migrate', 'evacuate'):
+            self.assertEqual(
+                {'first': 'the host to leave', 'second': 'acceptable',
+                 'far': 'in another cell than the server'},
+                self.reasons(self.compared(lambda: self.move(
+                    server, operation))), operation)
+        self.reserve('second', 'VCPU')
+        self.assertEqual(
+            '0 of 3 hosts: 1 have fewer than 1 VCPU free, 1 in another cell '
+            'than the server, 1 the host to leave', sentence.sentence(
+                self.compared(lambda: self.move(server, 'migrate'))))
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_action_fail_completion(
+            server, instance_actions.MIGRATE, 'cold_migrate')
+
+    def test_cell_that_is_down(self):
+        """Its hosts are not explained, which a note says.
+
+        Nova ignores a cell whose database fails.
+        """
+        self.set_trait('far')
+        wanted = self._create_flavor(
+            memory_mb=64, vcpu=1, disk=1, ephemeral=0,
+            extra_spec={'trait:' + FAST: 'required'})
+        self.assertEqual(['far'], [one.host for one in self.compared(
+            lambda: self.described(wanted)).acceptable])
+        self.rename('compute_nodes', 'unreadable')
+        # Nova removes its services from the database at the end.
+        self.addCleanup(self.rename, 'unreadable', 'compute_nodes')
+        answer = self.compared(lambda: self.described(wanted))
+        self.assertEqual(
+            '0 of 2 hosts: 2 without trait CUSTOM_FAST',
+            sentence.sentence(answer))
+        [note] = [one for one in answer.notes if 'did not answer' in one]
+        self.assertTrue(note.startswith('Cell cell2 '), note)
+        self.refused(flavor_id=wanted)
+
+    def rename(self, table, name):
+        """Rename a table of the second cell's database."""
+        with nova_context.target_cell(
+                self.context, self.cell_mappings['cell2']) as target:
+            with target.db_connection.writer.get_engine().begin() as database:
+                database.execute(sa.text(
+                    'ALTER TABLE %s RENAME TO %s' % (table, name)))
+
+    def move(self, server, operation):
+        return explaining.requests.of_server(
+            self.context, server['id'], operation)
