@@ -110,7 +110,8 @@ def _states(inputs: Inputs, trial: rehearsal.Rehearsal,
     found.add('with a nova-compute service', '',
               [one.uuid for one in states], filter_reasons.NO_STATE,
               always=False)
-    return [one for one in states if one.uuid in found.left]
+    left = found.left
+    return [one for one in states if one.uuid in left]
 
 
 def _ask_placement(inputs: Inputs, trial: rehearsal.Rehearsal,

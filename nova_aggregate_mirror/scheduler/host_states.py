@@ -26,6 +26,9 @@ from nova_aggregate_mirror.scheduler import filters
 REQUESTED = 'requested hosts'
 """Name of the step that leaves the hosts of the request."""
 
+# A pattern for each host would be compiled for each host.
+_NAME = re.compile(r'[\w.-]+')
+
 Loader = Callable[[], Mapping[str, Mapping[str, Any]]]
 """Returns host to its instances by UUID."""
 
@@ -37,7 +40,7 @@ class Filtered:
     name: str
     passed: Sequence[host_manager.HostState]
     said: Mapping[str, str]
-    """Compute node UUID to what the filter has logged about it."""
+    """Rejected compute node to what the filter has logged about it."""
 
 
 class _Instances(collections.UserDict[str, Any]):
@@ -57,7 +60,7 @@ class _Messages(logging.Handler):
 
     def __init__(self, states: Iterable[host_manager.HostState]) -> None:
         super().__init__(logging.DEBUG)
-        self.said: dict[str, str] = {}
+        self._last: dict[str, logging.LogRecord] = {}
         self._states: dict[Any, list[host_manager.HostState]] = {}
         for state in states:
             for key in (id(state), state.host):
@@ -71,10 +74,24 @@ class _Messages(logging.Handler):
         # A host may have several nodes.
         named = [state for state in about if state.nodename in values]
         for state in named or about:
-            text = record.getMessage().replace(str(state), state.host)
-            self.said[state.uuid] = re.sub(
-                r'(?<![\w.-])%s(?![\w.-])' % re.escape(state.host),
-                explanation.HOST, text)
+            self._last[state.uuid] = record
+
+    def about(self, states: Iterable[host_manager.HostState]
+              ) -> Mapping[str, str]:
+        """Return the last message about each of some host states.
+
+        A filter may also log something about each host that passes it.
+        """
+        return {state.uuid: _without_names(
+            self._last[state.uuid].getMessage(), state)
+            for state in states if state.uuid in self._last}
+
+
+def _without_names(text: str, state: host_manager.HostState) -> str:
+    """Replace the host in a message, so that hosts in one state are alike."""
+    return _NAME.sub(
+        lambda found: explanation.HOST if found[0] == state.host else found[0],
+        text.replace(str(state), state.host))
 
 
 class _Recorder:
@@ -95,11 +112,14 @@ class _Recorder:
         for one in enabled:
             if not one.run_filter_for_index(index):
                 continue
-            with _listening(left) as messages:
+            before = left
+            with _listening(before) as messages:
                 left = list(self._handler.get_filtered_objects(
-                    [one], left, spec_obj, index) or [])
-            self.steps.append(
-                Filtered(type(one).__name__, left, messages.said))
+                    [one], before, spec_obj, index) or [])
+            passed = set(map(id, left))
+            said = messages.about(
+                each for each in before if id(each) not in passed)
+            self.steps.append(Filtered(type(one).__name__, left, said))
         return left
 
 
