@@ -58,7 +58,10 @@ class Asker:
 
         def ask(part: tuple[query.Query, list[explanation.Condition]]
                 ) -> frozenset[str]:
-            parameters = part[0].parameters(part[1])
+            one, some = part
+            if not plain and len(some) == len(one.conditions):
+                return answers[queries.index(one)].providers
+            parameters = one.parameters(some)
             try:
                 if plain:
                     return self._reader.providers(

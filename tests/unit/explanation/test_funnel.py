@@ -57,15 +57,18 @@ class TestNarrow(testtools.TestCase):
                          placement.asked[1][1])
 
     def test_nested_providers(self):
-        """Only allocation candidates know where resources may come from."""
-        placement = Placement({'a': 'a', 'b': 'a'}, *['ab'] * 4)
+        """Only allocation candidates know where resources may come from.
+
+        The whole query is made once.
+        """
+        placement = Placement({'a': 'a', 'b': 'a'}, *['ab'] * 3)
         narrow(placement, QUERY)
         self.assertEqual({'candidates'}, {
             kind for kind, _parameters in placement.asked})
 
     def test_shared_providers(self):
         """The same applies to them."""
-        placement = Placement({'a': 'a'}, *['a'] * 4)
+        placement = Placement({'a': 'a'}, *['a'] * 3)
         narrow(placement, QUERY, sharing=True)
         self.assertEqual({'candidates'}, {
             kind for kind, _parameters in placement.asked})
