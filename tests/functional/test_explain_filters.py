@@ -60,7 +60,7 @@ class TestGroups(FiltersTest):
             extra_spec=extra_specs)
 
     def test_resource_and_trait_in_one_provider(self):
-        """A child with the resource and a root with the trait do not do."""
+        """A resource of a child and a trait of the root do not meet it."""
         wanted = self.wanted(**{'resources1:' + CARD: '1',
                                 'trait1:' + FAST: 'required'})
         answer = self.compared(lambda: self.described(wanted))
@@ -100,7 +100,7 @@ class TestGroups(FiltersTest):
                 lambda: self.described(isolated)))['apart'])
 
     def test_resources_of_a_child(self):
-        """Figures are not read: any provider of the host could have it."""
+        """No figures: any provider of the host could have the resource."""
         wanted = self.wanted(**{'resources:' + CARD: '2'})
         self.reserve('good', CARD, 1)
         answer = self.compared(lambda: self.described(wanted))
@@ -129,7 +129,7 @@ class TestNuma(FiltersTest):
     host_filters = ('NUMATopologyFilter',)
 
     def test_topology_that_does_not_fit(self):
-        """The filter tells a host with too few cells from one with none."""
+        """The detail distinguishes too few cells from none."""
         self.compute('two', numa_topology=topology({0, 1}, {2, 3}))
         self.compute('one', numa_topology=topology({0, 1, 2, 3}))
         wanted = self._create_flavor(
@@ -215,7 +215,7 @@ class TestSegments(FiltersTest):
         }, self.reasons(answer))
 
     def test_port_with_an_address(self):
-        """Its subnet decides the segment; a full host of it is the reason."""
+        """Its subnet determines the segment, whose only host is then full."""
         def request():
             return self.described(self.wanted, ports=[
                 self.neutron.port_on_segment_id_2['id']])
@@ -263,7 +263,7 @@ class TestCells(FiltersTest):
             server, instance_actions.MIGRATE, 'cold_migrate')
 
     def test_cell_that_is_down(self):
-        """Its hosts are not explained, which a note says.
+        """Its hosts are not explained, and a note names the cell.
 
         Nova ignores a cell whose database fails.
         """
