@@ -110,12 +110,14 @@ class TestGroups(FiltersTest):
              'empty': 'cannot provide 2 CUSTOM_CARD'}, self.reasons(answer))
 
 
-def topology(*cells):
+def topology(*cells, dedicated=False):
     """Return a NUMA topology; ``cells`` has the processors of each cell."""
     return objects.NUMATopology(cells=[
         objects.NUMACell(
             id=number, socket=0, memory=512, memory_usage=0, cpu_usage=0,
-            cpuset=set(cpus), pcpuset=set(), pinned_cpus=set(), siblings=[],
+            cpuset=set() if dedicated else cpus, pinned_cpus=set(),
+            pcpuset=cpus if dedicated else set(),
+            siblings=[{one} for one in cpus],
             mempages=[objects.NUMAPagesTopology(
                 size_kb=4, total=512 * 256, used=0)],
             network_metadata=objects.NetworkMetadata(
@@ -145,6 +147,21 @@ class TestNuma(FiltersTest):
         self.assertEqual('0 of 3 hosts: 3 ' + unable, sentence.sentence(
             self.compared(lambda: self.described(wanted))))
         self.refused(flavor_id=wanted)
+
+    def test_dedicated_processors(self):
+        """Hosts without them are candidates of nova's second query."""
+        self.provide('two', 'PCPU', 4)
+        self.compute('two', numa_topology=topology(
+            {0, 1, 2, 3}, dedicated=True))
+        self.compute('one', numa_topology=topology({0, 1, 2, 3}))
+        self.reserve('flat', 'VCPU')
+        wanted = self._create_flavor(
+            memory_mb=64, vcpu=2, disk=1, ephemeral=0,
+            extra_spec={'hw:cpu_policy': 'dedicated'})
+        self.assertEqual(
+            {'two': 'acceptable', 'one': 'unable to fit the NUMA topology',
+             'flat': 'have no PCPU'},
+            self.reasons(self.compared(lambda: self.described(wanted))))
 
 
 class TestPci(FiltersTest):
