@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the full sync commands in a cloud, with their costs."""
+"""Runs of an operator's commands in a cloud, with their costs."""
 
 import json
 import pathlib
@@ -35,7 +35,7 @@ def check_installed() -> None:
 
 
 class Commands:
-    """Runner of nova's and this package's full sync, as an operator."""
+    """Runner of nova's and this package's commands, as an operator."""
 
     def __init__(self, running: cloud.Cloud) -> None:
         path = running.config.path
@@ -55,12 +55,25 @@ class Commands:
 
         :raises CloudError: when it fails
         """
+        return self.run(command, self._nova_conf, 'placement',
+                        'sync_aggregates')[0]
+
+    def run(self, command: str, nova_conf: str, *argv: str,
+            profile: pathlib.Path | None = None) -> tuple[figures.Run, str]:
+        """Run a command with a configuration file; return its output, too.
+
+        :param profile: file for the output of cProfile
+        :raises CloudError: when it fails
+        """
         program = pathlib.Path(sys.executable).with_name(command)
+        python = [sys.executable, '-m', 'cProfile', '-o', str(profile)]
         process = processes.Process(
             command, programs.child(
-                'measure', self._result, str(program), '--config-file',
-                self._nova_conf, 'placement', 'sync_aggregates'),
+                'measure', self._result, *(python if profile else ()),
+                str(program), '--config-file', nova_conf, *argv),
             self._log, {}, tied=True)
+        log = pathlib.Path(self._log)
+        log.unlink(missing_ok=True)
         self.traffic.since()
         before = self._placement.cpu_seconds()
         try:
@@ -69,10 +82,10 @@ class Commands:
         finally:
             process.kill()
         took = json.loads(pathlib.Path(self._result).read_text())
+        output = log.read_text(errors='replace')
         if took.pop('status'):
-            log = pathlib.Path(self._log).read_text(errors='replace')
             raise processes.CloudError('%s failed; the end of its output:\n%s'
-                                       % (command, log[-2000:]))
+                                       % (command, output[-2000:]))
         return figures.Run(
             requests=self.traffic.since(), placement_cpu_seconds=(
-                self._placement.cpu_seconds() - before), **took)
+                self._placement.cpu_seconds() - before), **took), output

@@ -29,6 +29,8 @@ NODE_TRAITS = 60
 SCOPE = 'aggregate_instance_extra_specs:'
 BOUND_SPECS = {SCOPE + 'bound': 'true'}
 
+Groups = Sequence[tuple[Mapping[str, str], Sequence[str]]]
+
 _INVENTORY = sa.text(
     'INSERT INTO inventories (resource_provider_id, resource_class_id, total,'
     ' reserved, min_unit, max_unit, step_size, allocation_ratio)'
@@ -72,23 +74,26 @@ class Fleet:
         return [node.host for node in self.nodes]
 
 
-def seeded(running: cloud.Cloud, hosts: int) -> Fleet:
-    """Seed hosts and aggregates in nova and in placement."""
+def seeded(running: cloud.Cloud, hosts: int, groups: Groups = ()) -> Fleet:
+    """Seed hosts and aggregates in nova and in placement.
+
+    :param groups: metadata and member hosts of further aggregates
+    """
     size = workload.Size(hosts, MEMBERSHIPS, ZONES)
-    names = size.host_names()
-    nodes = running.seed_hosts(names)
+    nodes = running.seed_hosts(size.host_names())
     _grow(running)
     _equip(running)
     members = dict(size.members())
     metadata = {aggregate: {'rack': 'rack-%02d' % number}
                 for number, aggregate in enumerate(members)}
-    bound = spread(names, BOUND)
+    bound = spread(size.host_names(), BOUND)
     for values, chosen in (
-            ({'bound': 'true'}, bound),
+            *groups, ({'bound': 'true'}, bound),
             *(({'lone': str(number)}, [host])
-              for number, host in enumerate(spread(names, LONE)))):
+              for number, host in enumerate(spread(size.host_names(), LONE)))):
         aggregate = str(uuid.uuid4())
-        members[aggregate], metadata[aggregate] = list(chosen), values
+        members[aggregate], metadata[aggregate] = (
+            list(chosen), dict(values))
     seed.aggregates(running.config, members, metadata)
     _mirror(running, members)
     return Fleet(nodes, frozenset(
@@ -157,7 +162,7 @@ def _equip(running: cloud.Cloud) -> None:
     """Set the inventories and traits of the providers."""
     traits = ['OWNER_NOVA', *_traits('COMPUTE_')[:NODE_TRAITS // 2],
               *_traits('HW_CPU_X86_')[:NODE_TRAITS // 2]]
-    with _placement(running) as connection:
+    with placement(running) as connection:
         for name, total, ratio in (
                 ('VCPU', CPUS, 4.0), ('MEMORY_MB', MEMORY_MB, 1.0),
                 ('DISK_GB', DISK_GB, 1.0)):
@@ -169,7 +174,7 @@ def _equip(running: cloud.Cloud) -> None:
 def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
             ) -> None:
     """Write the associations of a full sync to placement."""
-    with _placement(running) as connection:
+    with placement(running) as connection:
         connection.execute(_AGGREGATE, [
             {'uuid': aggregate} for aggregate in members])
         for aggregate, hosts in members.items():
@@ -178,7 +183,7 @@ def _mirror(running: cloud.Cloud, members: Mapping[str, Sequence[str]]
 
 
 @contextlib.contextmanager
-def _placement(running: cloud.Cloud) -> Iterator[sa.engine.Connection]:
+def placement(running: cloud.Cloud) -> Iterator[sa.engine.Connection]:
     """Open a transaction in placement's database; REST takes minutes."""
     engine = sa.create_engine(running.config.database_url('placement'),
                               poolclass=sa.pool.NullPool)

@@ -34,6 +34,9 @@ PARTS = (
     Part('scheduler', 'Scheduling a server',
          'benchmarks.scheduler', ['--pairs', '3', '--calls', '3'],
          ['--hosts', '100', '--pairs', '1', '--calls', '1']),
+    Part('explain', 'Explaining a request',
+         'benchmarks.explain', ['--pairs', '3'],
+         ['--hosts', '100', '--pairs', '1']),
     Part('recovery', 'Recovery after an outage of placement',
          'benchmarks.recovery', ['--hosts', '1000', '--pairs', '2'],
          ['--hosts', '50', '--pairs', '1']))

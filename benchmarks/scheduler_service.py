@@ -99,14 +99,15 @@ class Scheduler:
             self._manager.sync_instance_info(self._context, host, [])
         return {}
 
-    def schedule(self, extra_specs: dict[str, str],
-                 profile: str = '') -> dict[str, Any]:
+    def schedule(self, extra_specs: dict[str, str], profile: str = '',
+                 project: str = '', zone: str = '') -> dict[str, Any]:
         """Select a destination for a server and return the figures.
 
+        :param project: a project without isolated aggregates by default
         :param profile: file for the output of cProfile
         """
         instance = str(uuid.uuid4())
-        spec = self._request(instance, extra_specs)
+        spec = self._request(instance, extra_specs, project, zone)
         call = functools.partial(
             self._manager.select_destinations, self._context, spec_obj=spec,
             instance_uuids=[instance], return_objects=True,
@@ -158,7 +159,8 @@ class Scheduler:
 
         placement.get_allocation_candidates = noted
 
-    def _request(self, instance: str, extra_specs: dict[str, str]) -> Any:
+    def _request(self, instance: str, extra_specs: dict[str, str],
+                 project: str, zone: str) -> Any:
         flavor = objects.Flavor(
             id=1, name='bound', flavorid='bound', memory_mb=512, vcpus=1,
             root_gb=1, ephemeral_gb=0, swap=0, rxtx_factor=1.0, disabled=False,
@@ -167,9 +169,9 @@ class Scheduler:
         image = objects.ImageMeta(properties=objects.ImageMetaProps())
         return objects.RequestSpec.from_components(
             self._context, instance, image, flavor, None,
-            objects.InstancePCIRequests(requests=[]), {}, None, None,
+            objects.InstancePCIRequests(requests=[]), {}, None, zone or None,
             objects.SecurityGroupList(objects=[]),
-            project_id=str(uuid.uuid4()), user_id=str(uuid.uuid4()))
+            project_id=project or str(uuid.uuid4()), user_id=str(uuid.uuid4()))
 
 
 def _load() -> Scheduler:

@@ -78,10 +78,10 @@ class Scheduler:
         :raises Void: when a server is scheduled to a wrong host, or to none
         """
         before = self._placement.cpu_seconds()
-        answers = [self._ask('schedule', extra_specs=fleet.BOUND_SPECS)
+        answers = [self.schedule(extra_specs=fleet.BOUND_SPECS)
                    for _call in range(calls)]
         spent = self._placement.cpu_seconds() - before
-        self._ask('clean')
+        self.clean()
         for answer in answers:
             if answer['node'] not in self._fleet.bound:
                 raise program.Void('A server was scheduled to host "%s", to '
@@ -91,15 +91,24 @@ class Scheduler:
 
     def found(self) -> int:
         """Count the hosts of single-host aggregates that are selected."""
-        hosts = [self._ask('schedule', extra_specs=fleet.lone_specs(number))[
-            'host'] for number in range(fleet.LONE)]
-        self._ask('clean')
+        hosts = [self.schedule(extra_specs=fleet.lone_specs(number))['host']
+                 for number in range(fleet.LONE)]
+        self.clean()
         return sum(map(bool, hosts))
 
-    def profile(self, path: pathlib.Path) -> None:
-        self._ask('schedule', extra_specs=fleet.BOUND_SPECS,
-                  profile=str(path.absolute()))
+    def schedule(self, **asked: Any) -> dict[str, Any]:
+        """Schedule a server; see ``scheduler_service.Scheduler.schedule``."""
+        answer: dict[str, Any] = self._ask('schedule', **asked)
+        return answer
+
+    def clean(self) -> None:
+        """Remove the allocations of all scheduled servers."""
         self._ask('clean')
+
+    def profile(self, path: pathlib.Path) -> None:
+        self.schedule(extra_specs=fleet.BOUND_SPECS,
+                      profile=str(path.absolute()))
+        self.clean()
 
     def _ask(self, what: str, **arguments: Any) -> Any:
         answer = self._http.post('%s/%s' % (self._url, what), json=arguments)
@@ -115,14 +124,14 @@ def started(running: cloud.Cloud, hosts: fleet.Fleet, isolation: bool,
             tracked: bool) -> Iterator[dict[str, Scheduler]]:
     """Run two nova-schedulers, see ``nova_conf``."""
     with contextlib.ExitStack() as stack:
-        yield {name: Scheduler(stack.enter_context(_serving(
+        yield {name: Scheduler(stack.enter_context(serving(
             running, name, options)), running, hosts, tracked)
             for name, options in nova_conf(isolation, tracked).items()}
 
 
 @contextlib.contextmanager
-def _serving(running: cloud.Cloud, name: str,
-             options: config.Options) -> Iterator[str]:
+def serving(running: cloud.Cloud, name: str,
+            options: config.Options) -> Iterator[str]:
     """Run a nova-scheduler; yields its URL."""
     port, = loopback.free_ports(1)
     path = running.config.path

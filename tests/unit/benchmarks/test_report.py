@@ -93,6 +93,7 @@ class TestOptions(testtools.TestCase):
             list(part.arguments)) for part in parts.PARTS}
         self.assertEqual(1000, taken['recovery'].hosts)
         self.assertIn(2000, taken['scheduler'].hosts)
+        self.assertIn(5000, taken['explain'].hosts)
         self.assertNotEqual({}, figures.targets(
             taken['sync'].hosts, taken['sync'].memberships,
             taken['sync'].aggregates))
