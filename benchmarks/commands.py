@@ -59,11 +59,13 @@ class Commands:
                         'sync_aggregates')[0]
 
     def run(self, command: str, nova_conf: str, *argv: str,
-            profile: pathlib.Path | None = None) -> tuple[figures.Run, str]:
+            profile: pathlib.Path | None = None, status: int = 0
+            ) -> tuple[figures.Run, str]:
         """Run a command with a configuration file; return its output, too.
 
         :param profile: file for the output of cProfile
-        :raises CloudError: when it fails
+        :param status: the expected exit status
+        :raises CloudError: when it has another one
         """
         program = pathlib.Path(sys.executable).with_name(command)
         python = [sys.executable, '-m', 'cProfile', '-o', str(profile)]
@@ -83,9 +85,11 @@ class Commands:
             process.kill()
         took = json.loads(pathlib.Path(self._result).read_text())
         output = log.read_text(errors='replace')
-        if took.pop('status'):
-            raise processes.CloudError('%s failed; the end of its output:\n%s'
-                                       % (command, output[-2000:]))
+        ended = took.pop('status')
+        if ended != status:
+            raise processes.CloudError(
+                '%s ended with status %d; the end of its output:\n%s'
+                % (command, ended, output[-2000:]))
         return figures.Run(
             requests=self.traffic.since(), placement_cpu_seconds=(
                 self._placement.cpu_seconds() - before), **took), output

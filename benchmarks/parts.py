@@ -37,6 +37,9 @@ PARTS = (
     Part('explain', 'Explaining a request',
          'benchmarks.explain', ['--pairs', '3'],
          ['--hosts', '100', '--pairs', '1']),
+    Part('audit', 'Auditing the servers',
+         'benchmarks.audit', ['--runs', '3'],
+         ['--servers', '500', '5000', '--runs', '1']),
     Part('recovery', 'Recovery after an outage of placement',
          'benchmarks.recovery', ['--hosts', '1000', '--pairs', '2'],
          ['--hosts', '50', '--pairs', '1']))

@@ -17,6 +17,8 @@ from tests.cloud import config
 
 # Down for a long time: nothing is scheduled there, and no call waits.
 _LAST_SEEN = '2020-01-01 00:00:00.000000'
+# Rows per statement.
+_CHUNK = 5000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +114,27 @@ def services(cloud: config.Config, version: int, hosts: Sequence[str],
     engine.dispose()
     _insert(cloud, 'nova_api', 'host_mappings', [
         {'host': host, 'cell_id': cell_id} for host in hosts])
+
+
+def servers(cloud: config.Config, placed: Iterable[tuple[str, str]],
+            request: str, database: str = 'nova') -> None:
+    """Insert servers on hosts, each with the same request.
+
+    :param placed: UUID and host of each server
+    :param request: the RequestSpec as nova stores it, JSON
+    :param database: the name of the cell's database
+    """
+    rows = list(placed)
+    for start in range(0, len(rows), _CHUNK):
+        some = rows[start:start + _CHUNK]
+        _insert(cloud, database, 'instances', [
+            {'uuid': server, 'host': host, 'node': host, 'deleted': 0,
+             'vm_state': 'active', 'display_name': 'web',
+             'project_id': 'project', 'launched_at': _LAST_SEEN}
+            for server, host in some])
+        _insert(cloud, 'nova_api', 'request_specs', [
+            {'instance_uuid': server, 'spec': request}
+            for server, _host in some])
 
 
 def aggregates(cloud: config.Config,

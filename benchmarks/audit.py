@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmark of ``placement audit_servers`` by number of servers.
+
+The command runs as a process on a real nova database. The servers are spread
+over the hosts of 20 availability zones, each with a stored request as nova
+writes it, and one in a hundred is on a host of another zone. The result is
+compared with what was set up. The peak memory must not grow with the number
+of servers. Nova has no command for this: the figures have no ratio but that
+between the sizes. Single times are noisy: quote the medians.
+
+exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
+not run or a result was wrong, 130 interrupted
+"""
+
+import argparse
+from collections.abc import Sequence
+import json
+import statistics
+import sys
+import uuid
+
+try:
+    from nova import context
+    from nova import objects
+
+    from benchmarks import arguments
+    from benchmarks import commands
+    from benchmarks import figures
+    from benchmarks import program
+    from benchmarks import services
+    from benchmarks import table
+    from benchmarks import workload
+    from tests.cloud import cloud
+    from tests.cloud import seed
+except ImportError as exc:
+    sys.exit('%s; run this in the environment of ./tools/demo: '
+             '.venv-demo/bin/python -m benchmarks.audit' % exc)
+
+SIZES = (1000, 10000, 100000)
+HOSTS, ZONES = 1000, 20
+ONE_IN = 100
+"""Every how many servers one is misplaced."""
+GROWTH = 1.25
+"""Maximum ratio of the peak memory between two sizes."""
+MISPLACED = 7
+HEADER = ('servers', 'wall, s', 'CPU, s', 'peak RSS, MiB', 'servers per s')
+LINE = '%7d servers  %7.2f s  CPU %6.2f s  %4.0f MiB'
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='audit', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        '--servers', type=arguments.positive, nargs='+', default=SIZES,
+        metavar='N', help='servers (%s)' % ' '.join(map(str, SIZES)))
+    parser.add_argument(
+        '--runs', type=arguments.positive, default=3, metavar='N',
+        help='how often each size is measured (3)')
+    arguments.add_database(parser)
+    arguments.add_outputs(parser)
+    return parser.parse_args(argv)
+
+
+def zone(number: int) -> str:
+    """Return the zone of a host."""
+    return 'zone-%d' % (number % ZONES)
+
+
+def request(name: str) -> str:
+    """Return a RequestSpec for a zone, as nova stores it."""
+    objects.register_all()
+    flavor = objects.Flavor(
+        id=1, name='m1.small', flavorid='1', vcpus=1, memory_mb=512, root_gb=1,
+        ephemeral_gb=0, swap=0, rxtx_factor=1.0, disabled=False,
+        is_public=True, extra_specs={'hw:cpu_policy': 'shared'}, projects=[])
+    spec = objects.RequestSpec.from_components(
+        context.get_admin_context(), str(uuid.uuid4()), {
+            'id': str(uuid.uuid4()), 'name': 'image',
+            'properties': {'hw_disk_bus': 'virtio', 'os_distro': 'debian'}},
+        flavor, None, None, {}, None, name, project_id='project')
+    return json.dumps(spec.obj_to_primitive())
+
+
+class Fleet:
+    """Hosts in zones, and servers that are added to them."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        self._cloud = running.config
+        self._hosts = workload.Size(HOSTS, 0, 0).host_names()
+        running.seed_hosts(self._hosts)
+        groups = {str(uuid.uuid4()): number for number in range(ZONES)}
+        seed.aggregates(self._cloud, {
+            one: self._hosts[number::ZONES] for one, number in groups.items()
+        }, {one: {'availability_zone': zone(number)}
+            for one, number in groups.items()})
+        self.count = self.misplaced = 0
+
+    def grow(self, count: int) -> None:
+        """Add servers until there are as many."""
+        by_zone: dict[int, list[tuple[str, str]]] = {}
+        for number in range(self.count, count):
+            wrong = number % ONE_IN == 0
+            self.misplaced += wrong
+            by_zone.setdefault((number + wrong) % ZONES, []).append(
+                (str(uuid.uuid4()), self._hosts[number % HOSTS]))
+        for number, placed in sorted(by_zone.items()):
+            seed.servers(self._cloud, placed, request(zone(number)))
+        self.count = count
+
+
+def audited(runner: commands.Commands, nova_conf: str, fleet: Fleet
+            ) -> figures.Run:
+    """Run the command.
+
+    :raises Void: when its result is wrong
+    """
+    run, output = runner.run(
+        commands.OURS, nova_conf, 'placement', 'audit_servers', '--format',
+        'json', '--quiet', status=MISPLACED)
+    found = json.loads(output[output.index('{'):])
+    seen = (found['servers'], found['misplaced'], len(found['misplacements']))
+    if seen != (fleet.count, fleet.misplaced, fleet.misplaced):
+        raise program.Void('%d servers, %d misplaced and %d listed instead of '
+                           '%d and %d' % (*seen, fleet.count, fleet.misplaced))
+    return run
+
+
+def row(count: int, runs: Sequence[figures.Run]) -> list[str]:
+    seconds = statistics.median(run.seconds for run in runs)
+    return [str(count), figures.WALL.spread(runs), figures.spread(
+        [run.cpu_seconds for run in runs], 1), figures.PEAK.spread(runs),
+        '%.0f' % (count / seconds)]
+
+
+def missed(runs: Sequence[Sequence[figures.Run]]) -> list[str]:
+    """Return the missed targets.
+
+    :param runs: the runs of each size
+    """
+    peaks = [statistics.median(run.peak_mib for run in some) for some in runs]
+    if max(peaks) <= GROWTH * min(peaks):
+        return []
+    return ['peak memory: %.0f to %.0f MiB, more than %g times'
+            % (min(peaks), max(peaks), GROWTH)]
+
+
+def measure(options: argparse.Namespace, chosen: services.Services
+            ) -> tuple[list[table.Table], list[str]]:
+    """Run the benchmark.
+
+    :returns: the tables, and the missed targets
+    """
+    found: list[tuple[int, list[figures.Run]]] = []
+    with chosen.cloud() as running:
+        runner, fleet = commands.Commands(running), Fleet(running)
+        for count in sorted(options.servers):
+            fleet.grow(count)
+            runs = []
+            for _run in range(options.runs):
+                run = audited(runner, running.config.nova_conf, fleet)
+                print(LINE % (count, run.seconds, run.cpu_seconds,
+                              run.peak_mib), flush=True)
+                runs.append(run)
+            found.append((count, runs))
+    title = 'placement audit_servers, %d hosts, runs per size: %d' % (
+        HOSTS, options.runs)
+    return [table.Table(title, HEADER, [row(*one) for one in found])], missed(
+        [runs for _count, runs in found])
+
+
+if __name__ == '__main__':
+    sys.exit(program.compare(parse(sys.argv[1:]), measure))
