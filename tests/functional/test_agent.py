@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import fixtures as base_fixtures
@@ -15,6 +16,7 @@ from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova import objects
 from oslo_utils import uuidutils
+from prometheus_client import parser
 import testtools
 
 from nova_aggregate_mirror import conf
@@ -23,6 +25,7 @@ from nova_aggregate_mirror.journal import store
 from tests.cloud import loopback
 from tests import commands
 from tests import fixtures
+from tests import placed
 from tests import placement_service
 from tests import processes
 
@@ -337,6 +340,33 @@ class TestProcess(AgentTest):
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
         self.assertNotIn(placement_service.TOKEN, self.log())
+
+    def test_audits(self):
+        """Servers in the wrong zone are counted, from 0 on, and logged."""
+        self.cloud.create_host('far', cell='cell2')
+        flavor = placed.create_flavor()
+        placed.create_server(self.cloud.nova, flavor, 'h1')
+        self.write_conf('audit_interval = 1')
+        self.start()
+        self.wait_for(lambda: self.misplaced() == 0.0)
+        placed.create_server(self.cloud.nova, flavor, 'far', 'cell2')
+        self.wait_for(lambda: self.misplaced() == 1.0)
+        self.wait_for(lambda: 'Audit: 1 server is on a host' in self.log())
+
+    def misplaced(self):
+        """Return the metric, or None before the agent serves it."""
+        try:
+            with urllib.request.urlopen(
+                    'http://127.0.0.1:%d/metrics' % self.port) as answer:
+                text = answer.read().decode()
+        except urllib.error.URLError:
+            return None
+        return next((
+            sample.value
+            for family in parser.text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name.endswith('misplaced_servers')
+            and sample.labels == {'rule': 'zone'}), None)
 
     def test_nova_that_cannot_be_read(self):
         """It logs the error without the password, and runs until SIGTERM."""

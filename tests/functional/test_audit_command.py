@@ -1,54 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """``placement audit_servers`` as an operator runs it: output and status."""
 
-import datetime
 import json
 import pathlib
 
-from nova import context as nova_context
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import models
-from nova import objects
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.source import servers
 from tests import fixtures
 from tests.functional import test_manage
-
-PROJECT = uuidutils.generate_uuid()
+from tests import placed
 
 
 class TestAuditServers(test_manage.ManageTest):
 
     def setUp(self):
         super().setUp()
-        self.context = nova_context.get_admin_context()
         self.near, self.far = self.host('near'), self.cloud.create_host(
             'far', cell='cell2')
-        self.flavor = objects.Flavor(
-            self.context, name='m1.small', flavorid='1', vcpus=1, memory_mb=1,
-            root_gb=1, ephemeral_gb=0, swap=0, rxtx_factor=1.0,
-            disabled=False, is_public=True, extra_specs={}, projects=[])
-        self.flavor.create()
+        self.flavor = placed.create_flavor()
 
-    def server(self, host, cell='cell1', zone='az1', name='web', stored=True,
-               **fields):
-        """Create a server on a host, as nova stores it."""
-        with self.cloud.nova.in_cell(cell) as context:
-            server = objects.Instance(
-                context, host=host, project_id=PROJECT, user_id='u',
-                display_name=name, vm_state='active', flavor=self.flavor,
-                launched_at=datetime.datetime(
-                    2026, 1, 1, tzinfo=datetime.timezone.utc), **fields)
-            server.create()
-        if stored:
-            spec = objects.RequestSpec.from_components(
-                self.context, server.uuid, {'properties': {}}, self.flavor,
-                None, None, {}, None, zone, project_id=PROJECT)
-            spec.create()
-        return server.uuid
+    def server(self, host, *args, **options):
+        return placed.create_server(
+            self.cloud.nova, self.flavor, host, *args, **options)
 
     def audit(self, *argv):
         return self.run_command('placement', 'audit_servers', *argv)
@@ -83,7 +61,7 @@ class TestAuditServers(test_manage.ManageTest):
             'rules': {'zone': 1}, 'cells_down': {}}, answer)
         self.assertEqual({
             'server': moved, 'name': 'web', 'host': 'far', 'rule': 'zone',
-            'project': PROJECT, 'state': 'active', 'asked': 'zone az1',
+            'project': placed.PROJECT, 'state': 'active', 'asked': 'zone az1',
             'found': 'no zone', 'cause': 'unknown', 'since': None,
             'why': 'not recorded: the host was removed from an aggregate, an '
             'aggregate was changed, or placement differed from nova',

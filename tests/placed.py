@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on hosts and their requests, as nova stores them."""
+
+import datetime
+from typing import Any
+
+from nova import context as nova_context
+from nova import objects
+
+PROJECT = '0a3f6d2c8b5e47d19c0e4b7a6f1d2e3c'
+
+
+def create_flavor(**extra_specs: str) -> objects.Flavor:
+    flavor = objects.Flavor(
+        nova_context.get_admin_context(), name='m1.small', flavorid='1',
+        vcpus=1, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
+        rxtx_factor=1.0, disabled=False, is_public=True,
+        extra_specs=extra_specs, projects=[])
+    flavor.create()
+    return flavor
+
+
+def create_server(nova: Any, flavor: objects.Flavor, host: str,
+                  cell: str = 'cell1', zone: str = 'az1',
+                  stored: bool = True, name: str = 'web') -> str:
+    """Create a server on a host; return its UUID.
+
+    :param nova: the fixture with the cells
+    :param stored: whether nova has its request
+    """
+    with nova.in_cell(cell) as context:
+        server = objects.Instance(
+            context, host=host, project_id=PROJECT, user_id='user',
+            display_name=name, vm_state='active', flavor=flavor,
+            launched_at=datetime.datetime(
+                2026, 1, 1, tzinfo=datetime.timezone.utc))
+        server.create()
+    if stored:
+        objects.RequestSpec.from_components(
+            nova_context.get_admin_context(), server.uuid,
+            {'properties': {}}, flavor, None, None, {}, None, zone,
+            project_id=PROJECT).create()
+    uuid: str = server.uuid
+    return uuid
