@@ -9,6 +9,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 
 
@@ -78,10 +79,10 @@ def _changed(server: source.PlacedServer, name: str, rule: constraints.Rule,
 def _concerns(key: str, name: str, rule: constraints.Rule) -> bool:
     """Check whether a rule depends on a metadata key."""
     if name == audit.TENANT:
-        return key.startswith(constraints.TENANT)
-    known = {audit.ZONE: constraints.ZONE, audit.TYPE: constraints.FLAVOR}
+        return key.startswith(filter_rules.TENANT)
+    known = {audit.ZONE: filter_rules.ZONE, audit.TYPE: filter_rules.FLAVOR}
     # The subject ends with the image property, or with the extra spec.
-    return key == known.get(name) or key in constraints.extra_spec_keys(
+    return key == known.get(name) or key in filter_rules.extra_spec_keys(
         [rule.subject.rpartition(' ')[2]]).values()
 
 

@@ -12,6 +12,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import request_filters
 
 # Nova's host filters, each with the request filter that does the same.
@@ -78,7 +79,7 @@ def load(conf: cfg.ConfigOpts, names: Collection[str]
 
 def _tenant(request: constraints.Request, metadata: constraints.Metadata,
             always: bool) -> list[constraints.Rule]:
-    return constraints.tenant_aggregate(request.project, metadata, always)
+    return filter_rules.tenant_aggregate(request.project, metadata, always)
 
 
 def _check(plugin: request_filters.RequestFilter) -> rules.Check:

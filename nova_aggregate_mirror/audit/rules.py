@@ -8,6 +8,7 @@ import functools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 
 Check = Callable[[constraints.Request, constraints.Metadata],
@@ -27,10 +28,10 @@ def zone(request: constraints.Request, metadata: constraints.Metadata,
     if not request.zone:
         return []
     if request.zone == default:
-        return constraints.default_zone(request.zone, metadata)
+        return filter_rules.default_zone(request.zone, metadata)
     return [constraints.Rule('zone %s' % request.zone, frozenset(
         uuid for uuid, values in metadata.items()
-        if values.get(constraints.ZONE) == request.zone), required=True)]
+        if values.get(filter_rules.ZONE) == request.zone), required=True)]
 
 
 class Checks:
@@ -67,8 +68,8 @@ class Checks:
 def zones(within: frozenset[str], metadata: constraints.Metadata
           ) -> list[str]:
     """List the zones of a host in these aggregates."""
-    return sorted({metadata[uuid][constraints.ZONE] for uuid in within
-                   if constraints.ZONE in metadata.get(uuid, {})})
+    return sorted({metadata[uuid][filter_rules.ZONE] for uuid in within
+                   if filter_rules.ZONE in metadata.get(uuid, {})})
 
 
 def found(name: str, rule: constraints.Rule, within: frozenset[str],

@@ -3,8 +3,6 @@
 
 import argparse
 
-from oslo_utils import uuidutils
-
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.reconcile import arguments
@@ -13,7 +11,7 @@ from nova_aggregate_mirror.reconcile import arguments
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        '--server', type=_uuid, metavar='UUID',
+        '--server', type=arguments.uuid, metavar='UUID',
         help='the request of this server as nova has stored it, also of a '
              'server in ERROR')
     what.add_argument(
@@ -29,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--image', metavar='ID', help='with --flavor: the image, read from '
         'glance with the credentials of [placement]')
     parser.add_argument(
-        '--image-property', action='append', default=[], type=_pair,
+        '--image-property', action='append', default=[], type=arguments.pair,
         metavar='KEY=VALUE', dest='properties',
         help='with --flavor: a property of the image; may be repeated')
     parser.add_argument(
@@ -50,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--port', action='append', default=[], metavar='ID', dest='ports',
         help='a port, which replaces those of the server; may be repeated')
     parser.add_argument(
-        '--hint', action='append', default=[], type=_pair,
+        '--hint', action='append', default=[], type=arguments.pair,
         metavar='KEY=VALUE', dest='hints',
         help='with --flavor: a scheduler hint; may be repeated')
     parser.add_argument(
@@ -105,16 +103,3 @@ def check(asked: argparse.Namespace) -> tuple[str, str]:
         raise exceptions.InvalidConfiguration(
             '--for %s needs --server' % operation)
     return operation, more[0] if more else ''
-
-
-def _uuid(text: str) -> str:
-    if not uuidutils.is_uuid_like(text):
-        raise argparse.ArgumentTypeError('%r is not a UUID' % text)
-    return text
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition('=')
-    if not name or not equals:
-        raise argparse.ArgumentTypeError('%r is not KEY=VALUE' % text)
-    return name, value

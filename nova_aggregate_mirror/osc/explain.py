@@ -4,8 +4,6 @@
 import argparse
 from collections.abc import Mapping
 
-from oslo_utils import uuidutils
-
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explanation import render
@@ -15,6 +13,7 @@ from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import explaining
 from nova_aggregate_mirror.osc import rules
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.reconcile import arguments
 
 NO_HOST = 1
 
@@ -43,7 +42,7 @@ class Explain(command.Lister):
         parser = super().get_parser(prog_name)
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
-            '--server', metavar='<server>', type=_uuid,
+            '--server', metavar='<server>', type=arguments.uuid,
             help='Explain what this server (ID) has asked for, also if it is '
                  'in ERROR')
         what.add_argument(
@@ -104,7 +103,7 @@ def _describe(parser: argparse.ArgumentParser) -> None:
         help='With --flavor: the image (ID)')
     parser.add_argument(
         '--image-property', metavar='<key=value>', action='append',
-        type=_pair, default=[], dest='properties',
+        type=arguments.pair, default=[], dest='properties',
         help='With --flavor: a property of the image; may be repeated')
     parser.add_argument(
         '--project', metavar='<project>', default='',
@@ -163,16 +162,3 @@ def _about(asked: requested.Requested, server: str, image: str
     about = {'server': server, 'flavor': asked.flavor.name, 'image': image,
              'project': asked.project, 'zone': asked.zone}
     return {name: value for name, value in about.items() if value}
-
-
-def _uuid(text: str) -> str:
-    if not uuidutils.is_uuid_like(text):
-        raise argparse.ArgumentTypeError('%r is not a UUID' % text)
-    return text
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition('=')
-    if not name or not equals:
-        raise argparse.ArgumentTypeError('%r is not <key=value>' % text)
-    return name, value

@@ -12,6 +12,7 @@ import operator
 from nova_aggregate_mirror.explanation import query
 from nova_aggregate_mirror.explanation import requested
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 
 RULES: Mapping[str, str] = {
@@ -56,24 +57,24 @@ def of(name: str, asked: requested.Requested, metadata: constraints.Metadata
     """
     flavor = asked.flavor
     if name == 'flavor_extra_specs':
-        return constraints.flavor_extra_specs(
+        return filter_rules.flavor_extra_specs(
             flavor.extra_specs, metadata, match)
     if name == 'type_affinity':
-        return constraints.type_affinity(flavor.name, metadata)
+        return filter_rules.type_affinity(flavor.name, metadata)
     if name == 'image_properties':
         # Nova ignores properties that it does not know.
-        return constraints.image_properties({
+        return filter_rules.image_properties({
             key: value for key, value in asked.properties.items()
             if value and key.startswith(_COMPARED)}, metadata)
     if name == 'tenant_isolation':
-        return constraints.tenant_isolation(
+        return filter_rules.tenant_isolation(
             asked.project, metadata, suffixes=True)
     if name == 'tenant_aggregate':
-        return constraints.tenant_aggregate(asked.project, metadata)
+        return filter_rules.tenant_aggregate(asked.project, metadata)
     if name == 'isolated_aggregates':
         return _isolated(asked.traits, metadata)
     if asked.zone and not zone(asked, metadata):
-        return constraints.default_zone(asked.zone, metadata)
+        return filter_rules.default_zone(asked.zone, metadata)
     return []
 
 

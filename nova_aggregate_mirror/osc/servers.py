@@ -18,6 +18,7 @@ from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.osc import rules
 from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_requests
 from nova_aggregate_mirror.source import api_servers
@@ -68,8 +69,9 @@ class Servers(command.Lister):
         made = self.clients
         known = _aggregates(made)
         # That of hosts without a zone.
-        default = ''.join(sorted(made.requests.zones() - {
-            one.get(constraints.ZONE) for one in known.metadata.values()})[:1])
+        zones = {one.get(filter_rules.ZONE)
+                 for one in known.metadata.values()}
+        default = ''.join(sorted(made.requests.zones() - zones)[:1])
         found = auditor.Auditor(
             [(name, functools.partial(_check, name, default))
              for name in names],

@@ -3,12 +3,14 @@
 
 import argparse
 
+from oslo_utils import uuidutils
+
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 
 LONGEST = 86400
-MOST_SERVERS = 1000
 """Maximum number of seconds to wait: a day."""
+MOST_SERVERS = 1000
 
 
 def request(arguments: argparse.Namespace, prune: bool,
@@ -42,6 +44,21 @@ def timeout(text: str) -> int:
 def servers(text: str) -> int:
     """Parse the number of servers that are requested at once."""
     return _between(text, MOST_SERVERS)
+
+
+def uuid(text: str) -> str:
+    """Check that the text is a UUID."""
+    if not uuidutils.is_uuid_like(text):
+        raise argparse.ArgumentTypeError('%r is not a UUID' % text)
+    return text
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Split a key and its value."""
+    name, equals, value = text.partition('=')
+    if not name or not equals:
+        raise argparse.ArgumentTypeError('%r is not KEY=VALUE' % text)
+    return name, value
 
 
 def _between(text: str, most: int) -> int:

@@ -17,6 +17,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.source import metadata
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
@@ -59,14 +60,14 @@ class FlavorExtraSpecs:
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
         return metadata.Keys(frozenset(
-            constraints.extra_spec_keys(request.extra_specs).values()))
+            filter_rules.extra_spec_keys(request.extra_specs).values()))
 
     def texts(self, request: constraints.Request) -> frozenset[str]:
         return frozenset()
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        return constraints.flavor_extra_specs(
+        return filter_rules.flavor_extra_specs(
             request.extra_specs, found, extra_specs_ops.match)
 
 
@@ -79,14 +80,14 @@ class TenantIsolation:
         self._suffixes = _isolates_by_suffix()
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
-        return metadata.Keys(prefixes=frozenset({constraints.TENANT}))
+        return metadata.Keys(prefixes=frozenset({filter_rules.TENANT}))
 
     def texts(self, request: constraints.Request) -> frozenset[str]:
         return frozenset({request.project or ''})
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        return constraints.tenant_isolation(
+        return filter_rules.tenant_isolation(
             request.project, found, self._suffixes)
 
 
@@ -106,7 +107,7 @@ class ImageProperties:
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        return constraints.image_properties(self._compared(request), found)
+        return filter_rules.image_properties(self._compared(request), found)
 
     def _compared(self, request: constraints.Request) -> dict[str, str]:
         namespace = self._option('namespace', '')
@@ -130,14 +131,14 @@ class TypeAffinity:
         pass
 
     def keys(self, request: constraints.Request) -> metadata.Keys:
-        return metadata.Keys(frozenset({constraints.FLAVOR}))
+        return metadata.Keys(frozenset({filter_rules.FLAVOR}))
 
     def texts(self, request: constraints.Request) -> frozenset[str]:
         return frozenset({request.flavor})
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        return constraints.type_affinity(request.flavor, found)
+        return filter_rules.type_affinity(request.flavor, found)
 
 
 class DefaultZone:
@@ -154,14 +155,14 @@ class DefaultZone:
     def keys(self, request: constraints.Request) -> metadata.Keys:
         if request.zone != self._conf.default_availability_zone:
             return metadata.Keys()
-        return metadata.Keys(frozenset({constraints.ZONE}))
+        return metadata.Keys(frozenset({filter_rules.ZONE}))
 
     def texts(self, request: constraints.Request) -> frozenset[str]:
         return frozenset({request.zone})
 
     def rules(self, request: constraints.Request,
               found: constraints.Metadata) -> list[constraints.Rule]:
-        return constraints.default_zone(request.zone, found)
+        return filter_rules.default_zone(request.zone, found)
 
 
 def load(conf: cfg.ConfigOpts) -> list[RequestFilter]:
@@ -186,7 +187,7 @@ def _isolates_by_suffix() -> bool:
     Nova 29 does not: it passes hosts that such rules would exclude here.
     """
     aggregate = types.SimpleNamespace(
-        metadata={constraints.TENANT + '_1': 'another project'})
+        metadata={filter_rules.TENANT + '_1': 'another project'})
     nova_filter = multitenancy.AggregateMultiTenancyIsolation()
     return not nova_filter.host_passes(
         types.SimpleNamespace(aggregates=[aggregate]),

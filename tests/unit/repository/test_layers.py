@@ -192,6 +192,10 @@ class TestLayers(testtools.TestCase):
             PACKAGE / 'scheduler' / 'constraints.py')}
         self.assertEqual({'bisect', 'collections.abc', 'dataclasses',
                           'urllib'}, found)
+        found = {module for module, _top in imports(
+            PACKAGE / 'scheduler' / 'filter_rules.py')}
+        self.assertEqual({'collections.abc',
+                          'nova_aggregate_mirror.scheduler'}, found)
 
     def test_everything_is_caught_in_few_places(self):
         """Each of these places gives its reason."""
