@@ -47,7 +47,7 @@ class Segments:
             self._segments = {
                 one['id']: one['segment_id'] for one in self._ask(
                     'subnets', fields=['id', 'segment_id'])
-                if one['segment_id']}
+                if one.get('segment_id')}
         found: dict[str, list[constraints.Rule]] = {}
         ordered = sorted(servers) if self._segments else []
         for start in range(0, len(ordered), MANY):

@@ -2,6 +2,7 @@
 """Servers on the wrong host in a complete nova, as the audit finds them."""
 
 from nova.conf import CONF
+from nova.tests.functional import test_routed_networks
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import checks
@@ -121,6 +122,7 @@ class TestZones(AuditTest):
         self.admin_api.post_server_action(server['id'], {
             'os-migrateLive': {'host': 'third', 'block_migration': 'auto'}})
         self.become(server, **{'OS-EXT-SRV-ATTR:host': 'third'})
+        self._wait_for_migration_status(server, ['completed'])
         found = self.one(server)
         self.assertEqual(
             (audit.MOVED, 'moved to the host by a live migration'),
@@ -223,3 +225,48 @@ class TestRules(AuditTest):
             'own', ['third'], filter_tenant_id=self.admin_api.project_id)
         found = self.one(server)
         self.assertEqual('not in own (%s)' % self.uuid(number), found.found)
+
+
+class TestSegments(AuditTest):
+    """A network of two segments, with the aggregates that neutron creates."""
+
+    def setUp(self):
+        super().setUp()
+        self.neutron = self.useFixture(
+            test_routed_networks.NeutronRoutedNetworksFixture(self))
+        self.numbers = []
+        for host, segment in zip(self.hosts, self.neutron.segments):
+            number = self.aggregate('segment of ' + host, [host])
+            self.placement.post('/resource_providers', {
+                'uuid': segment['id'], 'name': segment['id']}, version='1.20')
+            self._providers['segment of ' + host] = segment['id']
+            self.set_aggregates('segment of ' + host, self.uuid(number))
+            self.numbers.append(number)
+
+    def test_host_that_left_its_segment(self):
+        """The address of the server is on a segment that the host is not."""
+        self.flags(query_placement_for_routed_network_aggregates=True,
+                   group='scheduler')
+        server = self.admin_api.post_server({'server': self._build_server(
+            flavor_id=self.flavor(), networks=[
+                {'port': self.neutron.port_on_segment_id_2['id']}])})
+        self.become(server, status='ACTIVE')
+        self.assertEqual([], self.audit())
+        self.remove(self.numbers[1], 'second')
+        found = self.one(server)
+        self.assertEqual(
+            ('segment', 'segment %s' % self.neutron.segments[1]['id'],
+             'second'), (found.rule, found.asked, found.server.host))
+
+    def test_segment_without_an_aggregate(self):
+        """Neutron has created none, so that nothing can be compared."""
+        self.flags(query_placement_for_routed_network_aggregates=True,
+                   group='scheduler')
+        server = self.admin_api.post_server({'server': self._build_server(
+            flavor_id=self.flavor(), networks=[
+                {'port': self.neutron.port_on_segment_id_2['id']}])})
+        self.become(server, status='ACTIVE')
+        self.remove(self.numbers[1], 'second')
+        self.set_aggregates('segment of second')
+        self.assertEqual([], self.audit())
+        self.assertEqual(1, self.counts.servers)
