@@ -28,6 +28,7 @@ Exit status, the lowest that applies:
 """
 
 import argparse
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
@@ -80,27 +81,39 @@ def run(conf: cfg.ConfigOpts, journal: history.History | None) -> int:
     :param journal: None if there is no journal
     :raises MirrorError: the servers could not be audited
     """
-    # Nova's objects take seconds to import, and other commands need none.
-    from nova_aggregate_mirror.scheduler import loading
-    context = loading.prepare(conf)
-    from nova_aggregate_mirror.audit import checks
-    from nova_aggregate_mirror.audit import database
     asked = conf.command
     source = servers.Servers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
-    found = database.DatabaseAudit(
-        conf, context, client.Client(conf),
-        list(dict.fromkeys(asked.rules)) or checks.enforced(conf),
-        _past(journal), asked.zone)
+    found = prepare(conf, _past(journal), asked.rules, asked.zone)
     pages = found.run(source.pages(asked.hosts, asked.project))
     try:
         with progress.shown(asked.quiet) as display:
-            _show(asked.format, _counted(pages, found, display), found,
+            _show(asked.format, counted(pages, found, display), found,
                   source)
     except KeyboardInterrupt:
         _tell('Interrupted')
         return exit_status.INTERRUPTED
     return _finish(asked, found, source)
+
+
+def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
+            rules: Collection[str] = (), zone: str = '') -> Any:
+    """Return an audit of nova's databases.
+
+    :param past: full syncs, newest first
+    :param rules: the rules that nova-scheduler enforces by default
+    :param zone: only servers that request this zone, or are on its hosts
+    :raises MirrorError: nova's API database could not be read, or a plugin
+        could not be loaded
+    """
+    # Nova's objects take seconds to import, and other commands need none.
+    from nova_aggregate_mirror.scheduler import loading
+    context = loading.prepare(conf)
+    from nova_aggregate_mirror.audit import checks
+    from nova_aggregate_mirror.audit import database
+    return database.DatabaseAudit(
+        conf, context, client.Client(conf),
+        list(dict.fromkeys(rules)) or checks.enforced(conf), past, zone)
 
 
 def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
@@ -120,8 +133,8 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
         print(render.table(rows))
 
 
-def _counted(pages: Iterator[list[audit.Misplacement]], found: Any,
-             display: progress.Progress) -> Iterator[list[audit.Misplacement]]:
+def counted(pages: Iterator[list[audit.Misplacement]], found: Any,
+            display: progress.Progress) -> Iterator[list[audit.Misplacement]]:
     """Report the progress of a long audit."""
     said = time.monotonic()
     for page in pages:
