@@ -78,8 +78,7 @@ def placement_audit_servers() -> int:
 def show_report() -> int:
     """Write an HTML page with the differences between nova and placement."""
     build.check_configuration()
-    return report.run(
-        CONF, build.source(), CONF.command.html, CONF.command.quiet)
+    return report.run(CONF, build.source())
 
 
 def scheduling_explain() -> int:

@@ -6,6 +6,9 @@ is kept because it is not nova's, and the last full syncs. It loads nothing
 from the network. It is a preview of "placement sync_aggregates --prune":
 nothing is changed in placement or in the journal.
 
+With --servers it also shows the servers that "placement audit_servers" lists.
+They do not change the exit status, because a sync moves no server.
+
 What cannot be read is reported on the page, which is written nevertheless.
 
 Exit status, the lowest that applies; the page is written except where noted:
@@ -22,18 +25,28 @@ Exit status, the lowest that applies; the page is written except where noted:
 """
 
 import argparse
+from collections.abc import Callable
+from collections.abc import Sequence
+import functools
 import sys
 import time
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.cmd import audit_servers
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import interruption
 from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import servers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,33 +54,67 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--html', required=True, metavar='FILE',
         help='file to write, - for standard output; an existing file is '
              'replaced when the page is complete')
+    parser.add_argument(
+        '--servers', action='store_true',
+        help='also show servers whose host contradicts what was requested '
+             'for them; reads all servers, and needs the configuration of '
+             'nova-scheduler')
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
 
-def run(conf: cfg.ConfigOpts, source: database.DatabaseSource,
-        name: str, quiet: bool = True) -> int:
+def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
     """Write the page, print a summary line, and return the exit status.
 
-    :param name: name of the file, or ``-``
     :raises InvalidConfiguration: when the file cannot be written
     """
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
-    stop = interruption.Interruption()
+    asked, stop = conf.command, interruption.Interruption()
     try:
-        with stop.watched(), output.replaced(name) as write, \
-                progress.shown(quiet) as display:
+        with stop.watched(), output.replaced(asked.html) as write, \
+                progress.shown(asked.quiet) as display:
             collected = collect.collect(conf, collect.Inputs(
-                source, client.Client(conf), stop.stopping,
-                display))
+                source, client.Client(conf), stop.stopping, display,
+                functools.partial(_audit, conf, stop.stopping, display)
+                if asked.servers else None))
             write(render.render(collected, time.time()))
     except exceptions.Stopped:
         print('Interrupted before the page was complete; nothing was written',
               file=sys.stderr)
         return stop.status
-    summarize(name, render.verdict(collected))
+    summary, findings = render.verdict(collected), collected.findings
+    summarize(asked.html, '%s; %s' % (summary, findings.summary)
+              if findings else summary)
     return render.status(collected)
+
+
+def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
+           display: progress.Progress, past: Sequence[history.Entry]
+           ) -> misplaced.Findings:
+    """Audit all servers; a failure is part of what is found.
+
+    :raises Stopped: when it was interrupted
+    """
+    counts, trouble, groups = auditor.Counts(), '', misplaced.Groups()
+    source = servers.Servers(
+        engines.Limits(conf.aggregate_mirror.cell_timeout))
+    display.step('Auditing the servers')
+    try:
+        nova_aggregate_mirror.conf.check(conf)
+        found = audit_servers.prepare(conf, past)
+        counts = found.counts
+        for page in audit_servers.counted(
+                found.run(source.pages()), found, display):
+            groups.add(page)
+            if stopping():
+                break
+    except exceptions.MirrorError as exc:
+        trouble = str(exc)
+    if stopping():
+        raise exceptions.Stopped('interrupted')
+    return misplaced.Findings(counts, groups.ordered(), groups.more,
+                              source.cells_down, trouble)
 
 
 def summarize(name: str, summary: str) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import os
@@ -12,6 +13,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import matrix
+from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
@@ -26,8 +28,8 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
-# More entries of the history would not help on a page.
-SYNCS = 100
+Audit = Callable[[Sequence[history.Entry]], misplaced.Findings]
+"""Audits all servers, given the full syncs of the past, newest first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Inputs:
     placement: client.Client
     stopping: Callable[[], bool] = lambda: False
     display: progress.Progress = progress.Silent()
+    audit: Audit | None = None
+    """None if the page does not show misplaced servers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Collected:
     zones: database.Zones
     endpoint: str
     """Region, interface and endpoint of placement."""
+    findings: misplaced.Findings | None = None
+    """None if the servers were not audited."""
 
 
 def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
@@ -78,7 +84,8 @@ def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
     except exceptions.NovaUnavailable as exc:
         sync = dataclasses.replace(sync, not_compared=sync.not_compared or exc)
     return Collected(
-        sync, request, journal, zones, inputs.placement.endpoint())
+        sync, request, journal, zones, inputs.placement.endpoint(),
+        inputs.audit(journal.syncs) if inputs.audit else None)
 
 
 def read_journal(conf: cfg.ConfigOpts,
@@ -95,7 +102,7 @@ def read_journal(conf: cfg.ConfigOpts,
         with contextlib.suppress(exceptions.NovaUnavailable):
             binding.Binding(kept.database, source).check()
         return Journal(kept.ledger, tuple(kept.rows.all()),
-                       tuple(kept.history.newest(SYNCS)))
+                       tuple(kept.history.newest()))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return Journal(trouble=str(exc))
 

@@ -9,6 +9,7 @@ from typing import Any
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
+from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
 from nova_aggregate_mirror.reconcile import result
 
@@ -16,6 +17,8 @@ from nova_aggregate_mirror.reconcile import result
 CHUNK = 50
 # Lines of a list; the commands list everything.
 MOST = 500
+# More entries of the history would not help on a page.
+SYNCS = 100
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
 ADVICE = result.Advice(
@@ -107,7 +110,8 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'status': status(collected), 'verdict': verdict(collected),
         'compared': not collected.sync.not_compared,
         'faults': faults, 'endpoint': collected.endpoint,
-        'figures': _figures(result, collected), 'columns': columns,
+        'figures': [*_figures(result, collected), *_misplaced(collected)],
+        'columns': columns,
         'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
         'chunks': _chunks(rows, [column.uuid for column in columns]),
         'hosts': len({*nova.members, *nova.nodes.values()}),
@@ -116,7 +120,8 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'pending': result.document()['pending'],
         'kept': [*result.kept, *result.vanished],
         'repair': REPAIR if result.added or result.removed or result.left
-        else '', 'syncs': journal.syncs, 'trouble': journal.trouble}
+        else '', 'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
+        'findings': collected.findings, 'audit_command': misplaced.COMMAND}
 
 
 def _figures(result: result.Result, collected: collect.Collected
@@ -136,6 +141,12 @@ def _figures(result: result.Result, collected: collect.Collected
         ('stale', len(result.removed) + len(result.left), 'stale'),
         ('without provider', len(collected.sync.outcome.pending), 'pending'),
         _pending(collected.journal)]
+
+
+def _misplaced(collected: collect.Collected
+               ) -> list[tuple[str, int | str, str]]:
+    found = collected.findings
+    return [('misplaced servers', found.figure, 'misplaced')] if found else []
 
 
 def _pending(journal: collect.Journal) -> tuple[str, int | str, str]:

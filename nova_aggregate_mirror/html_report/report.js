@@ -27,12 +27,29 @@ function inColumns(row, wanted) {
     (cell) => cell.className && wanted.has(column(cell)));
 }
 
+// Hides the servers of a row that do not match, and their commands.
+function narrowServers(row, has, text) {
+  const servers = [...row.querySelectorAll('th li')];
+  const others = [...row.cells].slice(1, servers.length ? -1 : undefined);
+  narrow(row, has, text, others.some((cell) => has(cell.textContent)));
+  for (const [place, one] of row.querySelectorAll('td li').entries()) {
+    one.hidden = servers[place].hidden;
+  }
+  const commands = row.querySelector('td details');
+  if (commands) {
+    commands.open = row.querySelector('th details').open;
+  }
+}
+
 function filter(text) {
   const has = (what) => what.toLowerCase().includes(text);
   const wanted = new Set(
     text ? [...names.keys()].filter((at) => names[at] && has(names[at])) : []);
   for (const one of document.querySelectorAll('.f')) {
     one.hidden = !has(one.textContent);
+  }
+  for (const row of document.querySelectorAll('.servers .f')) {
+    narrowServers(row, has, text);
   }
   for (const one of document.querySelectorAll('section:has(.f)')) {
     one.hidden = !one.querySelector('.f:not([hidden])');

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Misplaced servers, grouped for the page: pure, no I/O."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import shlex
+
+from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import render
+
+GROUPS = 1000
+"""Rows of the table; a browser stays fast with them."""
+NAMED = 1000
+"""Servers that the rows name in total; each row names at least one."""
+COMMAND = 'nova-aggregate-mirror-manage placement audit_servers'
+
+
+@dataclasses.dataclass
+class Group:
+    """Servers with the same host, requirement, finding and cause."""
+
+    servers: list[audit.Misplacement]
+    """Those that the page names, in the order of their creation."""
+    count: int = 0
+    """All of them."""
+    earliest: float | None = None
+    latest: float | None = None
+    """Since when, in seconds since the epoch, as far as it is known."""
+
+    @property
+    def first(self) -> audit.Misplacement:
+        return self.servers[0]
+
+    @property
+    def more(self) -> int:
+        """The number of servers that are not named."""
+        return self.count - len(self.servers)
+
+    @property
+    def command(self) -> str:
+        """The command that lists all of them."""
+        return '%s --host %s' % (
+            COMMAND, shlex.quote(self.first.server.host))
+
+    def add(self, one: audit.Misplacement, named: bool) -> None:
+        """Count a server; keep its name if it is to be named."""
+        self.count += 1
+        if named:
+            self.servers.append(one)
+        since = one.cause.since
+        if since is not None:
+            self.earliest = min(since, self.earliest or since)
+            self.latest = max(since, self.latest or since)
+
+
+class Groups:
+    """The groups of an audit, in memory that its length does not change."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, ...], Group] = {}
+        self._named = 0
+        self.more = 0
+        """Misplacements that are in no group."""
+
+    def add(self, found: Iterable[audit.Misplacement]) -> None:
+        """Add a page of an audit."""
+        for one in found:
+            key = (one.server.host, one.rule, one.asked, one.found,
+                   one.cause.kind, one.cause.text)
+            if key not in self._groups and len(self._groups) >= GROUPS:
+                self.more += 1
+                continue
+            group = self._groups.setdefault(key, Group([]))
+            named = not group.servers or self._named < NAMED
+            self._named += named
+            group.add(one, named)
+
+    def ordered(self) -> list[Group]:
+        """Return the groups by host, rule, requirement, finding and cause."""
+        return [group for _key, group in sorted(
+            self._groups.items(), key=lambda item: item[0])]
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What the page shows of an audit."""
+
+    counts: auditor.Counts
+    groups: Sequence[Group] = ()
+    more: int = 0
+    """Misplacements that are in no group."""
+    cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Cells that did not answer, name to the reason."""
+    trouble: str = ''
+    """Why the audit is incomplete; empty if it is not."""
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        text = render.summary(self.counts)
+        if self.trouble and not self.counts.servers:
+            return 'the servers could not be audited'
+        return text + (', as far as they could be audited' if self.trouble
+                       or self.cells_down else '')
+
+    @property
+    def figure(self) -> int | str:
+        """The number of misplaced servers; ? rather than an unsure 0."""
+        incomplete = self.trouble or self.cells_down
+        return self.counts.misplaced or ('?' if incomplete else 0)
