@@ -8,13 +8,14 @@ import shlex
 
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import query
-from nova_aggregate_mirror.placement import candidates
+from nova_aggregate_mirror.explanation import shortage
 from nova_aggregate_mirror import source
 
 Reason = explanation.Reason
-Inventories = Mapping[str, candidates.Inventory]
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
+SEGMENTS = 'segments of the networks'
+"""What asks for the aggregates of a routed network."""
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 
 ENABLE = ('openstack compute service set --enable %s nova-compute'
@@ -50,18 +51,19 @@ class Context:
 
 
 def of_condition(condition: explanation.Condition, node: str,
-                 known: Context, inventories: Inventories | None = None
-                 ) -> Reason:
+                 known: Context, inventories: shortage.Inventories | None = None,
+                 nested: bool = False) -> Reason:
     """Return why a compute node does not meet a condition.
 
     :param inventories: those of its provider, if they were read
+    :param nested: whether other providers may provide its resources
     """
     kind = query.kind(condition)
     if query.group(condition):
         return _of_group(condition)
     if kind == query.RESOURCES:
         [(name, amount)] = query.amounts(condition).items()
-        return _of_resource(name, amount, inventories)
+        return shortage.of_resource(name, amount, inventories, nested)
     if kind in (query.REQUIRED, query.ROOT):
         return _of_trait(condition, known.nova.nodes.get(node, ''), known)
     if kind == query.MEMBER_OF:
@@ -96,37 +98,6 @@ def title(condition: explanation.Condition, nova: source.Nova) -> str:
     return str(condition)
 
 
-def _of_resource(name: str, amount: int, inventories: Inventories | None
-                 ) -> Reason:
-    fewer = 'have fewer than %d %s free' % (amount, name)
-    free = 'delete or move servers, or add hosts'
-    if inventories is None:
-        return Reason('resources', 'cannot provide %d %s' % (amount, name),
-                      '', 'see the figures with --host ' + explanation.HOST)
-    if name not in inventories:
-        return Reason(
-            'no_inventory', 'have no %s' % name, '',
-            'nova-compute reports it if the host has it; check its '
-            'configuration, or use another flavor')
-    found = inventories[name]
-    detail = 'asked %d, free %d of %d x %g' % (
-        amount, found.free, found.total, found.ratio) + (
-            ', %d reserved' % found.reserved if found.reserved else '')
-    if amount > found.max_unit:
-        return Reason(
-            'max_unit', 'allow at most %d %s for a server' % (
-                found.max_unit, name), detail, 'use a smaller flavor')
-    if amount < found.min_unit or amount % found.step_size:
-        return Reason(
-            'unit', 'do not allocate %d %s to a server' % (amount, name),
-            '%s; min_unit %d, step_size %d' % (
-                detail, found.min_unit, found.step_size),
-            'use a flavor with another amount')
-    if amount > found.free:
-        return Reason('resources', fewer, detail, free)
-    return Reason('resources', fewer, detail + ' now', 'try again')
-
-
 def _of_trait(condition: explanation.Condition, host: str, known: Context
               ) -> Reason:
     name = query.names(condition)[0]
@@ -145,7 +116,10 @@ def _of_trait(condition: explanation.Condition, host: str, known: Context
             'trait', 'disabled in placement but not in nova',
             'placement has trait %s' % name,
             'restart nova-compute on the host: it removes the trait')
-    return Reason('trait', 'with the forbidden trait %s' % name)
+    return Reason(
+        'trait', 'with the forbidden trait %s' % name, '', 'use another '
+        'flavor or image, or remove the trait if it is wrong, with '
+        '"openstack resource provider trait set" and the other traits')
 
 
 def _of_required(condition: explanation.Condition, node: str,
@@ -159,6 +133,11 @@ def _of_required(condition: explanation.Condition, node: str,
     if not wanted & nova.aggregates.keys():
         return Reason('aggregate', 'not in %s' % where,
                       'the aggregates are not nova\'s', '')
+    if condition.asked_by == SEGMENTS:
+        return Reason(
+            'aggregate', 'not in %s' % where, '', 'use a host that reaches a '
+            'segment of the networks, or a port or network of its segment; '
+            'neutron adds the hosts that reach a segment')
     first = min(nova.aggregates[uuid] for uuid in wanted
                 if uuid in nova.aggregates)
     return Reason(

@@ -102,7 +102,8 @@ def add_funnel(verdicts: Verdicts, found: funnel.Funnel,
         verdicts.add(
             reasons.title(condition, known.nova), condition.asked_by, passed,
             {node: reasons.of_condition(
-                condition, node, known, figures.get(node))
+                condition, node, known, figures.get(node),
+                nested=not found.plain)
                 for node in failing})
     _note_surplus(verdicts, found)
 

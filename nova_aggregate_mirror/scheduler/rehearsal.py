@@ -20,6 +20,7 @@ from nova.scheduler import utils
 
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.explanation import reasons
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.scheduler import host_states
 from nova_aggregate_mirror.scheduler import narrowing
@@ -207,7 +208,7 @@ def _words(one: Any, spec: request_spec.RequestSpec) -> str:
             'zone %s' % spec.availability_zone,
         'require_tenant_aggregate': 'tenant %s' % spec.project_id,
         'isolate_aggregates': 'required traits of the aggregate',
-        'routed_networks_filter': 'segments of the networks',
+        'routed_networks_filter': reasons.SEGMENTS,
     }.get(name, 'nova, %s' % name)
 
 

@@ -18,9 +18,11 @@ FREE = candidates.Inventory(
     step_size=2)
 
 
-def reason(key, value, node='n1', asked_by='', known=KNOWN, inventories=None):
+def reason(key, value, node='n1', asked_by='', known=KNOWN, inventories=None,
+           nested=False):
     return reasons.of_condition(
-        query.Condition(key, value, asked_by), node, known, inventories)
+        query.Condition(key, value, asked_by), node, known, inventories,
+        nested)
 
 
 class TestResources(testtools.TestCase):
@@ -40,6 +42,14 @@ class TestResources(testtools.TestCase):
         found = reason('resources', 'VCPU:8')
         self.assertEqual(('cannot provide 8 VCPU', ''),
                          (found.phrase, found.detail))
+        self.assertEqual('see the figures with --host <host>', found.advice)
+
+    def test_resources_of_several_providers(self):
+        """Their figures are not read with any option."""
+        found = reason('resources', 'VGPU:1', nested=True)
+        self.assertEqual('cannot provide 1 VGPU', found.phrase)
+        self.assertIn('the providers below it or shared with it',
+                      found.advice)
 
     def test_limits_of_a_server(self):
         """Free resources do not help against these."""
@@ -83,8 +93,9 @@ class TestTraits(testtools.TestCase):
     def test_other_traits(self):
         """Missing or forbidden."""
         self.assertEqual('without trait X', reason('required', 'X').phrase)
-        self.assertEqual('with the forbidden trait X',
-                         reason('required', '!X').phrase)
+        found = reason('required', '!X')
+        self.assertEqual('with the forbidden trait X', found.phrase)
+        self.assertIn('remove the trait if it is wrong', found.advice)
 
 
 class TestAggregates(testtools.TestCase):
@@ -95,6 +106,13 @@ class TestAggregates(testtools.TestCase):
         self.assertEqual(('not in zone az-1', 'if it should be: openstack '
                           'aggregate add host east <host>'),
                          (found.phrase, found.advice))
+
+    def test_segment(self):
+        """Only neutron knows which hosts reach a segment."""
+        found = reason('member_of', 'in:z', 'n2', reasons.SEGMENTS)
+        self.assertEqual('not in an aggregate for segments of the networks',
+                         found.phrase)
+        self.assertNotIn('aggregate add host', found.advice)
 
     def test_placement_lacks_it(self):
         """This is drift, which a sync repairs."""
