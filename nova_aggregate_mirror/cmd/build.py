@@ -28,6 +28,15 @@ def read_configuration(argv: Sequence[str]) -> None:
     CONF(argv, project='nova', version=version.version_string())
 
 
+def log_to_stderr() -> None:
+    """Log to the standard error unless the configuration says otherwise.
+
+    Oslo.log's default is the standard output, which has the results.
+    """
+    if not (CONF.log_file or CONF.log_dir or CONF.use_journal):
+        CONF.set_default('use_stderr', True)
+
+
 def check_configuration() -> None:
     """Check that the configuration is that of a nova-api.
 

@@ -36,7 +36,9 @@ Subparsers: TypeAlias = (
 # The commands print their own results and errors: oslo.db would add a
 # traceback, keystoneauth a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
-         'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR']
+         'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR',
+         # It warns that it is deprecated; nova uses it.
+         'neutronclient=ERROR']
 
 
 def placement_sync_aggregates() -> int:
@@ -233,6 +235,7 @@ def _configure(argv: Sequence[str]) -> None:
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
+    build.log_to_stderr()
     logging.setup(CONF, 'nova')
 
 

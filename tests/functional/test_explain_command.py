@@ -92,6 +92,13 @@ class TestExplain(ExplainTest):
             ('far', 'resources', 'asked 9, free 2 of 2 x 1'),
             (host['host'], host['kind'], host['detail']))
 
+    def test_log_lines_are_not_in_the_document(self):
+        """A program that reads the standard output gets JSON only."""
+        self.write_conf(more=MORE + '[DEFAULT]\ndebug = true\n')
+        done = self.explain('--flavor', 'm1.small', '--format', 'json')
+        self.assertIn('DEBUG', done.stderr)
+        self.assertIn('hosts', json.loads(done.stdout))
+
     def test_several_servers(self):
         """It exits with 1 if there is no host for one of them."""
         done = self.explain('--flavor', 'm1.small', '--count', '3')
