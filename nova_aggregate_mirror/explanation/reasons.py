@@ -51,7 +51,8 @@ class Context:
 
 
 def of_condition(condition: explanation.Condition, node: str,
-                 known: Context, inventories: shortage.Inventories | None = None,
+                 known: Context,
+                 inventories: shortage.Inventories | None = None,
                  nested: bool = False) -> Reason:
     """Return why a compute node does not meet a condition.
 

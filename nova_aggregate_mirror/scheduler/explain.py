@@ -30,6 +30,10 @@ MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
           'than the database that was read here; it reads them again when it '
           'is restarted.')
 
+OMITTED = ('Aggregate conditions that did not fit into the query to '
+           'placement: %d. Only host filters check them, on the hosts that '
+           'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
+
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
@@ -123,6 +127,8 @@ def _ask_placement(inputs: Inputs, trial: rehearsal.Rehearsal,
     reader = candidates.Reader(inputs.placement)
     asker = funnel.Asker(
         reader, bool(inputs.placement.sharing()), inputs.each)
+    if trial.omitted:
+        found.notes.append(OMITTED % trial.omitted)
     narrowed = asker.narrow(queries, frozenset(inputs.nova.nodes))
     verdicts.add_funnel(found, narrowed, reader, inputs.each)
     _add_cut(queries, narrowed, reader, found)

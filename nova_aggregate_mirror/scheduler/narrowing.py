@@ -63,6 +63,18 @@ class Narrowing:
         return constraints.subjects(
             self._read(request_spec.request(spec))[0])
 
+    def omitted(self, spec: request_spec.RequestSpec) -> int:
+        """Count the conditions that a narrowed query could not include.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        if request_spec.forced(spec):
+            return 0
+        rules, together = self._read(request_spec.request(spec))
+        # What the query includes already is not counted.
+        return constraints.narrow(
+            rules, together, request_spec.query(spec), self._budget)[1]
+
     def _narrow(self, spec: request_spec.RequestSpec) -> bool:
         rules, together = self._read(request_spec.request(spec))
         if not rules:

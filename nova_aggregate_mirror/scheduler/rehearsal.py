@@ -62,6 +62,8 @@ class Rehearsal:
         self._manager = manager
         self._asked_by: dict[str, str] = {}
         self._sets: dict[frozenset[str], str] = {}
+        self.omitted = 0
+        """Conditions for which the query of this package had no room."""
 
     @property
     def rebuild(self) -> bool:
@@ -150,6 +152,7 @@ class Rehearsal:
             self._asked_by[trait] = name
         if isinstance(one, narrowing.Narrowing):
             self._name(one.subjects(self._spec))
+            self.omitted += one.omitted(self._spec)
 
     def _name(self, subjects: Mapping[str | frozenset[str], str]) -> None:
         """Name the rules behind the conditions of this package's filter."""

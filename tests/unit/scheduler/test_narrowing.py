@@ -180,6 +180,9 @@ class TestFailure(NarrowingTest):
             narrow(None, spec)
         self.assertEqual(constraints.Query((frozenset({uuids.fast}),)),
                          request_spec.query(spec))
+        self.assertEqual(1, narrow.omitted(spec))
+        self.assertEqual(0, narrowing.Narrowing(
+            request_filters.load(CONF), self.source, 65536).omitted(spec))
         warning, = self.process.logged()
         self.assertIn('[aggregate_mirror] max_member_of_bytes = %d' % budget,
                       warning)
