@@ -21,12 +21,15 @@ from tests.cloud.outages import command as outages_command
 from tests.cloud.outages import endure
 from tests.cloud import processes
 from tests.cloud import servers
+from tests.cloud.situations import command as situations_command
 from tests.cloud import statefile
 
 FAILED = 1
 UNAVAILABLE = 3
 INTERRUPTED = 130
 NOT_FOUND = 127
+# Commands that leave the cloud as it was.
+RESTORING = ('chaos', 'situations')
 
 
 def up(chosen: argparse.Namespace) -> int:
@@ -114,6 +117,13 @@ def chaos(chosen: argparse.Namespace) -> int:
         return chaos_command.run(cloud.Cloud(_whole(chosen)), chosen)
 
 
+def situations(chosen: argparse.Namespace) -> int:
+    """Play requests that find no host, and explain them."""
+    _whole(chosen)
+    with lock.hold(chosen.directory):
+        return situations_command.main(cloud.Cloud(_whole(chosen)), chosen)
+
+
 def _whole(chosen: argparse.Namespace) -> statefile.State:
     """Return the state of a cloud that has started completely."""
     state = statefile.State.read(chosen.directory)
@@ -135,8 +145,8 @@ def _print_usage(chosen: argparse.Namespace) -> None:
 def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
-                'chaos': chaos, 'outages': outages_command.main,
-                'endure': endure.main}
+                'chaos': chaos, 'situations': situations,
+                'outages': outages_command.main, 'endure': endure.main}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.
@@ -144,9 +154,9 @@ def main() -> int:
             processes.interruptible()
         return commands[chosen.command](chosen)
     except KeyboardInterrupt:
-        print('\nInterrupted; ' + (
-            'all processes of the cloud run' if chosen.command == 'chaos'
-            else 'all started processes are stopped'), file=sys.stderr)
+        print('\nInterrupted; all %s' % (
+            'processes of the cloud run' if chosen.command in RESTORING
+            else 'started processes are stopped'), file=sys.stderr)
         return INTERRUPTED
     except statefile.NoCloud:
         return options.without_cloud(chosen)

@@ -33,6 +33,9 @@ agents are installed in it.
   exec    run a command as administrator, with the cloud's programs in the PATH
   chaos   change host aggregates at random while parts of the cloud fail, and
           compare placement with nova
+  situations
+          create servers that find no host, explain them, follow the advice
+          and create them again
   outages compare stock nova with this package during each outage of each party
           that a call depends on, on a cloud of its own
   endure  silence a party for an hour, and see that nova-api and the agent use
@@ -115,12 +118,13 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     run.add_argument('argv', nargs=argparse.REMAINDER, metavar='PROGRAM ...',
                      help='command line, such as: openstack aggregate list')
     _add_chaos(commands)
+    _add_situations(commands)
     outages = _add_outages(commands)
     _add_endure(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         parser.error('a command is required: up, down, status, exec, chaos, '
-                     'outages or endure')
+                     'situations, outages or endure')
     if chosen.command == 'outages' and chosen.write and (
             chosen.pairs or chosen.party or chosen.fault or chosen.moment
             or chosen.call):
@@ -176,6 +180,20 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         default=[],
         help='run without the agents, without this package\'s mirroring, or '
              'without causal reads from Galera, to show what then differs')
+
+
+def _add_situations(commands: argparse._SubParsersAction) -> None:
+    situations = commands.add_parser(
+        'situations', help='explain requests that find no host',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='exit status: 0 each explanation is as expected, and its '
+        'advice lets the request\nsucceed; 1 otherwise')
+    situations.add_argument(
+        '--only', action='append', default=[], metavar='NAME',
+        help='only this situation; may be repeated (default: all)')
+    situations.add_argument(
+        '--write', action='store_true',
+        help='replace the rows of these situations in the documentation')
 
 
 def _add_outages(commands: argparse._SubParsersAction

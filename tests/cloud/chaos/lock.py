@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock on a cloud: held by one chaos run, taken over by "down"."""
+"""The lock on a cloud: held by one run, taken over by "down"."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ DIES_WITHIN = 10
 
 @contextlib.contextmanager
 def hold(directory: pathlib.Path) -> Iterator[None]:
-    """Hold the lock for a chaos run, and record its process.
+    """Hold the lock for a run of chaos or situations; record its process.
 
     :raises CloudError: when another run holds it
     """
     with open(directory / NAME, 'a+') as lock:
         if not _acquired(lock):
             raise processes.CloudError(
-                'another chaos run uses this cloud; wait until it has ended')
+                'another run uses this cloud; wait until it has ended')
         own = psutil.Process()
         lock.truncate(0)
         print(own.pid, own.create_time(), file=lock, flush=True)
@@ -46,7 +46,7 @@ def take(directory: pathlib.Path, tell: Callable[[str], None]
     :raises CloudError: when a process that is no chaos run holds the lock
     """
     def ask(chaos: psutil.Process) -> None:
-        tell('Interrupting the chaos run, process %s' % chaos.pid)
+        tell('Interrupting the run, process %s' % chaos.pid)
         chaos.terminate()
 
     def kill(chaos: psutil.Process) -> None:

@@ -133,7 +133,7 @@ class TestChaos(ChaosTest):
         self.assertEqual(130, running.returncode, out + err)
         self.assertIn('all processes of the cloud run', err)
         self.assertEqual(1, second.returncode)
-        self.assertIn('another chaos run uses this cloud', second.stderr)
+        self.assertIn('another run uses this cloud', second.stderr)
         self.assertEqual(0, self.tool('status').returncode)
         listed = self.tool(
             'exec', 'openstack', 'aggregate', 'list', '-f', 'value')

@@ -59,7 +59,7 @@ class TestTake(testtools.TestCase):
         with self.take():
             error = self.assertRaises(
                 processes.CloudError, lock.hold(self.folder).__enter__)
-        self.assertIn('another chaos run', str(error))
+        self.assertIn('another run', str(error))
         self.assertEqual([], self.lines)
 
     def test_run_is_interrupted(self):

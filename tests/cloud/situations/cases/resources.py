@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resources, traits and request groups that no provider has."""
+
+from collections.abc import Iterator
+
+from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
+from tests.cloud.situations import scene
+from tests.cloud.situations import servers
+from tests.cloud.situations import situation
+
+HOST = 'compute-1'
+TRAIT = 'openstack resource provider trait set'
+GROUP = 'inventory list'
+
+Rounds = Iterator[situation.Round]
+Situation = situation.Situation
+
+
+def _full(at: scene.Scene, resource: str, amount: int, **flavor: int
+          ) -> Rounds:
+    """A server has all of a resource on the only host of the zone."""
+    zone = furnish.zone(at, HOST)
+    hosts.capacity(at, HOST, resource, amount)
+    wanted = furnish.flavor(at, **flavor)
+    other = servers.boot(at, wanted, HOST, zone)
+    yield situation.Round(
+        servers.Create(at, wanted, zone), HOST, 'resources',
+        'have fewer than %d %s free' % (amount, resource),
+        'delete or move servers', 'delete the other server')
+    servers.delete(at, other)
+
+
+def no_vcpu(at: scene.Scene) -> Rounds:
+    return _full(at, 'VCPU', 2, vcpus=2)
+
+
+def no_memory(at: scene.Scene) -> Rounds:
+    return _full(at, 'MEMORY_MB', 512, ram=512)
+
+
+def no_disk(at: scene.Scene) -> Rounds:
+    return _full(at, 'DISK_GB', 20, disk=20)
+
+
+def max_unit(at: scene.Scene) -> Rounds:
+    """The host has as many, but not for one server."""
+    large, smaller = (furnish.flavor(at, vcpus=number)
+                      for number in (1001, 1000))
+    yield situation.Round(
+        servers.Create(at, large), HOST, 'max_unit',
+        'allow at most 1000 VCPU', 'use a smaller flavor',
+        'create the server with a smaller flavor',
+        servers.Create(at, smaller, 'nova:' + HOST))
+
+
+def no_inventory(at: scene.Scene) -> Rounds:
+    resource = _resource_class(at)
+    zone = furnish.zone(at, HOST)
+    yield situation.Round(
+        servers.Create(at, furnish.flavor(
+            at, specs={'resources:' + resource: '1'}), zone),
+        HOST, 'no_inventory', 'have no %s' % resource, 'use another flavor',
+        'create the server with another flavor',
+        servers.Create(at, furnish.flavor(at), zone))
+
+
+def of_child(at: scene.Scene) -> Rounds:
+    """The resource is allocated on a provider below the host's."""
+    resource = _resource_class(at)
+    hosts.child(at, HOST, resource, 1)
+    wanted = furnish.flavor(at, specs={'resources:' + resource: '1'})
+    other = servers.boot(at, wanted, HOST)
+    yield situation.Round(
+        servers.Create(at, wanted), HOST, 'resources',
+        'cannot provide 1 %s' % resource, '',
+        'delete the other server')
+    servers.delete(at, other)
+
+
+def trait(at: scene.Scene) -> Rounds:
+    name = hosts.custom_trait(at)
+    wanted = furnish.flavor(at, specs={'trait:' + name: 'required'})
+    yield situation.Round(
+        servers.Create(at, wanted), HOST, 'trait', 'without trait ' + name,
+        TRAIT, 'set the trait with this command')
+    _set_trait(at, hosts.provider(at, HOST), name)
+    at.later(hosts.drop_trait, at, HOST, name)
+
+
+def forbidden_trait(at: scene.Scene) -> Rounds:
+    name = hosts.custom_trait(at)
+    zone = furnish.zone(at, HOST)
+    hosts.add_trait(at, HOST, name)
+    wanted = furnish.flavor(at, specs={'trait:' + name: 'forbidden'})
+    yield situation.Round(
+        servers.Create(at, wanted, zone), HOST, 'trait',
+        'with the forbidden trait ' + name, '', 'remove the trait')
+    hosts.drop_trait(at, HOST, name)
+
+
+def group_trait(at: scene.Scene) -> Rounds:
+    """A numbered group: the child has the resource, but not the trait."""
+    resource, name = _resource_class(at), hosts.custom_trait(at)
+    child = hosts.child(at, HOST, resource, 1)
+    wanted = furnish.flavor(at, specs={
+        'resources1:' + resource: '1', 'trait1:' + name: 'required'})
+    yield situation.Round(
+        servers.Create(at, wanted), HOST, 'group',
+        'cannot meet request group 1', GROUP,
+        'set the trait on the provider below the host')
+    _set_trait(at, child, name)
+
+
+def isolated_groups(at: scene.Scene) -> Rounds:
+    """Two groups from different providers, and the host has only one."""
+    resource = _resource_class(at)
+    hosts.child(at, HOST, resource, 2)
+    wanted = furnish.flavor(at, specs={
+        'resources1:' + resource: '1', 'resources2:' + resource: '1',
+        'group_policy': 'isolate'})
+    yield situation.Round(
+        servers.Create(at, wanted), HOST, 'group',
+        'cannot meet request group 2', GROUP,
+        'add another provider below the host')
+    hosts.child(at, HOST, resource, 2)
+
+
+def several(at: scene.Scene) -> Rounds:
+    """Three servers at once, and the zone has room for two."""
+    zone, other = furnish.zone(at, HOST), 'compute-2'
+    hosts.capacity(at, HOST, 'VCPU', 2)
+    wanted = furnish.flavor(at)
+    yield situation.Round(
+        servers.Create(at, wanted, zone, count=3, explained=[
+            '--flavor', wanted, '--zone', zone, '--count', '3']),
+        other, 'aggregate', 'not in zone ' + zone, 'add host',
+        summary='2 of 3 servers fit at once')
+
+
+def _resource_class(at: scene.Scene) -> str:
+    name = hosts.custom_trait(at)
+    at.placement.put('/resource_classes/%s' % name)
+    return name
+
+
+def _set_trait(at: scene.Scene, provider: str, name: str) -> None:
+    """Add a trait with the client, which replaces all traits."""
+    url = '/resource_providers/%s/traits' % provider
+    kept = [*at.placement.get(url).json()['traits'], name]
+    status, _out, err = at.run([
+        *TRAIT.split(), *(word for each in kept
+                          for word in ('--trait', each)), provider])
+    if status:
+        raise scene.Failed(err)
+
+
+SITUATIONS = (
+    Situation('no-vcpu', 'All VCPUs are allocated', no_vcpu),
+    Situation('no-memory', 'All memory is allocated', no_memory),
+    Situation('no-disk', 'All disk space is allocated', no_disk),
+    Situation('max-unit', 'The flavor is larger than any host', max_unit),
+    Situation('no-inventory', 'No host has the resource class',
+              no_inventory),
+    Situation('child', 'The resource of a child provider is allocated',
+              of_child),
+    Situation('trait', 'A required trait is missing', trait),
+    Situation('forbidden-trait', 'The host has a forbidden trait',
+              forbidden_trait),
+    Situation('group-trait', 'No provider has resource and trait of a '
+              'numbered group', group_trait),
+    Situation('isolated-groups', 'Too few providers for group_policy=isolate',
+              isolated_groups),
+    Situation('several', 'Three servers at once, and two fit', several))

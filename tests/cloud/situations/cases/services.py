@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova-compute that is disabled, down or without a provider."""
+
+from collections.abc import Iterator
+
+from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
+from tests.cloud.situations import scene
+from tests.cloud.situations import servers
+from tests.cloud.situations import situation
+
+HOST = 'compute-1'
+DISABLED = 'COMPUTE_STATUS_DISABLED'
+RESTART = 'restart nova-compute on the host'
+
+Rounds = Iterator[situation.Round]
+Situation = situation.Situation
+
+
+def disabled(at: scene.Scene) -> Rounds:
+    # Nova-api refuses a zone whose hosts are all disabled.
+    name = hosts.custom_trait(at)
+    hosts.add_trait(at, HOST, name)
+    hosts.disable(at, HOST)
+    yield situation.Round(
+        servers.Create(at, furnish.flavor(
+            at, specs={'trait:' + name: 'required'})), HOST,
+        'disabled', 'disabled', 'openstack compute service set --enable')
+
+
+def forced_down(at: scene.Scene) -> Rounds:
+    zone = furnish.zone(at, HOST)
+    hosts.force_down(at, HOST)
+    yield situation.Round(
+        _create(at, zone), HOST, 'down', 'forced down',
+        'openstack compute service set --up')
+
+
+def down(at: scene.Scene) -> Rounds:
+    zone = furnish.zone(at, HOST)
+    hosts.kill(at, HOST)
+    hosts.wait_down(at, HOST)
+    yield situation.Round(
+        _create(at, zone), HOST, 'down', 'down',
+        'start nova-compute on the host', 'start nova-compute')
+    hosts.start(at, HOST)
+
+
+def left_over(at: scene.Scene) -> Rounds:
+    """Placement has the trait of a disabled host that is enabled."""
+    zone = furnish.zone(at, HOST)
+    hosts.add_trait(at, HOST, DISABLED)
+    yield situation.Round(
+        _create(at, zone), HOST, 'trait',
+        'disabled in placement but not in nova', RESTART,
+        'restart nova-compute')
+    hosts.restart(at, HOST)
+    at.wait_until(lambda: DISABLED not in hosts.traits(at, HOST),
+                  'nova-compute has removed the trait')
+
+
+def no_provider(at: scene.Scene) -> Rounds:
+    zone = furnish.zone(at, HOST)
+    url = '/resource_providers/%s' % hosts.provider(at, HOST)
+    at.placement.delete(url)
+    yield situation.Round(
+        _create(at, zone), HOST, 'no_provider', 'without a resource provider',
+        RESTART, 'restart nova-compute; the agent adds the provider to its '
+        'aggregates')
+    hosts.restart(at, HOST)
+    aggregate = furnish.uuid(at, zone)
+    at.wait_until(
+        lambda: aggregate in at.placement.get(
+            url + '/aggregates', raise_exc=False).json().get('aggregates', ()),
+        'the new provider is in its aggregates')
+
+
+def _create(at: scene.Scene, zone: str) -> servers.Create:
+    return servers.Create(at, furnish.flavor(at), zone)
+
+
+SITUATIONS = (
+    Situation('disabled', 'Nova-compute is disabled', disabled),
+    Situation('forced-down', 'Nova-compute is forced down', forced_down),
+    Situation('down', 'Nova-compute does not run', down),
+    Situation('left-over', 'Placement has a host disabled that nova has '
+              'enabled', left_over),
+    Situation('no-provider', 'The resource provider was deleted',
+              no_provider))

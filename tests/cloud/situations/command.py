@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``tools/cloud situations``: progress, a table, a status."""
+
+import argparse
+import sys
+
+from tests.cloud import clients
+from tests.cloud import cloud
+from tests.cloud import observer
+from tests.cloud.situations import page
+from tests.cloud.situations import run
+from tests.cloud.situations import table
+
+INVALID = 2
+
+
+def main(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
+    """Play the situations; return 0 if all take their expected course."""
+    known = {one.name: one for one in table.SITUATIONS}
+    unknown = sorted(set(chosen.only) - known.keys())
+    if unknown:
+        print('Situation %s does not exist; situations: %s' % (
+            unknown[0], ', '.join(known)), file=sys.stderr)
+        return INVALID
+    running.forked = clients.Clients(running.programs)
+    played = run.Run(running)
+    try:
+        played.play([known[name] for name in chosen.only or known])
+    finally:
+        running.forked.close()
+        if chosen.write:
+            page.update(played.results, list(known))
+    rows = observer.Observer(running, {}).compare(running.nodes())
+    if not all(row.equal for row in rows):
+        print('Placement differs from nova in the end:\n'
+              + observer.table(rows))
+        return 1
+    failed = [one for one in played.results if one.problems]
+    print('%d situations, %d as expected, %d failed' % (
+        len(played.results), len(played.results) - len(failed), len(failed)))
+    return 1 if failed else 0

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The explanation of a request, as the real command gives it."""
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+from tests.cloud.situations import scene
+from tests.cloud.situations import situation
+
+# A command ends where a sentence continues.
+_COMMAND = re.compile(r'(?:openstack|%s) [^,;"]*' % scene.MANAGE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The document that the command has printed, and its exit status."""
+
+    status: int
+    document: dict[str, Any]
+
+    @property
+    def summary(self) -> str:
+        return str(self.document['summary'])
+
+    def of(self, host: str) -> dict[str, Any]:
+        """Return the row of a host's first compute node."""
+        return next(one for one in self.document['hosts']
+                    if one['host'] == host)
+
+    def problems(self, expected: situation.Round) -> list[str]:
+        """List what differs from what a situation expects."""
+        row = self.of(expected.host)
+        found = []
+        if row['kind'] != expected.kind:
+            found.append('the kind is %s' % row['kind'])
+        if expected.reason not in row['reason']:
+            found.append('the reason is "%s"' % row['reason'])
+        if expected.advice not in row['advice']:
+            found.append('the advice is "%s"' % row['advice'])
+        wanted = expected.summary or expected.reason
+        if wanted not in self.summary:
+            found.append('the summary lacks "%s"' % wanted)
+        notes = '\n'.join(self.document['notes'])
+        if expected.note not in notes:
+            found.append('the notes are "%s"' % notes)
+        return found
+
+
+def explain(at: scene.Scene, request: situation.Request) -> Explanation:
+    """Explain a request.
+
+    :raises Failed: when the command cannot explain it
+    """
+    status, out, err = at.run([
+        scene.MANAGE, 'scheduling', 'explain', *request.arguments(),
+        '--format', 'json'])
+    if status not in (0, 1):
+        raise scene.Failed('explain exits with %d: %s' % (status, err[-500:]))
+    try:
+        return Explanation(status, json.loads(out))
+    except ValueError:
+        raise scene.Failed('explain prints %r: %s' % (out[:500], err[-500:]))
+
+
+def is_command(text: str) -> bool:
+    """Check whether a text is a command."""
+    return bool(_COMMAND.match(text))
+
+
+def command(advice: str) -> str:
+    """Return the command in an advice.
+
+    :raises Failed: when it has none
+    """
+    found = _COMMAND.search(advice)
+    if not found:
+        raise scene.Failed('no command in "%s"' % advice)
+    return found[0].strip()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors, images, aggregates and groups, until the end of a situation."""
+
+from collections.abc import Mapping
+
+from tests.cloud.situations import scene
+
+
+def flavor(at: scene.Scene, vcpus: int = 1, ram: int = 64, disk: int = 1,
+           specs: Mapping[str, str] = {}) -> str:
+    """Create a flavor; return its ID, which is also its name."""
+    name = at.name('flavor')
+    at.nova.post('/flavors', json={'flavor': {
+        'name': name, 'id': name, 'vcpus': vcpus, 'ram': ram, 'disk': disk}})
+    at.later(at.nova.delete, '/flavors/%s' % name)
+    if specs:
+        at.nova.post('/flavors/%s/os-extra_specs' % name,
+                     json={'extra_specs': dict(specs)})
+    return name
+
+
+def image(at: scene.Scene, **properties: str) -> str:
+    """Create an image with properties; return its ID."""
+    images = at.cloud.rest('image')
+    made: str = images.post('/v2/images', json={
+        'name': at.name('image'), 'disk_format': 'raw',
+        'container_format': 'bare', **properties}).json()['id']
+    at.later(images.delete, '/v2/images/%s' % made)
+    images.put('/v2/images/%s/file' % made, data=b'\0' * 1024, headers={
+        'Content-Type': 'application/octet-stream'})
+    return made
+
+
+def zone(at: scene.Scene, *hosts: str) -> str:
+    """Create a zone with hosts; return its name, also of its aggregate."""
+    name = at.name('zone')
+    return aggregate(at, *hosts, name=name, availability_zone=name)
+
+
+def aggregate(at: scene.Scene, *hosts: str, name: str = '', **metadata: str
+              ) -> str:
+    """Create an aggregate with hosts and metadata; return its name."""
+    name = name or at.name('aggregate')
+    zone = metadata.pop('availability_zone', None)
+    made = at.nova.post('/os-aggregates', json={'aggregate': {
+        'name': name, 'availability_zone': zone}}).json()['aggregate']
+    at.later(_remove, at, made['id'])
+    if metadata:
+        at.nova.post('/os-aggregates/%s/action' % made['id'],
+                     json={'set_metadata': {'metadata': metadata}})
+    for host in hosts:
+        add_host(at, name, host)
+    return name
+
+
+def add_host(at: scene.Scene, name: str, host: str) -> None:
+    """Add a host to an aggregate."""
+    at.nova.post('/os-aggregates/%s/action' % _aggregate(at, name)['id'],
+                 json={'add_host': {'host': host}})
+
+
+def remove_host(at: scene.Scene, name: str, host: str) -> None:
+    """Remove a host from an aggregate."""
+    at.nova.post('/os-aggregates/%s/action' % _aggregate(at, name)['id'],
+                 json={'remove_host': {'host': host}})
+
+
+def uuid(at: scene.Scene, name: str) -> str:
+    """Return the UUID of an aggregate."""
+    return str(_aggregate(at, name)['uuid'])
+
+
+def group(at: scene.Scene, policy: str) -> str:
+    """Create a server group; return its ID."""
+    made: str = at.nova.post('/os-server-groups', json={'server_group': {
+        'name': at.name('group'), 'policy': policy}}).json()[
+            'server_group']['id']
+    at.later(at.nova.delete, '/os-server-groups/%s' % made)
+    return made
+
+
+def _aggregate(at: scene.Scene, name: str) -> dict[str, object]:
+    found: list[dict[str, object]] = at.nova.get(
+        '/os-aggregates').json()['aggregates']
+    return next(one for one in found if one['name'] == name)
+
+
+def _remove(at: scene.Scene, number: int) -> None:
+    """Empty an aggregate and delete it."""
+    url = '/os-aggregates/%s' % number
+    for host in at.nova.get(url).json()['aggregate']['hosts']:
+        at.nova.post(url + '/action', json={'remove_host': {'host': host}})
+    at.nova.delete(url)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute hosts: their services, and their providers in placement."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+import uuid
+
+from keystoneauth1 import exceptions
+
+from tests.cloud.situations import scene
+
+CONFLICT = 409
+
+
+def disable(at: scene.Scene, *hosts: str) -> None:
+    """Disable nova-compute on hosts until the situation ends."""
+    for host in hosts:
+        at.later(_put, at, host, {'status': 'enabled'})
+        _put(at, host, {'status': 'disabled'})
+
+
+def force_down(at: scene.Scene, host: str) -> None:
+    """Force nova-compute on a host down until the situation ends."""
+    at.later(_put, at, host, {'forced_down': False})
+    set_forced_down(at, host)
+
+
+def set_forced_down(at: scene.Scene, host: str) -> None:
+    """Force nova-compute on a host down."""
+    _put(at, host, {'forced_down': True})
+
+
+def kill(at: scene.Scene, host: str) -> None:
+    """Kill nova-compute on a host until the situation ends."""
+    at.later(start, at, host)
+    at.cloud.process(host).kill()
+
+
+def start(at: scene.Scene, host: str) -> None:
+    """Start nova-compute unless it runs, and wait for its report."""
+    if at.cloud.process(host).alive():
+        return
+    before = _service(at, host)['updated_at']
+    at.cloud.start(host)
+    at.wait_until(lambda: _reported(at, host, before), '%s is up' % host)
+
+
+def restart(at: scene.Scene, host: str) -> None:
+    """Restart nova-compute on a host."""
+    at.cloud.process(host).kill()
+    start(at, host)
+
+
+def wait_down(at: scene.Scene, host: str) -> None:
+    """Wait until nova considers nova-compute on a host to be down."""
+    at.wait_until(lambda: _service(at, host)['state'] == 'down',
+                  'nova considers %s to be down' % host)
+
+
+def raise_up(at: scene.Scene, host: str) -> None:
+    """Start nova-compute of an evacuated host, and undo ``force_down``."""
+    def accepted() -> bool:
+        # Nova refuses until the evacuated servers are removed.
+        try:
+            _put(at, host, {'forced_down': False})
+        except exceptions.BadRequest:
+            return False
+        return True
+
+    at.cloud.start(host)
+    at.wait_until(accepted, '%s may be up' % host)
+    before = _service(at, host)['updated_at']
+    at.wait_until(lambda: _reported(at, host, before), '%s is up' % host)
+
+
+def capacity(at: scene.Scene, host: str, resource: str, amount: int) -> None:
+    """Let a host have only an amount of a resource, by allocation ratio.
+
+    Nova-compute keeps an allocation ratio that was set in placement.
+    """
+    def write(ratio: Callable[[Mapping[str, Any]], float]) -> float:
+        url = '%s/inventories/%s' % (_provider(at, host), resource)
+
+        def written() -> bool:
+            found.update(at.placement.get(url).json())
+            answer = at.placement.put(
+                url, json={**found, 'allocation_ratio': ratio(found)},
+                raise_exc=False)
+            if answer.status_code != CONFLICT:
+                answer.raise_for_status()
+            return bool(answer.ok)
+
+        found: dict[str, Any] = {}
+        at.wait_until(written, 'the inventory of %s is changed' % host)
+        return float(found['allocation_ratio'])
+
+    # Slightly more, because the product is rounded down.
+    before = write(lambda found: (amount + 0.01) / (
+        found['total'] - found['reserved']))
+    at.later(write, lambda found: before)
+
+
+def add_trait(at: scene.Scene, host: str, name: str) -> None:
+    """Give a host's provider a trait until the situation ends."""
+    _create_trait(at, name)
+    at.later(_traits, at, _provider(at, host), set(), {name})
+    _traits(at, _provider(at, host), {name}, set())
+
+
+def custom_trait(at: scene.Scene) -> str:
+    """Create a trait; return its name."""
+    name = 'CUSTOM_%s' % uuid.uuid4().hex[:8].upper()
+    _create_trait(at, name)
+    return name
+
+
+def traits(at: scene.Scene, host: str) -> list[str]:
+    """Return the traits of a host's provider."""
+    found: list[str] = at.placement.get(
+        '%s/traits' % _provider(at, host)).json()['traits']
+    return found
+
+
+def aggregates(at: scene.Scene, host: str) -> list[str]:
+    """Return the aggregates of a host's provider."""
+    found: list[str] = at.placement.get(
+        '%s/aggregates' % _provider(at, host)).json()['aggregates']
+    return found
+
+
+def drop_trait(at: scene.Scene, host: str, name: str) -> None:
+    """Remove a trait from a host's provider."""
+    _traits(at, _provider(at, host), set(), {name})
+
+
+def provider(at: scene.Scene, host: str) -> str:
+    """Return the UUID of the provider of a host with a single node."""
+    [found] = [node.uuid for node in at.cloud.nodes() if node.host == host]
+    return found
+
+
+def child(at: scene.Scene, host: str, resource: str, total: int) -> str:
+    """Create a provider below a host's, with a resource; return its UUID."""
+    made = str(uuid.uuid4())
+    at.placement.put('/resource_classes/%s' % resource)
+    at.placement.post('/resource_providers', json={
+        'uuid': made, 'name': at.name('child'),
+        'parent_provider_uuid': provider(at, host)})
+    url = '/resource_providers/%s' % made
+    at.later(at.placement.delete, url)
+    at.placement.put(url + '/inventories', json={
+        'resource_provider_generation': 0,
+        'inventories': {resource: {'total': total}}})
+    return made
+
+
+def member(at: scene.Scene, host: str, aggregate: str, belongs: bool) -> None:
+    """Change a provider's aggregates, as another tool would.
+
+    :param aggregate: UUID
+    :param belongs: whether the provider shall be in it
+    """
+    def written() -> bool:
+        found = at.placement.get(url).json()
+        kept = {*found['aggregates']} - {aggregate}
+        found['aggregates'] = sorted(kept | ({aggregate} if belongs
+                                             else set()))
+        answer = at.placement.put(url, json=found, raise_exc=False)
+        if answer.status_code != CONFLICT:
+            answer.raise_for_status()
+        return bool(answer.ok)
+
+    url = '%s/aggregates' % _provider(at, host)
+    at.wait_until(written, 'the aggregates of %s are changed' % host)
+
+
+def _provider(at: scene.Scene, host: str) -> str:
+    return '/resource_providers/%s' % provider(at, host)
+
+
+def _create_trait(at: scene.Scene, name: str) -> None:
+    if name.startswith('CUSTOM_'):
+        at.placement.put('/traits/%s' % name)
+
+
+def _traits(at: scene.Scene, url: str, add: set[str], remove: set[str]
+            ) -> None:
+    def written() -> bool:
+        found = at.placement.get(url + '/traits').json()
+        found['traits'] = sorted({*found['traits'], *add} - remove)
+        answer = at.placement.put(url + '/traits', json=found,
+                                  raise_exc=False)
+        if answer.status_code != CONFLICT:
+            answer.raise_for_status()
+        return bool(answer.ok)
+
+    at.wait_until(written, 'the traits of %s are changed' % url)
+
+
+def _service(at: scene.Scene, host: str) -> dict[str, Any]:
+    [found] = at.nova.get('/os-services?host=%s' % host).json()['services']
+    return dict(found)
+
+
+def _put(at: scene.Scene, host: str, values: Mapping[str, Any]) -> None:
+    at.nova.put('/os-services/%s' % _service(at, host)['id'],
+                json=dict(values))
+
+
+def _reported(at: scene.Scene, host: str, before: str) -> bool:
+    service = _service(at, host)
+    return service['state'] == 'up' and service['updated_at'] != before

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the documentation's page of requests without a host."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import csv
+import functools
+import importlib.metadata
+import platform
+import re
+import subprocess
+import time
+
+from tests.cloud import environment
+from tests.cloud.integration import pages
+from tests.cloud.situations import explained
+from tests.cloud.situations import run
+
+FOLDER = environment.TOP / 'doc' / 'source' / 'no-valid-host'
+FIGURES = FOLDER / 'situations.csv'
+PACKAGES = ('nova', 'openstack-placement', 'neutron', 'keystone', 'glance')
+HEADER = ('Situation', 'What nova reports', 'What the command says about a '
+          'host', 'What was done')
+# Names and IDs of one run.
+_RANDOM = (
+    (re.compile(r'\b(zone|aggregate|flavor|key)-[0-9a-f]{8}\b'),
+     lambda found: found[1].upper()),
+    (re.compile(r'\bCUSTOM_[0-9A-F]{8}\b'), lambda found: 'CUSTOM_NAME'),
+    (re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'),
+     lambda found: 'UUID'),
+    (re.compile(r'\b[0-9a-f]{32}\b'), lambda found: 'PROJECT'),
+    (re.compile(r'since \d+ s'), lambda found: 'since N s'))
+
+
+COLUMNS = ('name', 'title', 'reported', 'explained', 'done', 'host',
+           'date', 'commit')
+
+
+def update(results: Sequence[run.Result], names: Sequence[str]) -> None:
+    """Replace the rows of a run, and drop those that were not as expected.
+
+    :param names: all situations, in the order of the table
+    """
+    FOLDER.mkdir(exist_ok=True)
+    rows = _read()
+    for one in results:
+        rows.pop(one.situation.name, None)
+        if not one.problems:
+            rows[one.situation.name] = _row(one)
+    kept = [rows[name] for name in names if name in rows]
+    with open(FIGURES, 'w', newline='') as output:
+        writer = csv.DictWriter(output, COLUMNS, lineterminator='\n')
+        writer.writeheader()
+        writer.writerows(kept)
+    (FOLDER / 'situations.inc').write_text('\n'.join([
+        pages.figures('The run', ('', ''), (40, 60), _about(kept)),
+        pages.texts('Situations', HEADER, (24, 18, 32, 26), [
+            (row['title'], row['reported'], row['explained'], row['done'])
+            for row in kept])]))
+
+
+def _read() -> dict[str, dict[str, str]]:
+    if not FIGURES.exists():
+        return {}
+    with open(FIGURES, newline='') as lines:
+        return {row['name']: row for row in csv.DictReader(lines)}
+
+
+def _row(result: run.Result) -> dict[str, str]:
+    return dict(zip(COLUMNS, (
+        result.situation.name, result.situation.title, _plain(result.got),
+        _plain(result.reason), '; '.join(map(_shown, result.done)),
+        result.after, time.strftime('%Y-%m-%d'), _commit())))
+
+
+def _shown(done: str) -> str:
+    text = _plain(done)
+    return '``%s``' % text if explained.is_command(done) else text
+
+
+def _plain(text: str) -> str:
+    """Replace what differs between runs, and what is markup."""
+    for pattern, name in _RANDOM:
+        text = pattern.sub(name, text)
+    return re.sub(r'([*`|_]+)(?=\s|$)', r'\\\1', text.strip())
+
+
+def _about(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    return [
+        *((name, ' '.join(sorted({row[name] for row in rows})))
+          for name in ('date', 'commit')),
+        ('Python', platform.python_version()),
+        *((name, importlib.metadata.version(name)) for name in PACKAGES),
+        ('situations', str(len(rows)))]
+
+
+@functools.cache
+def _commit() -> str:
+    return subprocess.run(
+        ['git', 'rev-parse', '--short', 'HEAD'], cwd=environment.TOP,
+        capture_output=True, text=True, check=True).stdout.strip()

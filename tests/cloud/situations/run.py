@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of the table: each situation is set up, explained and resolved."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import time
+
+from keystoneauth1 import exceptions
+
+from tests.cloud import cloud
+from tests.cloud import processes
+from tests.cloud.situations import explained
+from tests.cloud.situations import scene
+from tests.cloud.situations import schedulers
+from tests.cloud.situations import situation
+
+AGENTS = ('agent-1', 'agent-2')
+ERRORS = (scene.Failed, processes.CloudError, exceptions.ClientException,
+          StopIteration, LookupError)
+
+
+@dataclasses.dataclass
+class Result:
+    """What has happened in a situation."""
+
+    situation: situation.Situation
+    got: str = ''
+    """What the user got."""
+    summary: str = ''
+    """The first line of the first explanation."""
+    reason: str = ''
+    """What the first explanation says about the host."""
+    advice: str = ''
+    done: list[str] = dataclasses.field(default_factory=list)
+    """How the advice was followed."""
+    after: str = ''
+    """What the same request got in the end."""
+    problems: list[str] = dataclasses.field(default_factory=list)
+
+    def __str__(self) -> str:
+        return '%s | %s | %s | %s | %s | %s' % (
+            self.situation.name, self.got, self.reason, '; '.join(self.done),
+            self.after, 'FAILED: ' + '; '.join(self.problems)
+            if self.problems else 'as expected')
+
+
+class Run:
+    """A run of some situations on a running cloud."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        self._cloud = running
+        self._schedulers = schedulers.Schedulers(running)
+        self._began = time.monotonic()
+        self.results: list[Result] = []
+
+    def tell(self, text: str) -> None:
+        """Print a line of progress."""
+        print('%5.0f s  %s' % (time.monotonic() - self._began, text),
+              flush=True)
+
+    def play(self, situations: Sequence[situation.Situation]) -> None:
+        """Play situations, so that few processes have to be restarted."""
+        nova = self._cloud.nova()
+        quota = '/os-quota-sets/%s' % nova.get_project_id()
+        nova.put(quota, json={'quota_set': {
+            'cores': -1, 'ram': -1, 'instances': -1}})
+        try:
+            for one in sorted(situations, key=lambda one: (
+                    one.scheduler, not one.agents)):
+                self._schedulers.use(one.scheduler)
+                self._run_agents(one.agents)
+                result = Result(one)
+                self.results.append(result)
+                self._attempt(result)
+                self.tell(str(result))
+        finally:
+            self._schedulers.use('')
+            self._run_agents(True)
+            nova.delete(quota)
+
+    def _attempt(self, result: Result) -> None:
+        try:
+            with scene.Scene(self._cloud, self._schedulers) as at:
+                self._play(at, result, result.situation.play(at))
+        except ERRORS as exc:
+            result.problems.append('%s: %s' % (
+                type(exc).__name__, ' '.join(str(exc).split())))
+
+    def _play(self, at: scene.Scene, result: Result,
+              rounds: Iterator[situation.Round]) -> None:
+        last: situation.Round | None = None
+        # The situation continues, and follows the advice, for the next round.
+        for one in rounds:
+            if last is None:
+                _check_refusal(one, result)
+            found = explained.explain(at, one.request)
+            result.problems += found.problems(one)
+            row = found.of(one.host)
+            if last is None:
+                result.summary, result.advice = found.summary, row['advice']
+                result.reason = _joined(row['reason'], row['detail'])
+            done = one.action or explained.command(row['advice'])
+            result.done.append(done)
+            if explained.is_command(done):
+                at.check(done)
+            last = one
+        assert last is not None
+        outcome = (last.again or last.request).make()
+        result.after = str(outcome)
+        if (last.takes or last.host) not in outcome.hosts:
+            result.problems.append('it did not get ' + (
+                last.takes or last.host))
+
+    def _run_agents(self, wanted: bool) -> None:
+        """Start or kill the agents of this package."""
+        agents = [self._cloud.process(name) for name in AGENTS]
+        if not wanted:
+            for each in agents:
+                each.kill()
+            return
+        stopped = [each for each in agents if not each.alive()]
+        # They import nova at the same time.
+        for each in stopped:
+            self._cloud.state.start(each)
+        for each in stopped:
+            each.wait_ready()
+
+
+def _check_refusal(expected: situation.Round, result: Result) -> None:
+    """Make the request, which has to fail or get a wrong host."""
+    outcome = expected.request.make()
+    result.got = str(outcome)
+    if expected.wrong:
+        if outcome.hosts != {expected.wrong}:
+            result.problems.append('it did not get ' + expected.wrong)
+    elif outcome.hosts or expected.message not in outcome.message:
+        result.problems.append('it got %s' % outcome)
+
+
+def _joined(reason: str, detail: str) -> str:
+    return '%s (%s)' % (reason, detail) if detail else reason

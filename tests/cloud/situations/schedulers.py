@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations of nova-scheduler, and the change from one to another."""
+
+from collections.abc import Sequence
+
+from tests.cloud import cloud
+
+_DEFAULT = (
+    'ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,'
+    'ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter')
+STOCK, OURS = 'stock', 'ours'
+FEW, FEW_OURS, SHORT = 'few', 'few-ours', 'short'
+
+_STOCK_FILTERS = '''\
+[filter_scheduler]
+enabled_filters = %s,NUMATopologyFilter,PciPassthroughFilter,\
+DifferentHostFilter,SameHostFilter,JsonFilter,\
+AggregateInstanceExtraSpecsFilter,AggregateImagePropertiesIsolation,\
+AggregateMultiTenancyIsolation,AggregateTypeAffinityFilter
+''' % _DEFAULT
+_OUR_FILTERS = '''\
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
+enabled_filters = %s,AggregateMembershipFilter
+
+[aggregate_mirror]
+request_filters = flavor_extra_specs,tenant_isolation,image_properties,\
+type_affinity,default_availability_zone
+''' % _DEFAULT
+_FEW = '''\
+[scheduler]
+max_placement_results = 1
+'''
+OPTIONS = {
+    STOCK: _STOCK_FILTERS + '''
+[scheduler]
+limit_tenants_to_placement_aggregate = True
+enable_isolated_aggregate_filtering = True
+''',
+    OURS: _OUR_FILTERS,
+    FEW: _STOCK_FILTERS + _FEW,
+    FEW_OURS: _OUR_FILTERS + _FEW,
+    SHORT: _OUR_FILTERS + 'max_member_of_bytes = 0\n' + _FEW}
+"""Name to the options besides nova.conf; '' is the cloud's own."""
+
+
+class Schedulers:
+    """The cloud's nova-scheduler, restarted with other options."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        self._cloud = running
+        self._plain = list(running.process('scheduler').argv)
+        self.current = ''
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The configuration files besides nova.conf."""
+        if not self.current:
+            return []
+        return [str(self._cloud.state.directory / (
+            'situations-%s.conf' % self.current))]
+
+    def use(self, name: str) -> None:
+        """Restart nova-scheduler with a configuration, unless it has it."""
+        if name == self.current:
+            return
+        self.current = name
+        argv = list(self._plain)
+        for path in self.options:
+            with open(path, 'w') as output:
+                output.write(OPTIONS[name])
+            argv += ['--config-file', path]
+        self.restart(argv)
+
+    def restart(self, argv: Sequence[str] = ()) -> None:
+        """Restart nova-scheduler, which reads all aggregates again.
+
+        :param argv: its command line, by default the present one
+        """
+        scheduler = self._cloud.process('scheduler')
+        scheduler.kill()
+        if argv:
+            scheduler.argv[:] = argv
+        with open(scheduler.log) as log:
+            log.seek(0, 2)
+            self._cloud.start('scheduler')
+            # It serves its queue from then on.
+            text = ''
+
+            def serves() -> bool:
+                nonlocal text
+                text += log.read()
+                return READY in text
+
+            scheduler.wait(serves, 'did not start')
+
+
+# The log line of a service with its queue.
+READY = 'Starting scheduler node'

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers of a situation: created, moved and deleted."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from tests.cloud.situations import scene
+from tests.cloud.situations import situation
+
+HOST = 'OS-EXT-SRV-ATTR:host'
+TASK = 'OS-EXT-STS:task_state'
+IMAGE, NETWORK = 'empty', 'public'
+
+
+class Create:
+    """The creation of one or more servers.
+
+    :param flavor: ID
+    :param image: ID; by default the cloud's image
+    :param values: further values of the server in nova's API
+    :param hints: scheduler hints
+    :param nova: the adapter for another nova-api
+    :param explained: arguments of the explanation besides ``--server``; with
+        ``--flavor`` among them they replace it
+    """
+
+    def __init__(self, at: scene.Scene, flavor: str, zone: str = '',
+                 image: str = '', count: int = 1,
+                 hints: Mapping[str, Any] = {},
+                 values: Mapping[str, Any] = {},
+                 explained: Sequence[str] = (), nova: Any = None) -> None:
+        self._scene = at
+        self._nova = nova or at.nova
+        named = {'availability_zone': zone} if zone else {}
+        several = {'min_count': count, 'max_count': count} if (
+            count > 1) else {}
+        self._body = {'server': {
+            'flavorRef': flavor, 'imageRef': image or _image(at),
+            'networks': [{'uuid': _network(at)}],
+            **named, **several, **values}}
+        if hints:
+            self._body['os:scheduler_hints'] = hints
+        self._explained = explained
+        self.id = ''
+
+    def make(self) -> situation.Outcome:
+        """Create the servers; delete those of an earlier attempt."""
+        if self.id:
+            self._delete(self._name)
+        at = self._scene
+        self._name = at.name('server')
+        self._body['server']['name'] = self._name
+        answer = self._nova.post(
+            '/servers', json=self._body, raise_exc=False)
+        if not answer.ok:
+            return _refusal(answer)
+        self.id = answer.json()['server']['id']
+        at.later(self._delete, self._name)
+        found: list[dict[str, Any]] = []
+
+        def settled() -> bool:
+            found[:] = self._servers(self._name)
+            # Nova sets the status ERROR first, and the fault later.
+            return bool(found) and all(
+                one['status'] == 'ACTIVE' or 'fault' in one for one in found)
+
+        at.wait_until(settled, 'nova is done with %s' % self.id)
+        failed = [one for one in found if one['status'] != 'ACTIVE']
+        return situation.Outcome(
+            frozenset(one[HOST] for one in found if not failed),
+            failed[0]['fault']['message'] if failed else '')
+
+    def arguments(self) -> Sequence[str]:
+        if '--flavor' in self._explained:
+            return self._explained
+        return ['--server', self.id, *self._explained]
+
+    def _servers(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._scene.nova.get(
+            '/servers/detail?all_tenants=1&name=%s' % name).json()['servers']
+        return found
+
+    def _delete(self, name: str) -> None:
+        for one in self._servers(name):
+            delete(self._scene, one['id'])
+
+
+class Move:
+    """A move of a server to a host that nova-scheduler finds.
+
+    :param server: ID
+    :param operation: as the explanation calls it, with the flavor of a resize
+    :param action: as nova's API calls it, with its values
+    """
+
+    def __init__(self, at: scene.Scene, server: str,
+                 operation: Sequence[str], action: Mapping[str, Any]) -> None:
+        self._scene = at
+        self._server = server
+        self._operation = operation
+        self._action = action
+
+    def make(self) -> situation.Outcome:
+        at, url = self._scene, '/servers/%s' % self._server
+        before = self._read()
+        answer = at.nova.post(url + '/action', json=self._action,
+                              raise_exc=False)
+        if not answer.ok:
+            return _refusal(answer)
+        request = answer.headers['x-openstack-request-id']
+        found = [situation.Outcome(frozenset())]
+
+        def settled() -> bool:
+            shown = at.nova.get('%s/os-instance-actions/%s' % (
+                url, request)).json()['instanceAction']
+            results = [one['result'] for one in shown['events']]
+            server = self._read()
+            if server[TASK] or not results or None in results:
+                return False
+            # Nova lists the newest event first.
+            messages = [one['details'] or one['event']
+                        for one in reversed(shown['events'])
+                        if one['result'] == 'Error']
+            moved = not messages and (
+                server[HOST] not in (None, before[HOST]))
+            found[:] = [situation.Outcome(
+                frozenset([server[HOST]] if moved else ()),
+                ''.join(messages[:1]) or 'status ' + server['status'])]
+            return True
+
+        at.wait_until(settled, 'nova is done with %s' % self._action)
+        return found[0]
+
+    def arguments(self) -> Sequence[str]:
+        return ['--server', self._server, '--for', *self._operation]
+
+    def _read(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._scene.nova.get(
+            '/servers/%s' % self._server).json()['server']
+        return found
+
+
+def boot(at: scene.Scene, flavor: str, host: str = '', zone: str = '',
+         **values: Any) -> str:
+    """Create a server that has to run; return its ID.
+
+    :param host: where it has to run
+    :param values: see ``Create``
+    """
+    made = Create(at, flavor, zone, **values)
+    outcome = made.make()
+    if not outcome.hosts or (host and outcome.hosts != {host}):
+        raise scene.Failed('a server is not on %s: %s' % (host, outcome))
+    return made.id
+
+
+def host(at: scene.Scene, server: str) -> str:
+    """Return the host of a server."""
+    return str(at.nova.get('/servers/%s' % server).json()['server'][HOST])
+
+
+def shelve(at: scene.Scene, server: str) -> None:
+    """Shelve a server, and wait until it is on no host."""
+    at.nova.post('/servers/%s/action' % server, json={'shelve': None})
+
+    def offloaded() -> bool:
+        status = at.nova.get('/servers/%s' % server).json()['server']['status']
+        return bool(status == 'SHELVED_OFFLOADED')
+
+    at.wait_until(offloaded, '%s is shelved' % server)
+
+
+def delete(at: scene.Scene, server: str) -> None:
+    """Delete a server if it exists, and wait until its host has no more."""
+    url = '/servers/%s' % server
+    at.nova.delete(url, raise_exc=False)
+    at.wait_until(
+        lambda: at.nova.get(url, raise_exc=False).status_code == 404,
+        'nova has deleted %s' % server)
+
+
+def _refusal(answer: Any) -> situation.Outcome:
+    """Return the outcome of a request that nova-api has refused."""
+    [error] = answer.json().values()
+    return situation.Outcome(frozenset(), error['message'])
+
+
+def _image(at: scene.Scene) -> str:
+    found = at.cloud.rest('image').get('/v2/images?name=%s' % IMAGE).json()
+    return str(found['images'][0]['id'])
+
+
+def _network(at: scene.Scene) -> str:
+    found = at.cloud.rest('network').get(
+        '/v2.0/networks?name=%s' % NETWORK).json()
+    return str(found['networks'][0]['id'])

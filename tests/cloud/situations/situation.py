@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a situation consists of, and what it expects of an explanation."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+from typing import Protocol
+
+from tests.cloud.situations import scene
+
+NO_HOST = 'No valid host was found'
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What nova has done with a request."""
+
+    hosts: frozenset[str]
+    """Where the servers are; empty if nova found no host."""
+    message: str = ''
+    """What nova has told the user."""
+
+    def __str__(self) -> str:
+        return ', '.join(sorted(self.hosts)) or self.message
+
+
+class Request(Protocol):
+    """A request to nova-api that nova-scheduler has to find a host for."""
+
+    def make(self) -> Outcome:
+        """Make the request, again if it was made; wait for the outcome."""
+
+    def arguments(self) -> Sequence[str]:
+        """Return the arguments that explain the last request."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """An explanation to check, and how its advice is followed.
+
+    :param host: the host whose explanation is checked, and that takes the
+        server once the advice is followed
+    :param kind: of the reason of that host
+    :param reason: a part of the reason
+    :param advice: a part of what to do
+    :param action: a command that is run, by default the command in the advice;
+        or in words, what the situation does when it continues
+    :param request: what is explained
+    :param again: the request that succeeds in the end, if it is another
+    :param takes: the host that takes the server in the end, if it is another
+    :param wrong: the host that takes the server although it should not
+    :param message: a part of what nova tells the user
+    :param summary: a part of the summary, by default the reason
+    :param note: a part of a note
+    """
+
+    request: Request
+    host: str
+    kind: str
+    reason: str
+    advice: str = ''
+    action: str = ''
+    again: Request | None = None
+    takes: str = ''
+    wrong: str = ''
+    message: str = NO_HOST
+    summary: str = ''
+    note: str = ''
+
+
+Play = Callable[[scene.Scene], Iterator[Round]]
+"""Sets up a situation and yields; then follows the advice if it is no
+command."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Situation:
+    """A row of the table.
+
+    :param title: for the documentation
+    :param scheduler: the name of the configuration of nova-scheduler
+    :param agents: whether the agents of this package run
+    """
+
+    name: str
+    title: str
+    play: Play
+    scheduler: str = ''
+    agents: bool = True
