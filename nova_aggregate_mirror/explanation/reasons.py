@@ -14,6 +14,8 @@ from nova_aggregate_mirror import source
 Reason = explanation.Reason
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
+ISOLATED = 'required traits of the aggregate'
+"""What forbids aggregates whose traits a request does not require."""
 SEGMENTS = 'segments of the networks'
 """What asks for the aggregates of a routed network."""
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
@@ -171,6 +173,12 @@ def _of_forbidden(condition: explanation.Condition, node: str,
             'stale', 'in an aggregate in placement that nova does not have',
             'placement has an aggregate that excludes %s; nova does not' % by,
             known.sync_host + ' --prune')
+    if by == ISOLATED:
+        return Reason(
+            'forbidden', 'in an aggregate whose traits the request does not '
+            'require', ', '.join(_name(uuid, nova) for uuid in both),
+            'require the traits in the flavor or the image; or, if the '
+            'aggregate is for all requests, remove them from its metadata')
     return Reason(
         'forbidden', 'in an aggregate that excludes %s' % by,
         ', '.join(_name(uuid, nova) for uuid in both),

@@ -77,11 +77,12 @@ class Verdicts:
             *sorted(left, key=lambda one: (-(one.weight or 0.0), one.host)),
             *rest], self.notes)
 
-    def refused(self, request: Mapping[str, str], step: str, why: str
-                ) -> explanation.Answer:
+    def refused(self, request: Mapping[str, str], step: str, why: str,
+                advice: str = '') -> explanation.Answer:
         """Return the answer to a request that fails on any host."""
         self.add(step, '', (), explanation.Reason(
-            'refused', 'not considered, because the request is refused', why))
+            'refused', 'not considered, because the request is refused', why,
+            advice))
         return dataclasses.replace(self.answer(request), failure=why)
 
 

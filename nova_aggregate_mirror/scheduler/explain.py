@@ -74,7 +74,10 @@ def explain(inputs: Inputs, request: requests.Prepared,
     try:
         answers = _ask_placement(inputs, trial, found)
     except rehearsal.NoHost as exc:
-        return found.refused(request.about, 'request filters', str(exc))
+        return found.refused(
+            request.about, 'request filters', str(exc), 'change the request, '
+            'or the metadata of the aggregates; see "openstack aggregate list '
+            '--long"')
     except exceptions.RequestRejected as exc:
         return found.refused(request.about, 'query to placement', str(exc))
     states = _states(inputs, trial, manager, found, answers)

@@ -210,7 +210,7 @@ def _words(one: Any, spec: request_spec.RequestSpec) -> str:
         'map_az_to_placement_aggregate':
             'zone %s' % spec.availability_zone,
         'require_tenant_aggregate': 'tenant %s' % spec.project_id,
-        'isolate_aggregates': 'required traits of the aggregate',
+        'isolate_aggregates': reasons.ISOLATED,
         'routed_networks_filter': reasons.SEGMENTS,
     }.get(name, 'nova, %s' % name)
 

@@ -231,6 +231,7 @@ class TestFilters(explaining.ExplainingTest):
         self.assertEqual(
             "0 of 3 hosts: no host aggregate matches the flavor's extra spec "
             'aggregate_instance_extra_specs:ssd', sentence.sentence(answer))
+        self.assertIn('openstack aggregate list', answer.verdicts[0].advice)
         self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
 
     def test_fewer_candidates_than_hosts(self):

@@ -130,6 +130,13 @@ class TestAggregates(testtools.TestCase):
                          found.phrase)
         self.assertEqual('theirs (y)', found.detail)
 
+    def test_isolated_by_traits(self):
+        """The request may require the traits, which is the remedy."""
+        found = reason('member_of', '!in:y', 'n2', reasons.ISOLATED)
+        self.assertEqual('in an aggregate whose traits the request does not '
+                         'require', found.phrase)
+        self.assertIn('require the traits', found.advice)
+
     def test_surplus(self):
         """What passes only because placement is stale."""
         conditions = [query.Condition('member_of', 'in:z', 'zone az-1')]

@@ -42,9 +42,10 @@ def isolated(at: scene.Scene) -> Rounds:
     wanted = furnish.flavor(at)
     yield situation.Round(
         servers.Create(at, wanted, zone), HOST, 'forbidden',
-        'in an aggregate that excludes required traits of the aggregate',
-        'it is meant for others', 'create the server with a flavor that '
-        'requires the trait', servers.Create(at, furnish.flavor(
+        'in an aggregate whose traits the request does not require',
+        'require the traits in the flavor',
+        'create the server with a flavor that requires the trait',
+        servers.Create(at, furnish.flavor(
             at, specs={'trait:' + name: 'required'}), zone))
 
 
@@ -85,7 +86,8 @@ def no_aggregate(at: scene.Scene) -> Rounds:
     name = furnish.aggregate(at, HOST)
     yield situation.Round(
         servers.Create(at, furnish.flavor(at, specs={SPEC + key: 'fast'})),
-        HOST, 'refused', 'the request is refused', '',
+        HOST, 'refused', 'the request is refused',
+        'metadata of the aggregates',
         _SET % (key, name),
         summary='no host aggregate matches the flavor\'s extra spec ' + SPEC
         + key)

@@ -25,7 +25,8 @@ def other_segment(at: scene.Scene) -> Rounds:
     port, another = network.port(first), network.port(second)
     yield situation.Round(
         _create(at, wanted, zone, port), host, 'aggregate',
-        'not in an aggregate for segments of the networks', 'port',
+        'not in an aggregate for segments of the networks',
+        'or a port or network of its segment',
         'use a port of the segment of the host',
         _create(at, wanted, zone, another))
 
@@ -43,7 +44,7 @@ def full(at: scene.Scene) -> Rounds:
     port = network.port()
     yield situation.Round(
         _create(at, wanted, '', port), host, 'resources',
-        'cannot provide 1 ' + ADDRESS, '', 'delete a server of the segment')
+        'cannot provide 1 ' + ADDRESS, 'shared with it', 'delete a server of the segment')
     servers.delete(at, others[0])
 
 

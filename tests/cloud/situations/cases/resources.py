@@ -73,7 +73,7 @@ def of_child(at: scene.Scene) -> Rounds:
     other = servers.boot(at, wanted, HOST)
     yield situation.Round(
         servers.Create(at, wanted), HOST, 'resources',
-        'cannot provide 1 %s' % resource, '',
+        'cannot provide 1 %s' % resource, 'the providers below it',
         'delete the other server')
     servers.delete(at, other)
 
@@ -95,7 +95,8 @@ def forbidden_trait(at: scene.Scene) -> Rounds:
     wanted = furnish.flavor(at, specs={'trait:' + name: 'forbidden'})
     yield situation.Round(
         servers.Create(at, wanted, zone), HOST, 'trait',
-        'with the forbidden trait ' + name, '', 'remove the trait')
+        'with the forbidden trait ' + name, 'remove the trait if it is wrong',
+        'remove the trait')
     hosts.drop_trait(at, HOST, name)
 
 
