@@ -37,8 +37,8 @@ Subparsers: TypeAlias = (
 # traceback, keystoneauth a line.
 QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
          'oslo_db=CRITICAL', 'oslo_service=WARNING', 'keystoneauth=ERROR',
-         # It warns that it is deprecated; nova uses it.
-         'neutronclient=ERROR']
+         # Neutronclient warns that it is deprecated; nova uses it.
+         'neutronclient=ERROR', 'stevedore=ERROR']
 
 
 def placement_sync_aggregates() -> int:

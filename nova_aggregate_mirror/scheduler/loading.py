@@ -14,6 +14,7 @@ from nova import objects
 from nova import rpc
 from oslo_config import cfg
 from oslo_db import exception as db_exception
+import oslo_messaging as messaging
 from oslo_utils import importutils
 
 from nova_aggregate_mirror import exceptions
@@ -28,6 +29,7 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     read an option when they are imported.
 
     :param conf: nova's configuration, already read
+    :raises InvalidConfiguration: the message queue is not configured
     """
     # Nova reads its options if the package is installed.
     profiler = importutils.try_import('osprofiler.opts')
@@ -35,7 +37,14 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
         profiler.set_defaults(conf)
     objects.register_all()
     # A context of a cell has its message queue, which is not connected.
-    rpc.init(conf)
+    try:
+        rpc.init(conf)
+    except messaging.MessagingException as exc:
+        # The messages have the URL, and may have it in other words.
+        raise exceptions.InvalidConfiguration(
+            '[DEFAULT] transport_url: oslo.messaging does not accept it '
+            '(%s); give nova-scheduler\'s nova.conf with --config-file'
+            % type(exc).__name__) from exc
     main_db.configure(conf)
     api_db.configure(conf)
     # They are about the host, and say to run this command.

@@ -78,6 +78,16 @@ class TestExplain(ExplainTest):
             done.stdout.splitlines()[0])
         self.assertIn('if it should be: openstack aggregate', done.stdout)
 
+    def test_message_queue_that_is_not_configured(self):
+        """One line, without the password in the URL."""
+        self.write_conf(more=MORE.replace(
+            '[DEFAULT]', '[DEFAULT]\ntransport_url = nonsense://u:hunter2@h/'))
+        done = self.explain('--flavor', 'm1.small')
+        self.assertEqual((255, ''), (done.returncode, done.stdout))
+        self.assertIn('[DEFAULT] transport_url', done.stderr)
+        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+        self.assertNotIn('hunter2', done.stderr)
+
     def test_no_host(self):
         """It exits with 1; the document has the reasons for a program."""
         self.flavor('m1.huge', 9)
