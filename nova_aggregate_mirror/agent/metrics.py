@@ -29,7 +29,10 @@ class Metrics:
         self._now = now
         self._beating = beating
         self._beats: dict[str, float] = {}
-        self._rules: Mapping[str, int] = {}
+        self._by_rule: Mapping[str, int] = {}
+        self._servers = 0
+        self._zones: frozenset[tuple[str, str]] = frozenset()
+        self._leads: bool | None = None
         self._misplaced: prometheus_client.Gauge | None = None
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
@@ -73,21 +76,27 @@ class Metrics:
         self._initialize(('drain', 'sync'))
 
     def expect_audits(self, rules: Iterable[str]) -> None:
-        """Add the metrics of audits, with 0 for each rule."""
-        self._rules = dict.fromkeys(rules, 0)
-        if self._misplaced is None:
+        """Add the metrics of audits, with 0 for each rule.
+
+        :param rules: empty if there are no audits any more
+        """
+        rules = list(rules)
+        self._by_rule, self._servers = dict.fromkeys(rules, 0), 0
+        if not rules:
+            self._beats.pop('audit', None)
+        elif self._misplaced is None:
             self._misplaced = prometheus_client.Gauge(
                 PREFIX + 'misplaced_servers',
                 'Servers that the last audit found on a host that contradicts '
                 'their request.', ['rule'], registry=self.registry)
             self._audited = self._gauge(
-                'audited_servers', 'Servers that the last audit has seen.')
+                'audited_servers', 'Servers that the last audit has compared.')
             self._audit = self._histogram(
                 'audit_duration_seconds', 'Duration of one audit.')
             for result in ('success', 'failure'):
                 self._audit.labels(result)
             self._success.labels('audit')
-        self._set_misplaced(self._rules)
+        self._show_audit()
 
     def backlog(self, backlog: journal.Backlog) -> None:
         """Record the backlog of the journal."""
@@ -135,22 +144,27 @@ class Metrics:
         """
         self._audit.labels(result).observe(seconds)
         if by_rule is not None:
-            self._audited.set(servers)
-            self._set_misplaced({**self._rules, **by_rule})
+            self._servers = servers
+            self._by_rule = {**self._by_rule, **by_rule}
+            self._show_audit()
             self._succeeded('audit')
 
     def leading(self, leads: bool) -> None:
         """Record whether this agent is the leader.
 
-        Its gauges are stale once another agent is the leader.
+        Its gauges are stale once another agent is the leader. If it leads
+        again it shows its last audit until the next one.
         """
+        if leads == self._leads:
+            return
+        self._leads = leads
         self._leader.set(leads)
+        self._show_audit()
         if not leads:
             for gauge in (self._brake, self._pending, self._waiting,
                           self._oldest):
                 gauge.set(0)
             self._set_drift({})
-            self._set_misplaced(self._rules)
 
     def beat(self, loop: str) -> None:
         """Record that a loop is alive."""
@@ -181,17 +195,24 @@ class Metrics:
         self._set_drift({})
 
     def _set_drift(self, drift: Mapping[tuple[str, str], int]) -> None:
-        # A zone that is gone must not keep its value.
-        self._drift.clear()
-        for labels, count in {**{('', direction): 0 for direction
-                                 in agent.DIRECTIONS}, **drift}.items():
+        shown = {**{('', direction): 0 for direction in agent.DIRECTIONS},
+                 **drift}
+        for labels, count in shown.items():
             self._drift.labels(*labels).set(count)
+        # A zone that is gone must not keep its value.
+        for labels in self._zones - shown.keys():
+            self._drift.remove(*labels)
+        self._zones = frozenset(shown)
 
-    def _set_misplaced(self, by_rule: Mapping[str, int]) -> None:
-        if self._misplaced is not None:
+    def _show_audit(self) -> None:
+        if self._misplaced is None:
+            return
+        if not self._by_rule:
             self._misplaced.clear()
-            for rule, count in by_rule.items():
-                self._misplaced.labels(rule).set(count)
+        shown = self._leads is not False
+        for rule, count in self._by_rule.items():
+            self._misplaced.labels(rule).set(count * shown)
+        self._audited.set(self._servers * shown)
 
     def _changed(self, loop: str, added: int, removed: int) -> None:
         self._added.labels(loop).inc(added)

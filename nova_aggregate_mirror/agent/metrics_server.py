@@ -25,13 +25,13 @@ class Server:
     """Server of ``/metrics`` and ``/healthz``.
 
     :param port: 0 for any free port
-    :param limits: loop to the seconds after which it counts as stuck
+    :param limits: returns loop to the seconds after which it counts as stuck
     :param client_timeout: seconds to wait for data from a client
     :raises InvalidConfiguration: when the address cannot be used
     """
 
     def __init__(self, metrics: metrics.Metrics, host: str, port: int,
-                 limits: Mapping[str, float],
+                 limits: Callable[[], Mapping[str, float]],
                  client_timeout: float = CLIENT_TIMEOUT) -> None:
         try:
             self._server = _HTTPServer(host, port, client_timeout)
@@ -87,7 +87,7 @@ class _Handler(simple_server.WSGIRequestHandler):
 
 class _Application:
     def __init__(self, metrics: metrics.Metrics,
-                 limits: Mapping[str, float]) -> None:
+                 limits: Callable[[], Mapping[str, float]]) -> None:
         self._metrics = metrics
         self._limits = limits
         self._figures = prometheus_client.make_wsgi_app(metrics.registry)
@@ -113,7 +113,7 @@ class _Application:
                 lambda *line: start.extend(line)))
             return start[0], start[1], body
         if path == '/healthz':
-            late = self._metrics.late(self._limits)
+            late = self._metrics.late(self._limits())
             return _json('503 Service Unavailable' if late else '200 OK',
                          status='stuck' if late else 'ok', reasons=late)
         return _json('404 Not Found', error='use /metrics or /healthz')

@@ -31,24 +31,24 @@ class PeriodicAudit:
 
     :param audit: runs one audit, and yields after each page
     :param interval: seconds between the beginnings of two audits
-    :param stopping: returns whether to end an audit before the next page
     :param now: seconds of a monotonic clock
     """
 
     def __init__(self, audit: Callable[[], Iterator[Progress]],
                  interval: float, figures: agent.Figures,
-                 stopping: Callable[[], bool],
                  now: Callable[[], float] = time.monotonic) -> None:
         self._audit = audit
         self._interval = interval
         self._figures = figures
-        self._stopping = stopping
         self._now = now
         self._due = now()
         self._trouble, self._misplaced = '', 0
 
-    def step(self) -> None:
-        """Run an audit when it is due, and report its result."""
+    def step(self, stopping: Callable[[], bool]) -> None:
+        """Run an audit when it is due, and report its result.
+
+        :param stopping: returns whether to end it before the next page
+        """
         start = self._now()
         if start < self._due:
             return
@@ -58,19 +58,24 @@ class PeriodicAudit:
             for last in self._audit():
                 # An audit of many servers takes minutes.
                 self._figures.beat(LOOP)
-                if self._stopping():
+                if stopping():
+                    # The next leader audits at once, too.
+                    self._due = start
                     return
         except exceptions.MirrorError as exc:
             trouble = str(exc)
         if last.cells_down and not trouble:
             trouble = '%s did not answer' % wording.count(
                 last.cells_down, 'cell')
+        counts = last.counts
+        if counts.unknown and not counts.servers and not trouble:
+            trouble = ('nova has no request that it can read: %s'
+                       % counts.why_unknown)
         self._say(trouble)
         seconds = self._now() - start
         if trouble:
             self._figures.audited('failure', seconds)
             return
-        counts = last.counts
         self._figures.audited(
             'success', seconds, counts.servers, counts.by_rule)
         if counts.misplaced > self._misplaced:

@@ -115,7 +115,8 @@ class Agent:
 
     def _audit_step(self) -> bool:
         if self._leads and self._audit:
-            self._audit.step()
+            self._audit.step(
+                lambda: self._stop.is_set() or not self._leads)
         return False
 
     def _say(self, loop: str, trouble: str) -> None:

@@ -20,8 +20,8 @@ _COLD = ('openstack server migrate --wait %s && openstack server migration '
 _COMMANDS = {
     'active': _LIVE, 'paused': _LIVE, 'stopped': _COLD,
     'resized': 'openstack server resize confirm %s, then audit it again',
-    'shelved': 'openstack server shelve --offload %s && openstack server '
-               'unshelve %s'}
+    # The client offloads no server that is shelved already.
+    'shelved': 'openstack server unshelve --wait %s, then audit it again'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,5 +53,5 @@ class Misplacement:
         uuid = self.server.uuid
         command = _COMMANDS.get(self.server.state)
         if command is None:
-            return 'nova cannot move a server in state %s' % self.server.state
+            return 'no command moves a server in state %s' % self.server.state
         return command.replace('%s', uuid)

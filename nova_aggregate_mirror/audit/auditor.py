@@ -21,6 +21,8 @@ class Audited:
     server: source.PlacedServer
     request: constraints.Request | None
     """None if nova has no request of the server that can be read."""
+    why: str = ''
+    """Why it cannot be read."""
     forced: bool = False
     """Whether the request names its host."""
     own: Sequence[tuple[str, constraints.Rule]] = ()
@@ -38,7 +40,9 @@ class Counts:
     unknown: int = 0
     """Servers without a request that can be read; not audited."""
     by_rule: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Name of a rule to the number of misplacements."""
+    """Name of a rule to the number of servers that break it."""
+    why_unknown: str = ''
+    """Why the first of the requests cannot be read."""
 
 
 class Auditor:
@@ -48,21 +52,33 @@ class Auditor:
     :param known: every aggregate
     :param syncs: full syncs that compared everything, oldest first
     :param zone: only servers that request this zone, or are on its hosts
+    :param default_zone: the zone of hosts that are in no zone
     :param complete: adds what is known about the arrival of a server
     """
 
     def __init__(self, checks: Sequence[tuple[str, rules.Check]],
                  known: source.Aggregates,
                  syncs: Sequence[causes.Compared] = (), zone: str = '',
+                 default_zone: str = '',
                  complete: Callable[[source.PlacedServer],
                                     source.PlacedServer] = lambda one: one
                  ) -> None:
-        self.counts = Counts(by_rule={name: 0 for name, _check in checks})
-        self._checks = rules.Checks(checks, known.metadata)
-        self._known = known
+        self.counts = Counts()
+        self._checks = checks
+        self.refresh(known)
         self._syncs = syncs
         self._zone = zone
+        self._default_zone = default_zone
         self._complete = complete
+
+    def refresh(self, known: source.Aggregates) -> None:
+        """Compare with these aggregates from now on."""
+        self._known = known
+        self._rules = rules.Checks(self._checks, known.metadata)
+
+    def suspects(self, found: Iterable[Audited]) -> bool:
+        """Check whether any of these servers is misplaced."""
+        return any(self._broken(one) for one in found)
 
     def run(self, found: Iterable[Audited]) -> Iterator[audit.Misplacement]:
         """Audit servers one after another."""
@@ -73,23 +89,33 @@ class Auditor:
         server, counts = one.server, self.counts
         if one.request is None:
             counts.unknown += 1
+            counts.why_unknown = counts.why_unknown or one.why
             return
         within = self._known.of(server.host)
-        if self._zone and self._zone not in (
-                one.request.zone, *rules.zones(within, self._known.metadata)):
+        zones = rules.zones(within, self._known.metadata) or [
+            self._default_zone]
+        if self._zone and self._zone not in (one.request.zone, *zones):
             return
         counts.servers += 1
-        broken = [*self._checks.broken(one.request, within), *(
-            (name, rule) for name, rule in one.own
-            if not rule.passes(within))]
+        broken = self._broken(one)
         if not broken:
             return
         counts.misplaced += 1
         server = self._complete(server)
-        for name, rule in broken:
+        for name in {name for name, _rule in broken}:
             counts.by_rule[name] = counts.by_rule.get(name, 0) + 1
+        for name, rule in broken:
             yield audit.Misplacement(
                 server, name, rule.subject,
                 rules.found(name, rule, within, self._known),
                 causes.cause(server, name, rule, one.forced, self._known,
                              self._syncs))
+
+    def _broken(self, one: Audited) -> list[tuple[str, constraints.Rule]]:
+        """List the rules that the host of a server does not pass."""
+        if one.request is None:
+            return []
+        within = self._known.of(one.server.host)
+        return [*self._rules.broken(one.request, within), *(
+            (name, rule) for name, rule in one.own
+            if not rule.passes(within))]

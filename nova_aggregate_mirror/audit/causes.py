@@ -13,6 +13,11 @@ from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 
 
+_MOVES = {
+    source.LIVE: 'a live migration', 'evacuation': 'an evacuation',
+    'migration': 'a cold migration', 'resize': 'a resize'}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Compared:
     """A full sync that compared all of nova with placement, or several."""
@@ -22,7 +27,7 @@ class Compared:
     ended: float
     """End of the last."""
     differences: int
-    """Associations that differed."""
+    """Associations that were repaired, of any host."""
 
 
 def cause(server: source.PlacedServer, name: str, rule: constraints.Rule,
@@ -39,7 +44,8 @@ def cause(server: source.PlacedServer, name: str, rule: constraints.Rule,
     arrived = server.arrived
     drift = _drift(arrived, syncs)
     if server.moved:
-        text = 'moved to the host by a %s' % server.moved.replace('-', ' ')
+        text = 'moved to the host by %s' % _MOVES.get(
+            server.moved, 'a ' + server.moved)
         return audit.Cause(
             audit.DRIFT if drift else audit.MOVED, text + drift, arrived)
     if forced:
@@ -81,9 +87,12 @@ def _concerns(key: str, name: str, rule: constraints.Rule) -> bool:
     if name == audit.TENANT:
         return key.startswith(filter_rules.TENANT)
     known = {audit.ZONE: filter_rules.ZONE, audit.TYPE: filter_rules.FLAVOR}
+    if name in known:
+        return key == known[name]
     # The subject ends with the image property, or with the extra spec.
-    return key == known.get(name) or key in filter_rules.extra_spec_keys(
-        [rule.subject.rpartition(' ')[2]]).values()
+    return name in (audit.IMAGE, audit.FLAVOR) and (
+        key in filter_rules.extra_spec_keys(
+            [rule.subject.rpartition(' ')[2]]).values())
 
 
 def _drift(at: float | None, syncs: Sequence[Compared]) -> str:
@@ -93,7 +102,7 @@ def _drift(at: float | None, syncs: Sequence[Compared]) -> str:
     first = next((one for one in syncs if one.ended >= at), None)
     if first is None or not first.differences:
         return ''
-    return (' while placement differed from nova: the full sync of %s found '
-            '%s' % (time.strftime('%Y-%m-%dT%H:%M:%SZ',
-                                  time.gmtime(first.ended)),
-                    wording.count(first.differences, 'association')))
+    at_text = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(first.ended))
+    return (' while placement differed from nova: the full sync of %s '
+            'repaired %s' % (
+                at_text, wording.count(first.differences, 'association')))

@@ -26,7 +26,8 @@ _FILTERS: Mapping[str, tuple[str, Callable[
                   request_filters.ImageProperties),
     audit.TYPE: ('AggregateTypeAffinityFilter',
                  request_filters.TypeAffinity)}
-# Placement enforces zones, also the default one, whatever is configured.
+# Placement enforces the zones of aggregates, whatever is configured; only this
+# request filter enforces the zone of hosts without one.
 _OF_ZONES = 'default_availability_zone'
 
 
@@ -48,17 +49,22 @@ def enforced(conf: cfg.ConfigOpts) -> list[str]:
                       if name not in found and name != _OF_ZONES)]
 
 
-def load(conf: cfg.ConfigOpts, names: Collection[str]
+def load(conf: cfg.ConfigOpts, names: Collection[str], asked: bool = False
          ) -> list[tuple[str, rules.Check]]:
     """Return what checks these rules; a segment is a rule of each server.
 
+    :param asked: whether to check the default zone, too, if nova-scheduler
+        does not enforce it
     :raises InvalidConfiguration: when a plugin cannot be loaded
     """
     found: list[tuple[str, rules.Check]] = []
     for name in names:
         if name == audit.ZONE:
+            known = asked or _OF_ZONES in (
+                conf.aggregate_mirror.request_filters)
             found.append((name, functools.partial(
-                rules.zone, default=conf.default_availability_zone)))
+                rules.zone,
+                default=conf.default_availability_zone if known else '')))
         elif name in _FILTERS:
             host_filter, plugin = _FILTERS[name]
             limited = (name == audit.TENANT and conf.scheduler

@@ -30,20 +30,24 @@ class DatabaseAudit:
     :param rules: names of the rules to check
     :param past: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
+    :param asked: whether the rules were selected, see ``checks.load``
     :raises MirrorError: nova's API database could not be read, or a plugin
         could not be loaded
     """
 
     def __init__(self, conf: cfg.ConfigOpts, context: Any,
                  placement: client.Client, rules: Collection[str],
-                 past: Iterable[history.Entry] = (), zone: str = '') -> None:
+                 past: Iterable[history.Entry] = (), zone: str = '',
+                 asked: bool = False) -> None:
         known = aggregates.read()
         self._auditor = auditor.Auditor(
-            checks.load(conf, rules), known, compared(past), zone)
+            checks.load(conf, rules, asked), known, compared(past), zone,
+            conf.default_availability_zone)
         self._segments = (
             segments.Segments(context, placement, known.names)
             if audit.SEGMENT in rules else None)
         self.counts = self._auditor.counts
+        self.counts.by_rule.update(dict.fromkeys(rules, 0))
 
     def run(self, pages: Iterable[servers.Page]
             ) -> Iterator[list[audit.Misplacement]]:
@@ -52,7 +56,11 @@ class DatabaseAudit:
         :raises MirrorError: neutron or placement could not be read
         """
         for page in pages:
-            yield list(self._auditor.run(self._audited(page)))
+            found = list(self._audited(page))
+            if self._auditor.suspects(found):
+                # A host may have been added to a zone, and used, meanwhile.
+                self._auditor.refresh(aggregates.read())
+            yield list(self._auditor.run(found))
 
     def _audited(self, page: servers.Page) -> Iterator[auditor.Audited]:
         own = self._segments.rules(
@@ -61,17 +69,17 @@ class DatabaseAudit:
             try:
                 stored = stored_requests.parse(
                     page.requests.get(server.uuid, ''))
-            except stored_requests.Unreadable:
-                yield auditor.Audited(server, None)
+            except stored_requests.Unreadable as exc:
+                yield auditor.Audited(server, None, str(exc))
                 continue
             yield auditor.Audited(
-                server, stored.request, stored.forced,
+                server, stored.request, '', stored.forced,
                 [(audit.SEGMENT, rule) for rule in own.get(server.uuid, ())])
 
 
 def compared(past: Iterable[history.Entry]) -> list[causes.Compared]:
     """Return the full syncs that compared everything, oldest first."""
     found = [causes.Compared(one.started_at, one.ended_at,
-                             one.added + one.removed + one.stale)
+                             one.added + one.removed)
              for one in past if one.compared]
     return sorted(found, key=lambda one: one.ended)

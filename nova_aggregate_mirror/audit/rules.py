@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import functools
 
 from nova_aggregate_mirror import audit
@@ -23,15 +24,19 @@ def zone(request: constraints.Request, metadata: constraints.Metadata,
          default: str) -> list[constraints.Rule]:
     """Require the availability zone of a request.
 
-    :param default: the zone of hosts that are in no zone
+    Nova requires no aggregate for a zone that no aggregate has.
+
+    :param default: the zone of hosts that are in no zone, if it is enforced
     """
-    if not request.zone:
-        return []
-    if request.zone == default:
-        return filter_rules.default_zone(request.zone, metadata)
-    return [constraints.Rule('zone %s' % request.zone, frozenset(
+    matching = frozenset(
         uuid for uuid, values in metadata.items()
-        if values.get(filter_rules.ZONE) == request.zone), required=True)]
+        if request.zone and values.get(filter_rules.ZONE) == request.zone)
+    if matching:
+        return [constraints.Rule(
+            'zone %s' % request.zone, matching, required=True)]
+    if request.zone and request.zone == default:
+        return filter_rules.default_zone(request.zone, metadata)
+    return []
 
 
 class Checks:
@@ -45,6 +50,7 @@ class Checks:
         self._checks = checks
         self._metadata = metadata
         self._of = functools.lru_cache(KEPT)(self._rules)
+        self._shared: dict[frozenset[str], frozenset[str]] = {}
 
     def broken(self, request: constraints.Request, within: frozenset[str]
                ) -> list[tuple[str, constraints.Rule]]:
@@ -61,8 +67,15 @@ class Checks:
                ) -> list[tuple[str, constraints.Rule]]:
         request = constraints.Request(
             project, flavor, dict(extra_specs), dict(image), zone)
-        return [(name, rule) for name, check in self._checks
-                for rule in check(request, self._metadata)]
+        # All tenants share the large set of aggregates that restrict others.
+        found = []
+        for name, check in self._checks:
+            for rule in check(request, self._metadata):
+                others = self._shared.setdefault(
+                    rule.restricting, rule.restricting)
+                found.append(
+                    (name, dataclasses.replace(rule, restricting=others)))
+        return found
 
 
 def zones(within: frozenset[str], metadata: constraints.Metadata

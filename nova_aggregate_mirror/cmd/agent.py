@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
@@ -62,16 +61,25 @@ def _build(journal: store.Journal,
             zones=source.zones),
         lease.Lease(journal.database, options.leader_lease),
         binding.Binding(journal.database, source), figures, stop,
-        _audit(figures, stop.is_set))
+        _audit(figures))
 
 
-def _audit(figures: agent.Figures, stopping: Callable[[], bool]
-           ) -> periodic_audit.PeriodicAudit | None:
+def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     """Build the audit; None if it is not configured."""
     interval = CONF.aggregate_mirror.audit_interval
     if not interval:
+        figures.expect_audits(())
         return None
-    context = _context()
+    trouble = ''
+    try:
+        context = _context()
+    except exceptions.MirrorError as exc:
+        trouble = str(exc)
+    if trouble:
+        # Mirroring does not depend on it.
+        LOG.error('The servers are not audited: %s', trouble)
+        figures.expect_audits(())
+        return None
     # Nova's scheduler takes seconds to import, and memory.
     from nova_aggregate_mirror.audit import checks
     from nova_aggregate_mirror.audit import database
@@ -87,7 +95,7 @@ def _audit(figures: agent.Figures, stopping: Callable[[], bool]
             yield periodic_audit.Progress(found.counts)
         yield periodic_audit.Progress(found.counts, len(source.cells_down))
 
-    return periodic_audit.PeriodicAudit(audit, interval, figures, stopping)
+    return periodic_audit.PeriodicAudit(audit, interval, figures)
 
 
 @functools.cache
@@ -117,7 +125,7 @@ def _serve() -> int:
     server = None
     if options.metrics_port:
         server = metrics_server.Server(
-            figures, options.metrics_host, options.metrics_port, _limits())
+            figures, options.metrics_host, options.metrics_port, _limits)
     journal = store.Journal(CONF)
     # Blocked in all threads started from here on; this thread waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)

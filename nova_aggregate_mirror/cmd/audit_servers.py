@@ -24,7 +24,8 @@ Exit status, the lowest that applies:
     5  a cell did not answer; its other servers are not audited
     7  a server is on a host that contradicts its request
   130  interrupted by Ctrl-C
-  255  nova, neutron, placement or the configuration could not be read
+  255  nova, neutron, placement or the configuration could not be read, or no
+       request of a server
 """
 
 import argparse
@@ -86,14 +87,16 @@ def run(conf: cfg.ConfigOpts, journal: history.History | None) -> int:
         engines.Limits(conf.aggregate_mirror.cell_timeout))
     found = prepare(conf, _past(journal), asked.rules, asked.zone)
     pages = found.run(source.pages(asked.hosts, asked.project))
+    interrupted = False
     try:
         with progress.shown(asked.quiet) as display:
             _show(asked.format, counted(pages, found, display), found,
                   source)
     except KeyboardInterrupt:
-        _tell('Interrupted')
-        return exit_status.INTERRUPTED
-    return _finish(asked, found, source)
+        _tell('Interrupted: the other servers are not audited')
+        interrupted = True
+    status = _finish(asked, found, source)
+    return exit_status.INTERRUPTED if interrupted else status
 
 
 def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
@@ -113,7 +116,8 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
     from nova_aggregate_mirror.audit import database
     return database.DatabaseAudit(
         conf, context, client.Client(conf),
-        list(dict.fromkeys(rules)) or checks.enforced(conf), past, zone)
+        list(dict.fromkeys(rules)) or checks.enforced(conf), past, zone,
+        asked=bool(rules))
 
 
 def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
@@ -124,13 +128,16 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
             print(part, end='')
         return
     rows: list[audit.Misplacement] = []
-    for page in pages:
-        rows += page
-        while len(rows) >= ROWS:
-            print(render.table(rows[:ROWS]), flush=True)
-            del rows[:ROWS]
-    if rows:
-        print(render.table(rows))
+    try:
+        for page in pages:
+            rows += page
+            while len(rows) >= ROWS:
+                print(render.table(rows[:ROWS]), flush=True)
+                del rows[:ROWS]
+    finally:
+        # Also what was found before an interruption or an error.
+        if rows:
+            print(render.table(rows), flush=True)
 
 
 def counted(pages: Iterator[list[audit.Misplacement]], found: Any,
@@ -153,12 +160,17 @@ def _finish(asked: argparse.Namespace, found: Any,
         _tell('Cell %s did not answer; its other servers are not audited: %s'
               % (name, reason))
     if counts.unknown:
-        _tell('%s not audited: nova has no request that it can read'
-              % wording.count(counts.unknown, 'server is', 'servers are'))
+        _tell('%s not audited: nova has no request that it can read (%s)'
+              % (wording.count(counts.unknown, 'server is', 'servers are'),
+                 counts.why_unknown))
+    if not counts.servers and (asked.zone or asked.hosts or asked.project):
+        _tell('No server is selected: check --zone, --host and --project')
     if asked.format == 'table':
         print(render.summary(counts))
     if down:
         return exit_status.NO_NODE
+    if counts.unknown and not counts.servers:
+        return exit_status.COULD_NOT_RUN
     return exit_status.DRIFT if counts.misplaced else exit_status.OK
 
 

@@ -42,11 +42,15 @@ class Lister(command.Lister):
     """Command that prints a list in any format, and has an exit status."""
 
     status = exit_status.OK
+    parallel = True
+    """Whether it makes concurrent requests to placement."""
     # Cliff annotates it by its default, None.
     _epilog: str = ''  # type: ignore[assignment]
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        if not self.parallel:
+            return parser
         parser.add_argument(
             '--workers', type=arguments.workers, default=WORKERS,
             metavar='<number>',

@@ -11,6 +11,7 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import render
 from nova_aggregate_mirror.audit import rules as audit_rules
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explanation import requested
 from nova_aggregate_mirror.osc import clients
@@ -20,8 +21,8 @@ from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_requests
-from nova_aggregate_mirror.source import api_servers
 
 COLUMNS = ('Server', 'Name', 'Host', 'Project', 'Asked for', 'Found', 'Why',
            'Since', 'To move it')
@@ -32,7 +33,7 @@ CHOICES = (audit.ZONE, audit.TENANT, 'tenant_aggregate', audit.FLAVOR,
 STATUS = (
     'Exit status: 0 when no server is on a host that contradicts its request, '
     '1 when the client itself could not authenticate, 2 when glance could not '
-    'be read, 5 when servers are in a cell that is down, 7 when a server is '
+    'be read, 5 when a cell is down, 7 when a server is '
     'misplaced, 255 when nova-api could not be read. The lowest applies.')
 
 
@@ -45,6 +46,7 @@ class Servers(command.Lister):
     """
 
     _epilog = STATUS
+    parallel = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -73,24 +75,35 @@ class Servers(command.Lister):
                  for one in known.metadata.values()}
         default = ''.join(sorted(made.requests.zones() - zones)[:1])
         found = auditor.Auditor(
-            [(name, functools.partial(_check, name, default))
+            [(name, functools.partial(
+                _check, name, default if parsed_args.rules else ''))
              for name in names],
-            known, zone=parsed_args.zone, complete=made.servers.arrived)
+            known, zone=parsed_args.zone, default_zone=default,
+            complete=made.servers.arrived)
         images = _Images(made) if audit.IMAGE in names else None
-        pages = _Pages(made, images, parsed_args)
-        rows = [_row(one) for one in found.run(pages)]
-        self._tell(found.counts, pages.hidden)
+        rows = [_row(one) for one in found.run(
+            _audited(made, images, parsed_args))]
+        # Nova-api leaves out the servers of a cell that is down.
+        down = made.nova.hosts_down()
+        if parsed_args.hosts:
+            down &= frozenset(parsed_args.hosts)
+        self._tell(found.counts, down)
         if found.counts.misplaced:
             self.status = exit_status.DRIFT
-        if pages.hidden:
+        if down:
             self.status = exit_status.NO_NODE
         return COLUMNS, rows
 
-    def _tell(self, counts: auditor.Counts, hidden: int) -> None:
-        if hidden:
-            command.tell(['%s not audited: nova-api cannot read their cell'
-                          % wording.count(hidden, 'server is',
-                                          'servers are')])
+    def _tell(self, counts: auditor.Counts, down: frozenset[str]) -> None:
+        if down:
+            command.tell(['Servers on %s are not audited: nova-api cannot '
+                          'read the cell of %s' % (
+                              wording.count(len(down), 'host'),
+                              api.some(down))])
+        if counts.unknown:
+            command.tell(['%s not audited: %s' % (wording.count(
+                counts.unknown, 'server is', 'servers are'),
+                counts.why_unknown)])
         command.tell([render.summary(counts)])
 
 
@@ -105,29 +118,22 @@ class _Images:
         return self._read(image) if image else {}
 
 
-class _Pages:
-    """The servers on hosts, with their requests."""
-
-    def __init__(self, made: clients.Clients, images: _Images | None,
-                 parsed_args: argparse.Namespace) -> None:
-        self._made = made
-        self._images = images
-        self._asked = parsed_args
-        self.hidden = 0
-        """Servers in cells that are down."""
-
-    def __iter__(self) -> Iterator[auditor.Audited]:
-        for page in self._made.servers.pages(
-                self._asked.hosts, self._asked.project):
-            for one in page:
-                self.hidden += one.cell_down
-                if one.server.host:
-                    yield auditor.Audited(one.server, self._request(one))
-
-    def _request(self, one: api_servers.Shown) -> constraints.Request:
-        return constraints.Request(
-            one.server.project, one.flavor, one.extra_specs,
-            self._images.of(one.image) if self._images else {}, one.zone)
+def _audited(made: clients.Clients, images: _Images | None,
+             parsed_args: argparse.Namespace) -> Iterator[auditor.Audited]:
+    """Read the servers on hosts, with their requests."""
+    for page in made.servers.pages(parsed_args.hosts, parsed_args.project):
+        for one in page:
+            if not one.server.host:
+                continue
+            try:
+                properties = images.of(one.image) if images else {}
+            except exceptions.UnknownName:
+                yield auditor.Audited(
+                    one.server, None, 'glance does not have their image')
+                continue
+            yield auditor.Audited(one.server, constraints.Request(
+                one.server.project, one.flavor, one.extra_specs, properties,
+                one.zone))
 
 
 def _check(name: str, default: str, request: constraints.Request,

@@ -35,6 +35,9 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     profiler = importutils.try_import('osprofiler.opts')
     if profiler and 'profiler' not in conf:
         profiler.set_defaults(conf)
+    # By default nova waits for neutron without a limit.
+    conf.set_default('timeout', int(conf.aggregate_mirror.request_timeout),
+                     'neutron')
     objects.register_all()
     # A context of a cell has its message queue, which is not connected.
     try:

@@ -31,6 +31,8 @@ def parse(text: str) -> Stored:
 
     :raises Unreadable: it is of a later nova, or damaged
     """
+    if not text:
+        raise Unreadable('nova has none')
     try:
         spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
         return Stored(

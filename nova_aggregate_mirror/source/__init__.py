@@ -123,6 +123,33 @@ class PlacedServer:
     """Type of the migration to its host; empty if none is recorded."""
 
 
+MOVED = ('finished', 'confirmed', 'completed', 'done')
+"""Statuses of a migration after which the server is on its new host."""
+
+MOVING = ('resize_prep', 'resize_migrating', 'resize_migrated',
+          'resize_finish', 'resize_reverting')
+"""Task states in which host and flavor of a server may not belong together."""
+
+LIVE = 'live-migration'
+
+
+def placed(server: PlacedServer, kind: str | None, ended: float | None
+           ) -> PlacedServer:
+    """Add the last migration of a server to its host.
+
+    :param server: arrived when it was launched
+    :param kind: type of the migration; None if there is none
+    :param ended: its last change; that of others than live migrations may be
+        days after the server has moved, for example its confirmation
+    """
+    if kind is None or (ended or 0.0) < (server.arrived or 0.0):
+        # It was launched afterwards, for example unshelved.
+        return server
+    return dataclasses.replace(
+        server, moved=kind,
+        arrived=ended if kind == LIVE else server.arrived or ended)
+
+
 class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
 

@@ -72,7 +72,7 @@ class ApiSource:
         gone = nodes - found.keys()
         down: frozenset[str] = frozenset()
         if gone or not hosts <= shown:
-            down = self._hosts_down()
+            down = self.hosts_down()
         nova = _nova(self.all_aggregates(), found, down if gone
                      else down & hosts)
         members = {host: uuids for host, uuids in nova.members.items()
@@ -87,7 +87,7 @@ class ApiSource:
     def read_all(self) -> source.Nova:
         nodes = self._nodes()
         # Read last, to detect a cell that goes down while nodes are listed.
-        down = self._hosts_down()
+        down = self.hosts_down()
         return _nova(self.all_aggregates(), nodes, down)
 
     def _nodes(self) -> dict[str, str]:
@@ -106,14 +106,14 @@ class ApiSource:
             except exceptions.NovaUnavailable as exc:
                 down: frozenset[str] = frozenset()
                 with contextlib.suppress(exceptions.MirrorError):
-                    down = self._hosts_down()
+                    down = self.hosts_down()
                 if not down:
                     raise
                 raise exceptions.NovaUnavailable(
                     '%s Nova-api lists no compute nodes while a cell is down; '
                     'it reports status UNKNOWN for %s. Check the database of '
                     'their cell.'
-                    % (exc, _some(down))) from exc
+                    % (exc, some(down))) from exc
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
             if page.keys() <= found.keys():
@@ -121,7 +121,7 @@ class ApiSource:
             found.update(page)
             marker = '?marker=' + list(page)[-1]
 
-    def _hosts_down(self) -> frozenset[str]:
+    def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
         services = self._api.entries(
             '/os-services?binary=nova-compute', 'services',
@@ -136,7 +136,7 @@ def _nova(aggregates: Iterable[api_responses.Aggregate],
     for one in aggregates:
         for host in one.hosts:
             members.setdefault(host, set()).add(one.uuid)
-    cells = {'of %s %s' % ('hosts' if len(down) > 1 else 'host', _some(down)):
+    cells = {'of %s %s' % ('hosts' if len(down) > 1 else 'host', some(down)):
              'nova-api reports status UNKNOWN'}
     return source.Nova(
         aggregates={one.uuid: one.name for one in aggregates},
@@ -149,10 +149,11 @@ def _unseen(gone: frozenset[str]) -> Mapping[str, str]:
     """Report nodes that may be deleted, or in a cell that cannot be named."""
     if not gone:
         return {}
-    return {'unknown': 'nova-api no longer lists %s' % _some(gone)}
+    return {'unknown': 'nova-api no longer lists %s' % some(gone)}
 
 
-def _some(names: Iterable[str]) -> str:
+def some(names: Iterable[str]) -> str:
+    """Name a few of many."""
     names = sorted(names)
     more = ['and %d more' % (len(names) - SOME)] if names[SOME:] else []
     return ', '.join(names[:SOME] + more)

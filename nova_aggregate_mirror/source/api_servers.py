@@ -18,23 +18,19 @@ from nova_aggregate_mirror.source import api_responses
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
 
-DONE = ('finished', 'confirmed', 'completed', 'done')
-"""Statuses of a migration after which the server is on its new host."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
     """A server as nova-api shows it."""
 
     server: source.PlacedServer
-    """Its host is empty if it is on none, or if its cell is down."""
+    """Its host is empty if it is on none, or being resized."""
     flavor: str
     extra_specs: Mapping[str, str]
     image: str
     """ID; empty if the server was booted from a volume."""
     zone: str
     """That it has asked for, or was pinned to; empty if none."""
-    cell_down: bool
 
 
 class Servers:
@@ -77,7 +73,7 @@ class Servers:
         if not moves:
             return server
         last = max(moves, key=lambda one: one.at)
-        return dataclasses.replace(server, arrived=last.at, moved=last.kind)
+        return source.placed(server, last.kind, last.at)
 
     def _page(self, query: str) -> list[Shown]:
         try:
@@ -101,7 +97,8 @@ class _Migration:
 
 def _migration(doing: str, one: dict[str, Any]) -> _Migration:
     to = str(one.get('dest_compute') or '')
-    if one.get('status') not in DONE or one.get('source_compute') == to:
+    if to == one.get('source_compute') or (
+            one.get('status') not in source.MOVED):
         to = ''
     at = one.get('updated_at') or one.get('created_at')
     return _Migration(str(one.get('migration_type') or 'migration'), to,
@@ -110,10 +107,6 @@ def _migration(doing: str, one: dict[str, Any]) -> _Migration:
 
 def _shown(doing: str, one: dict[str, Any]) -> Shown:
     uuid = api_responses.uuid(doing, one, 'id')
-    if one.get('status') == 'UNKNOWN':
-        # Only the ID and the flavor of a server in a cell that is down.
-        return Shown(source.PlacedServer(uuid, '', '', '', ''), '', {}, '', '',
-                     cell_down=True)
     flavor, image = one.get('flavor'), one.get('image')
     if not isinstance(flavor, dict):
         raise api_responses.malformed(doing, 'a server has no flavor')
@@ -122,10 +115,11 @@ def _shown(doing: str, one: dict[str, Any]) -> Shown:
             '%s: the servers have no hosts. The user needs a role that '
             'nova\'s policy os_compute_api:os-extended-server-attributes '
             'allows.' % doing)
+    moving = one.get('OS-EXT-STS:task_state') in source.MOVING
     return Shown(
         source.PlacedServer(
             uuid, str(one.get('name') or ''),
-            str(one['OS-EXT-SRV-ATTR:host'] or ''),
+            '' if moving else str(one['OS-EXT-SRV-ATTR:host'] or ''),
             api_responses.text(doing, one, 'tenant_id'),
             api_responses.text(doing, one, 'OS-EXT-STS:vm_state'),
             _time(doing, one.get('OS-SRV-USG:launched_at'))),
@@ -133,7 +127,7 @@ def _shown(doing: str, one: dict[str, Any]) -> Shown:
         api_requests.texts(doing, flavor, 'extra_specs'),
         api_responses.text(doing, image, 'id')
         if isinstance(image, dict) else '',
-        str(one.get('pinned_availability_zone') or ''), cell_down=False)
+        str(one.get('pinned_availability_zone') or ''))
 
 
 def _time(doing: str, text: Any) -> float | None:

@@ -22,8 +22,6 @@ from nova_aggregate_mirror.source import tables
 PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
 
-# Statuses of a migration after which the server is on its new host.
-_DONE = ('finished', 'confirmed', 'completed', 'done')
 _SERVER, _MIGRATION = tables.instances.c, tables.migrations.c
 _REQUEST = tables.request_specs.c
 _SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
@@ -32,6 +30,12 @@ _SERVERS = sa.select(
     _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,
 ).where(
     _SERVER.deleted == 0, _SERVER.host.is_not(None),
+    # During a resize to another cell both cells have the server.
+    sa.or_(_SERVER.hidden.is_(None), _SERVER.hidden == sa.false()),
+    sa.or_(_SERVER.vm_state.is_(None), _SERVER.vm_state != 'soft-delete'),
+    # Nova stores the new flavor when it begins to resize a server.
+    sa.or_(_SERVER.task_state.is_(None),
+           _SERVER.task_state.not_in(source.MOVING)),
     _SERVER.id > sa.bindparam('after'),
 ).order_by(_SERVER.id).limit(PAGE)
 _MOVES = sa.select(
@@ -39,7 +43,7 @@ _MOVES = sa.select(
     _MIGRATION.migration_type, _MIGRATION.updated_at,
 ).where(
     _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(_SOME),
-    _MIGRATION.status.in_(_DONE),
+    _MIGRATION.status.in_(source.MOVED),
     # A resize on the same host is no move.
     _MIGRATION.source_compute != _MIGRATION.dest_compute,
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
@@ -92,13 +96,13 @@ class Servers:
                         _page, statement=statement, after=after))
                 except exceptions.CellUnavailable as exc:
                     self.cells_down[cell.name] = str(exc)
-                    break
+                    found = []
                 more = bool(found)
                 # MySQL compares names of hosts without case.
                 chosen = [one for one in found
                           if not hosts or one.host in hosts]
-                if chosen:
-                    yield Page(chosen, self._requests(chosen))
+                # Also an empty page, so that the caller can stop.
+                yield Page(chosen, self._requests(chosen) if chosen else {})
 
     def _requests(self, servers: Sequence[source.PlacedServer]
                   ) -> Mapping[str, str]:
@@ -121,11 +125,12 @@ def _page(cell: Any, statement: Any, after: int
 
 
 def _server(row: Any, move: Any) -> source.PlacedServer:
-    return source.PlacedServer(
-        row.uuid, row.display_name or '', row.host, row.project_id or '',
-        row.vm_state or '',
-        epoch(move.updated_at if move else row.launched_at),
-        move.migration_type or 'migration' if move else '')
+    return source.placed(
+        source.PlacedServer(
+            row.uuid, row.display_name or '', row.host, row.project_id or '',
+            row.vm_state or '', epoch(row.launched_at)),
+        move and (move.migration_type or 'migration'),
+        move and epoch(move.updated_at))
 
 
 def epoch(at: datetime.datetime | None) -> float | None:

@@ -31,6 +31,7 @@ instances = sa.table(
     'instances', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
     sa.column('display_name', sa.String), sa.column('host', sa.String),
     sa.column('project_id', sa.String), sa.column('vm_state', sa.String),
+    sa.column('task_state', sa.String), sa.column('hidden', sa.Boolean),
     sa.column('launched_at', sa.DateTime), sa.column('deleted', sa.Integer))
 migrations = sa.table(
     'migrations', sa.column('id', sa.Integer),

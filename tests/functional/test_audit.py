@@ -68,7 +68,7 @@ class TestZones(AuditTest):
         found = self.one(server, past=drift)
         self.assertEqual((audit.DRIFT, arrived),
                          (found.cause.kind, found.cause.since))
-        self.assertIn('found 2 associations', found.cause.text)
+        self.assertIn('repaired 2 associations', found.cause.text)
         # A sync before it found no difference, and nothing is known after it.
         self.assertEqual(audit.UNKNOWN, self.one(
             server, past=drift[1:]).cause.kind)
@@ -144,9 +144,56 @@ class TestZones(AuditTest):
             self.assertEqual((servers_, misplaced), (
                 self.counts.servers, self.counts.misplaced), chosen)
 
+    def test_servers_that_are_not_compared(self):
+        """A hidden one of a resize to another cell, and a deleted one.
+
+        A server that is resized has the new flavor and still the old host.
+        """
+        self.set_aggregates('first')
+        self.set_aggregates('third', self.uuid(self.east))
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.one(server)
+        for column, value in (('hidden', 1), ('vm_state', "'soft-delete'"),
+                              ('task_state', "'resize_migrating'")):
+            before = self.set_column(server, column, value)
+            self.assertEqual([], self.audit(), column)
+            self.set_column(server, column, before)
+        for column in ('hidden', 'vm_state', 'task_state', 'launched_at'):
+            self.set_column(server, column, 'NULL')
+        self.one(server)
+
+    def set_column(self, server, column, value):
+        """Change a value in nova's database; return the one before."""
+        engine = self.targeted().db_connection.writer.get_engine()
+        with engine.begin() as cell:
+            where = 'WHERE uuid = \'%s\'' % server['id']
+            before = cell.exec_driver_sql(
+                'SELECT %s FROM instances %s' % (column, where)).scalar()
+            cell.exec_driver_sql('UPDATE instances SET %s = %s %s' % (
+                column, value, where))
+        return 'NULL' if before is None else repr(before)
+
+    def test_default_zone(self):
+        """It is compared if our filter enforces it, or if asked for."""
+        self.flags(default_schedule_zone=CONF.default_availability_zone)
+        server = self.boot(flavor_id=self.wanted)
+        self.assertEqual('first', server['OS-EXT-SRV-ATTR:host'])
+        self.assertEqual([], self.audit())
+        self.flags(request_filters=['default_availability_zone'],
+                   group='aggregate_mirror')
+        self.assertEqual('zone az-1', self.one(server).found)
+        # A host without a zone is in it.
+        self.audit(zone=CONF.default_availability_zone, hosts=['third'])
+        self.set_aggregates('third', self.uuid(self.east))
+        self.set_aggregates('first')
+        strayed = self.boot(flavor_id=self.wanted, az=ZONE)
+        [found] = self.audit(zone=CONF.default_availability_zone,
+                             hosts=['third'])
+        self.assertEqual(strayed['id'], found.server.uuid)
+
     def test_server_without_a_request(self):
         """It is counted, and nothing is said about it."""
-        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        self.boot(flavor_id=self.wanted, az=ZONE)
         for text in ('{"nova_object.name": "RequestSpec"}', 'not JSON'):
             with self.api_database() as connection:
                 connection.exec_driver_sql(
@@ -154,7 +201,6 @@ class TestZones(AuditTest):
             self.assertEqual([], self.audit())
             self.assertEqual((0, 1), (self.counts.servers,
                                       self.counts.unknown))
-        self.assertIsNotNone(server)
 
     def add_metadata(self, number, **metadata):
         self.admin_api.post_aggregate_action(
@@ -214,6 +260,20 @@ class TestRules(AuditTest):
             self.assertIn('the metadata of mixed (', one.cause.text)
         [typed] = self.audit(['type_affinity'])
         self.assertEqual('flavor m1.tested', typed.asked)
+
+    def test_server_that_breaks_a_rule_twice(self):
+        """It is one server, with two reasons."""
+        number = self.aggregate('fast', ['first'], ssd='true', gpu='true')
+        server = self.boot(flavor_id=self.flavor(**{
+            'aggregate_instance_extra_specs:ssd': 'true',
+            'aggregate_instance_extra_specs:gpu': 'true'}))
+        self.admin_api.post_aggregate_action(number, {'set_metadata': {
+            'metadata': {'ssd': 'false', 'gpu': 'false'}}})
+        found = self.audit()
+        self.assertEqual([server['id']] * 2,
+                         [one.server.uuid for one in found])
+        self.assertEqual((1, 1), (
+            self.counts.misplaced, self.counts.by_rule['flavor_extra_specs']))
 
     def test_tenants_of_nova(self):
         """Nova's request filter requires the tenant's own aggregate."""

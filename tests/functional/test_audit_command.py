@@ -36,10 +36,14 @@ class TestAuditServers(AuditTest):
 
     def test_nothing_is_misplaced(self):
         """It exits with 0, with one line."""
-        for done in (self.audit(), self.audit('--zone', 'none')):
+        for options, said in (((), ''), (('--zone', 'none'), (
+                'No server is selected: check --zone, --host and '
+                '--project\n'))):
+            done = self.audit(*options)
             self.assertEqual(
                 (0, '0 of 0 servers are on a host that contradicts the '
-                 'request\n', ''), (done.returncode, done.stdout, done.stderr))
+                 'request\n', said),
+                (done.returncode, done.stdout, done.stderr))
         self.server('near')
         done = self.audit()
         self.assertEqual((0, ''), (done.returncode, done.stderr))
@@ -99,11 +103,14 @@ class TestAuditServers(AuditTest):
         self.server('far', 'cell2', stored=False)
         done = self.audit()
         self.assertEqual(
-            (0, '1 server is not audited: nova has no request that it can '
-             'read\n'), (done.returncode, done.stderr))
+            (255, '1 server is not audited: nova has no request that it can '
+             'read (nova has none)\n'), (done.returncode, done.stderr))
+        self.server('near')
+        self.assertEqual(0, self.audit().returncode)
 
     def test_cell_that_does_not_answer(self):
         """It exits with 5, and the other cells are audited."""
+        self.cloud.create_aggregate('other', 'az2')
         self.server('near', zone='az2')
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
             b'no database any more' * 999)

@@ -31,7 +31,7 @@ class TestMetrics(testtools.TestCase):
         self.metrics = metrics.Metrics(now=lambda: 1234.5,
                                        beating=lambda: self.clock)
         self.server = metrics_server.Server(
-            self.metrics, '127.0.0.1', 0, LIMITS)
+            self.metrics, '127.0.0.1', 0, lambda: LIMITS)
         self.addCleanup(self.server.close)
 
     def ask(self, path, method='GET', host='127.0.0.1', server=None):
@@ -166,8 +166,25 @@ class TestMetrics(testtools.TestCase):
                 ('last_success_timestamp_seconds', 'audit'),
                 ('audit_duration_seconds_sum', 'success'),
                 ('audit_duration_seconds_sum', 'failure'))])
-        # The new leader shows them.
+        # Another leader shows them.
         self.metrics.leading(False)
+        figures = self.figures()
+        self.assertEqual((0, 0), (figures['misplaced_servers', 'zone'],
+                                  figures['audited_servers',]))
+        # The next audit of this one may be a day away.
+        self.metrics.leading(True)
+        figures = self.figures()
+        self.assertEqual((2, 100), (figures['misplaced_servers', 'zone'],
+                                    figures['audited_servers',]))
+
+    def test_audits_that_are_switched_off(self):
+        """An alert must not fire for what the last one found."""
+        self.metrics.expect_audits(['zone'])
+        self.metrics.audited('success', 3.0, 100, {'zone': 2})
+        self.metrics.beat('audit')
+        self.metrics.expect_audits([])
+        self.assertNotIn(('misplaced_servers', 'zone'), self.figures())
+        self.metrics.expect_audits(['zone'])
         self.assertEqual(0, self.figures()['misplaced_servers', 'zone'])
 
     def test_leader(self):
@@ -325,7 +342,8 @@ class TestMetrics(testtools.TestCase):
 
     def test_closed_server_frees_its_port(self):
         """The next agent can start immediately."""
-        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS)
+        server = metrics_server.Server(
+            self.metrics, '127.0.0.1', 0, lambda: LIMITS)
         server.close()
         again = metrics_server.Server(
             self.metrics, '127.0.0.1', server.port, LIMITS)

@@ -20,8 +20,7 @@ class TestPeriodicAudit(testtools.TestCase):
         self.figures = case.Recorder()
         self.pages, self.broken = [], None
         self.audit = periodic_audit.PeriodicAudit(
-            self.run_audit, 60.0, self.figures, lambda: self.stopping,
-            lambda: self.clock)
+            self.run_audit, 60.0, self.figures, lambda: self.clock)
         self.log = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.INFO))
 
@@ -36,7 +35,7 @@ class TestPeriodicAudit(testtools.TestCase):
 
     def again(self, *pages):
         self.pages, self.clock = pages, self.clock + 60
-        self.audit.step()
+        self.audit.step(lambda: self.stopping)
 
     def audited(self):
         return [call[1:] for call in self.figures.calls
@@ -47,7 +46,7 @@ class TestPeriodicAudit(testtools.TestCase):
         self.pages = [self.page(500, 0), self.page(700, 0)]
         for at in (0.0, 59.9, 60.0):
             self.clock = at
-            self.audit.step()
+            self.audit.step(lambda: self.stopping)
         self.assertEqual([('success', 0.0, 700, {'zone': 0})] * 2,
                          self.audited())
         self.assertEqual(4, self.figures.calls.count(('beat', 'audit')))
@@ -79,7 +78,17 @@ class TestPeriodicAudit(testtools.TestCase):
             ('success', 0.0, 9, {'zone': 0})], self.audited())
 
     def test_agent_that_stops(self):
-        """It ends the audit after a page, without a result."""
+        """It ends the audit after a page, and begins again if it leads."""
         self.stopping = True
         self.again(self.page(9, 1), self.page(9, 1))
         self.assertEqual([('beat', 'audit')], self.figures.calls)
+        self.stopping = False
+        self.audit.step(lambda: self.stopping)
+        self.assertEqual(1, len(self.audited()))
+
+    def test_no_request_can_be_read(self):
+        """An audit that compares nothing finds nothing, but is no success."""
+        self.again(periodic_audit.Progress(auditor.Counts(
+            unknown=3, why_unknown='IncompatibleObjectVersion: 1.99')))
+        self.assertEqual([('failure', 0.0)], self.audited())
+        self.assertIn('1.99', self.log.output)

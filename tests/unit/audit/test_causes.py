@@ -37,6 +37,21 @@ class TestCause(testtools.TestCase):
             found = self.cause(known(added, changed))
             self.assertEqual((kind, since), (found.kind, found.since))
 
+    def test_metadata_named_like_the_zone(self):
+        """It has nothing to do with the zone."""
+        rule = constraints.Rule('zone ssd', frozenset({'a'}), required=True)
+        found = causes.cause(
+            source.PlacedServer('u', 'n', 'h1', 'p', 'active', 100.0),
+            audit.ZONE, rule, False, known())
+        self.assertEqual(audit.UNKNOWN, found.kind)
+
+    def test_kinds_of_moves(self):
+        """In words."""
+        for kind, text in (('evacuation', 'an evacuation'),
+                           ('resize', 'a resize'), ('new', 'a new')):
+            self.assertEqual('moved to the host by ' + text,
+                             self.cause(known(), moved=kind).text)
+
     def test_unknown_arrival(self):
         """Nothing can be called later than it."""
         self.assertEqual(audit.UNKNOWN, self.cause(
@@ -65,5 +80,5 @@ class TestCause(testtools.TestCase):
         self.assertEqual(
             (audit.DRIFT, 'moved to the host by a live migration while '
              'placement differed from nova: the full sync of '
-             '1970-01-01T00:02:00Z found 1 association', 100.0),
+             '1970-01-01T00:02:00Z repaired 1 association', 100.0),
             (found.kind, found.text, found.since))

@@ -45,7 +45,9 @@ class TestRender(testtools.TestCase):
                  'the-uuid'),
                 ('stopped', 'openstack server migrate --wait the-uuid && '
                  'openstack server migration confirm the-uuid'),
-                ('error', 'nova cannot move a server in state error')):
+                ('shelved', 'openstack server unshelve --wait the-uuid, then '
+                 'audit it again'),
+                ('error', 'no command moves a server in state error')):
             self.assertEqual(expected, found(state).command)
 
     def test_table(self):
