@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 import csv
-import functools
 import importlib.metadata
 import platform
 import re
@@ -21,6 +20,9 @@ FIGURES = FOLDER / 'situations.csv'
 PACKAGES = ('nova', 'openstack-placement', 'neutron', 'keystone', 'glance')
 HEADER = ('Situation', 'What nova reports', 'What the command says about a '
           'host', 'What was done')
+COLUMNS = ('name', 'title', 'reported', 'summary', 'explained', 'done',
+           'host')
+RUN = ('date', 'commit')
 # Names and IDs of one run.
 _RANDOM = (
     (re.compile(r'\b(zone|aggregate|flavor|key)-[0-9a-f]{8}\b'),
@@ -32,28 +34,35 @@ _RANDOM = (
     (re.compile(r'since \d+ s'), lambda found: 'since N s'))
 
 
-COLUMNS = ('name', 'title', 'reported', 'explained', 'done', 'host',
-           'date', 'commit')
+def about() -> dict[str, str]:
+    """Return what identifies a run that begins now."""
+    commit = subprocess.run(
+        ['git', 'rev-parse', '--short', 'HEAD'], cwd=environment.TOP,
+        capture_output=True, text=True, check=True).stdout.strip()
+    return dict(zip(RUN, (time.strftime('%Y-%m-%d'), commit)))
 
 
-def update(results: Sequence[run.Result], names: Sequence[str]) -> None:
+def update(results: Sequence[run.Result], names: Sequence[str],
+           began: Mapping[str, str]) -> None:
     """Replace the rows of a run, and drop those that were not as expected.
 
     :param names: all situations, in the order of the table
+    :param began: see ``about``
     """
     FOLDER.mkdir(exist_ok=True)
     rows = _read()
     for one in results:
         rows.pop(one.situation.name, None)
         if not one.problems:
-            rows[one.situation.name] = _row(one)
+            rows[one.situation.name] = {**_row(one), **began}
     kept = [rows[name] for name in names if name in rows]
     with open(FIGURES, 'w', newline='') as output:
-        writer = csv.DictWriter(output, COLUMNS, lineterminator='\n')
+        writer = csv.DictWriter(
+            output, (*COLUMNS, *RUN), lineterminator='\n')
         writer.writeheader()
         writer.writerows(kept)
     (FOLDER / 'situations.inc').write_text('\n'.join([
-        pages.figures('The run', ('', ''), (40, 60), _about(kept)),
+        pages.figures('The run', ('', ''), (40, 60), _versions(kept)),
         pages.texts('Situations', HEADER, (24, 18, 32, 26), [
             (row['title'], row['reported'], row['explained'], row['done'])
             for row in kept])]))
@@ -69,8 +78,8 @@ def _read() -> dict[str, dict[str, str]]:
 def _row(result: run.Result) -> dict[str, str]:
     return dict(zip(COLUMNS, (
         result.situation.name, result.situation.title, _plain(result.got),
-        _plain(result.reason), '; '.join(map(_shown, result.done)),
-        result.after, time.strftime('%Y-%m-%d'), _commit())))
+        _plain(result.summary), _plain(result.reason),
+        '; '.join(map(_shown, result.done)), result.after)))
 
 
 def _shown(done: str) -> str:
@@ -85,17 +94,10 @@ def _plain(text: str) -> str:
     return re.sub(r'([*`|_]+)(?=\s|$)', r'\\\1', text.strip())
 
 
-def _about(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+def _versions(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
     return [
         *((name, ' '.join(sorted({row[name] for row in rows})))
-          for name in ('date', 'commit')),
+          for name in RUN),
         ('Python', platform.python_version()),
         *((name, importlib.metadata.version(name)) for name in PACKAGES),
         ('situations', str(len(rows)))]
-
-
-@functools.cache
-def _commit() -> str:
-    return subprocess.run(
-        ['git', 'rev-parse', '--short', 'HEAD'], cwd=environment.TOP,
-        capture_output=True, text=True, check=True).stdout.strip()

@@ -50,7 +50,6 @@ class Round:
     :param again: the request that succeeds in the end, if it is another
     :param takes: the host that takes the server in the end, if it is another
     :param wrong: the host that takes the server although it should not
-    :param message: a part of what nova tells the user
     :param summary: a part of the summary, by default the reason
     :param note: a part of a note
     """
@@ -64,7 +63,6 @@ class Round:
     again: Request | None = None
     takes: str = ''
     wrong: str = ''
-    message: str = NO_HOST
     summary: str = ''
     note: str = ''
 

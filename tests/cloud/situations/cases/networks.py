@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tests.cloud.integration import routed
 from tests.cloud.situations import furnish
+from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
 from tests.cloud.situations import servers
 from tests.cloud.situations import situation
@@ -41,10 +42,14 @@ def full(at: scene.Scene) -> Rounds:
         'networks': [{'uuid': network.id}]})
         for each in network.segments for _address in each.cidr.hosts()]
     host = servers.host(at, others[0])
+    for each in network.segments:
+        if host in each.hosts:
+            hosts.disable(at, *sorted(each.hosts - {host}))
     port = network.port()
     yield situation.Round(
         _create(at, wanted, '', port), host, 'resources',
-        'cannot provide 1 ' + ADDRESS, 'shared with it', 'delete a server of the segment')
+        'cannot provide 1 ' + ADDRESS, 'shared with it',
+        'delete a server of the segment')
     servers.delete(at, others[0])
 
 

@@ -83,7 +83,7 @@ def trait(at: scene.Scene) -> Rounds:
     wanted = furnish.flavor(at, specs={'trait:' + name: 'required'})
     yield situation.Round(
         servers.Create(at, wanted), HOST, 'trait', 'without trait ' + name,
-        TRAIT, 'set the trait with this command')
+        TRAIT, 'set the trait')
     _set_trait(at, hosts.provider(at, HOST), name)
     at.later(hosts.drop_trait, at, HOST, name)
 

@@ -39,9 +39,7 @@ def empty_zone(at: scene.Scene) -> Rounds:
     furnish.remove_host(at, zone, HOST)
     yield situation.Round(
         servers.Move(at, server, ['unshelve'], {'unshelve': None}),
-        HOST, 'aggregate', 'not in zone ' + zone, ADD,
-        # Nova reports nothing to the user.
-        message='status SHELVED_OFFLOADED')
+        HOST, 'aggregate', 'not in zone ' + zone, ADD)
 
 
 def missing(at: scene.Scene) -> Rounds:
