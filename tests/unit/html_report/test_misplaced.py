@@ -92,7 +92,7 @@ class TestGroups(testtools.TestCase):
     def test_server_that_nova_cannot_move(self):
         """The reason is no command to copy."""
         text = section(findings([server(1, state='error')]))
-        self.assertIn('nova cannot move a server in state error', text)
+        self.assertIn('no command moves a server in state error', text)
         self.assertNotIn('class="copy"', text)
 
     def test_hostile_names(self):
