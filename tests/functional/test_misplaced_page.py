@@ -104,6 +104,7 @@ class TestReport(test_audit_command.AuditTest):
 
     def test_cell_that_does_not_answer(self):
         """It is named, and the servers of other cells are shown."""
+        self.cloud.create_aggregate('other', 'az2')
         self.server('near', zone='az2')
         pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
             b'no database any more' * 999)
