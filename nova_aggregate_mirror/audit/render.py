@@ -22,14 +22,13 @@ def table(found: Iterable[audit.Misplacement]) -> str:
     """Render some misplacements."""
     shown = prettytable.PrettyTable(COLUMNS)
     shown.align, shown.max_width = 'l', WIDTH
-    shown.hrules = prettytable.HRuleStyle.ALL
     for one in found:
         server, cause = one.server, one.cause
         shown.add_row([
             '%s\n%s\nproject %s' % (server.name, server.uuid, server.project),
             server.host, one.asked, one.found,
             cause.text + '\nsince %s' % moment(cause.since)
-            if cause.since else cause.text, one.command])
+            if cause.since else cause.text, one.command], divider=True)
     return str(shown.get_string())
 
 
