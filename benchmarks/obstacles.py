@@ -77,5 +77,6 @@ def add(running: cloud.Cloud, hosts: Sequence[str]) -> None:
         connection.execute(_expanding(_DISABLE), {'hosts': found[DISABLED]})
 
 
-def _expanding(statement: sa.TextClause) -> sa.TextClause:
+def _expanding(statement: sa.sql.expression.TextClause
+               ) -> sa.sql.expression.TextClause:
     return statement.bindparams(sa.bindparam('hosts', expanding=True))
