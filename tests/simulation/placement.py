@@ -144,6 +144,9 @@ class Client:
     def endpoint(self) -> str:
         return 'the simulation'
 
+    def release(self) -> None:
+        """Do nothing: there are no connections."""
+
     def probe(self) -> None:
         self._ask('probe')
 
