@@ -78,6 +78,8 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     if trouble:
         # Mirroring does not depend on it.
         LOG.error('The servers are not audited: %s', trouble)
+        # Until the next reload: otherwise the missing loop counts as stuck.
+        CONF.set_override('audit_interval', 0, 'aggregate_mirror')
         figures.expect_audits(())
         return None
     # Nova's scheduler takes seconds to import, and memory.

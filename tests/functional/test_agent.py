@@ -353,6 +353,18 @@ class TestProcess(AgentTest):
         self.wait_for(lambda: self.misplaced() == 1.0)
         self.wait_for(lambda: 'Audit: 1 server is on a host' in self.log())
 
+    def test_audits_that_cannot_run(self):
+        """The agent mirrors and is healthy; a reload tries again."""
+        self.write_conf('sync_interval = 1\naudit_interval = 1\n'
+                        '[DEFAULT]\ntransport_url = nonsense://h/')
+        self.start()
+        self.wait_for(lambda: 'The servers are not audited' in self.log())
+        self.drift_of_another_tool()
+        self.wait_for(lambda: not self.cloud.drift())
+        with urllib.request.urlopen(
+                'http://127.0.0.1:%d/healthz' % self.port) as answer:
+            self.assertEqual(200, answer.status)
+
     def misplaced(self):
         """Return the metric, or None before the agent serves it."""
         try:

@@ -31,7 +31,7 @@ class _ReadersFirst(lockutils.ReaderWriterLock):
 
     Nova's fixture of the cells holds it while a cell is targeted, also during
     a call to another service, which needs it, too: with a writer between them
-    nobody continued.
+    this was a deadlock.
     """
 
     has_pending_writers = False
