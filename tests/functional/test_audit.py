@@ -238,11 +238,11 @@ class TestRules(AuditTest):
 
     def test_metadata_that_was_added_afterwards(self):
         """Each rule, with the aggregate and the time of its change."""
-        server = self.boot(flavor_id=self.flavor(
-            **{'aggregate_instance_extra_specs:ssd': 'true'}))
+        wanted = self.flavor(**{'aggregate_instance_extra_specs:ssd': 'true'})
+        server = self.boot(flavor_id=wanted)
         self.assertEqual('ERROR', server['status'])
         number = self.aggregate('mixed', ['first'], ssd='true')
-        server = self.boot(flavor_id=self.admin_api.get_flavors()[-1]['id'])
+        server = self.boot(flavor_id=wanted)
         self.assertEqual([], self.audit())
         self.admin_api.post_aggregate_action(number, {'set_metadata': {
             'metadata': {'filter_tenant_id': 'others', 'ssd': 'false',
