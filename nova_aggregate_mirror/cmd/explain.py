@@ -52,6 +52,7 @@ from nova_aggregate_mirror.explanation import sentence
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database
@@ -122,6 +123,7 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     pending, notes = _pending(journal)
     # Nova's scheduler takes seconds to import, and other commands need none.
     from nova_aggregate_mirror.scheduler import loading
+    engines.bound_nova(conf, conf.aggregate_mirror.cell_timeout)
     context = loading.prepare(conf)
     from nova_aggregate_mirror.scheduler import explain
     from nova_aggregate_mirror.scheduler import requests

@@ -11,6 +11,7 @@ import time
 from typing import Any
 import urllib.parse
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
@@ -144,6 +145,25 @@ def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
     return url.update_query_dict({
         name: str(math.ceil(seconds) * unit) for name, unit in units.items()
         if name not in chosen})
+
+
+def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
+    """Limit how long nova's own code waits for its databases.
+
+    By default it waits for ever, and tries a first connection for minutes.
+    Call it before nova connects.
+
+    :param seconds: see ``with_timeouts``
+    """
+    for group in 'api_database', 'database':
+        url = sa.engine.make_url(
+            conf[group].connection or conf.api_database.connection)
+        given = conf[group].connection_parameters or ''
+        bounds = ['%s=%s' % each for each in with_timeouts(
+            url, seconds, given).query.items() if each[0] not in url.query]
+        conf.set_override('max_retries', 0, group)
+        conf.set_override('connection_parameters', '&'.join(
+            [*filter(None, [given]), *bounds]), group)
 
 
 def create(url: sa.engine.URL, settings: Any, limits: Limits | None,

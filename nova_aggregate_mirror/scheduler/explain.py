@@ -59,6 +59,7 @@ def explain(inputs: Inputs, request: requests.Prepared,
     :raises MirrorError: placement or nova could not be read
     """
     manager = _manager()
+    manager.leave_out(inputs.nova.cells_down)
     services = manager.services(inputs.context)
     known = reasons.Context(inputs.nova, {
         host: service.disabled_reason or ''
@@ -68,9 +69,10 @@ def explain(inputs: Inputs, request: requests.Prepared,
     found = verdicts.Verdicts(
         known, inputs.nova.nodes_of(hosts) if hosts
         else frozenset(inputs.nova.nodes))
-    found.notes += [*request.notes, *(
+    found.notes += [*(
         'Cell %s did not answer, so that its hosts are not explained: %s'
-        % each for each in sorted(inputs.nova.cells_down.items()))]
+        % each for each in sorted(inputs.nova.cells_down.items())),
+        *request.notes]
     try:
         answers = _ask_placement(inputs, trial, found)
     except rehearsal.NoHost as exc:

@@ -3,6 +3,7 @@
 
 import collections
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -146,6 +147,17 @@ class HostManager(host_manager.HostManager):
     It loads nova's filters and weighers as configured, reads aggregates when
     it is created, and starts no thread.
     """
+
+    def leave_out(self, cells: Collection[str]) -> None:
+        """Do not read cells: they have not answered before.
+
+        :param cells: names with UUIDs, as in ``source.cells``
+        """
+        for uuid, cell in list(self.cells.items()):
+            if any(uuid in name for name in cells):
+                del self.cells[uuid]
+                if cell in self.enabled_cells:
+                    self.enabled_cells.remove(cell)
 
     def filtered(self, states: Sequence[host_manager.HostState], spec: Any
                  ) -> tuple[list[Filtered], list[host_manager.HostState]]:

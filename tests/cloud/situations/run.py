@@ -96,11 +96,11 @@ class Run:
                 _check_refusal(one, result)
             found = explained.explain(at, one.request)
             result.problems += found.problems(one)
-            row = found.of(one.host)
+            reason, advice = _about(found, one)
             if last is None:
-                result.summary, result.advice = found.summary, row['advice']
-                result.reason = _joined(row['reason'], row['detail'])
-            done = one.action or explained.command(row['advice'])
+                result.summary = found.summary
+                result.reason, result.advice = reason, advice
+            done = one.action or explained.command(advice)
             result.done.append(done)
             if explained.is_command(done):
                 at.check(done)
@@ -138,5 +138,16 @@ def _check_refusal(expected: situation.Round, result: Result) -> None:
         result.problems.append('it got %s' % outcome)
 
 
-def _joined(reason: str, detail: str) -> str:
-    return '%s (%s)' % (reason, detail) if detail else reason
+def _about(found: explained.Explanation, expected: situation.Round
+           ) -> tuple[str, str]:
+    """Return what is said about the host, and the advice.
+
+    Without a host it is the expected note, or the summary.
+    """
+    if not expected.host:
+        notes = [one for one in found.document['notes']
+                 if expected.note and expected.note in one]
+        return ' '.join(notes) or found.summary, ''
+    row = found.of(expected.host)
+    return ('%s (%s)' % (row['reason'], row['detail']) if row['detail']
+            else row['reason'], row['advice'])

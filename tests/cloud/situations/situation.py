@@ -40,7 +40,7 @@ class Round:
     """An explanation to check, and how its advice is followed.
 
     :param host: the host whose explanation is checked, and that takes the
-        server once the advice is followed
+        server once the advice is followed; empty if no host is explained
     :param kind: of the reason of that host
     :param reason: a part of the reason
     :param advice: a part of what to do
@@ -56,8 +56,8 @@ class Round:
 
     request: Request
     host: str
-    kind: str
-    reason: str
+    kind: str = ''
+    reason: str = ''
     advice: str = ''
     action: str = ''
     again: Request | None = None

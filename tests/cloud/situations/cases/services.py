@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 
+from tests.cloud.situations import cells
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
@@ -75,6 +76,19 @@ def no_provider(at: scene.Scene) -> Rounds:
         'the new provider is in its aggregates')
 
 
+def cell_down(at: scene.Scene) -> Rounds:
+    zone = furnish.zone(at, HOST)
+    database = cells.CellDatabase(at)
+    # Nova tries its first connection to a database for minutes.
+    servers.boot(at, furnish.flavor(at), HOST, zone)
+    database.refuse()
+    yield situation.Round(
+        _create(at, zone), '', summary='0 of 0 hosts', takes=HOST,
+        note='did not answer, so that its hosts are not explained',
+        action='start the database of the cell')
+    database.answer()
+
+
 def _create(at: scene.Scene, zone: str) -> servers.Create:
     return servers.Create(at, furnish.flavor(at), zone)
 
@@ -86,4 +100,6 @@ SITUATIONS = (
     Situation('left-over', 'Placement has a host disabled that nova has '
               'enabled', left_over),
     Situation('no-provider', 'The resource provider was deleted',
-              no_provider))
+              no_provider),
+    Situation('cell-down', 'The database of the cell does not answer',
+              cell_down))
