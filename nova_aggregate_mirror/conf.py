@@ -50,9 +50,9 @@ OPTS = [
              'placement to hosts of matching aggregates: names of entry '
              'points in ``nova_aggregate_mirror.request_filters``. Available '
              'are ``flavor_extra_specs``, ``tenant_isolation``, '
-             '``image_properties``, ``type_affinity`` and '
-             '``default_availability_zone``. They run only if '
-             '``[filter_scheduler] available_filters`` includes '
+             '``image_properties``, ``type_affinity``, '
+             '``default_availability_zone`` and ``segment_addresses``. They '
+             'run only if ``[filter_scheduler] available_filters`` includes '
              '``nova_aggregate_mirror.scheduler.filters.all_filters``; also '
              'add ``AggregateMembershipFilter`` to ``enabled_filters``. An '
              'unknown name prevents nova-scheduler from starting.'),
@@ -73,7 +73,9 @@ OPTS = [
         help='Maximum time in seconds that mirroring may add to one '
              'aggregate request, shared by all requests to keystone and '
              'placement and all statements in databases. Changes that are not '
-             'mirrored in time stay in the journal. Lower it if API users '
+             'mirrored in time stay in the journal. It also limits the '
+             'requests of ``segment_addresses`` for one scheduling request, '
+             'which is not narrowed after that time. Lower it if API users '
              'must not wait. Raise it if hosts have many ironic nodes and '
              'their aggregates should be complete when the request returns.'),
     cfg.FloatOpt(
@@ -186,8 +188,10 @@ OPTS = [
                      'option'),
         ],
         help='Action at the start of nova-api if the ``[placement]`` section '
-             'has no credentials. The default will change to ``fail`` in the '
-             'next major release.'),
+             'has no credentials; and of nova-scheduler if it uses the '
+             'segments of routed networks, and the ``[neutron]`` section has '
+             'none. The default will change to ``fail`` in the next major '
+             'release.'),
 ]
 
 

@@ -44,7 +44,7 @@ class DatabaseAudit:
             checks.load(conf, rules, asked), known, compared(past), zone,
             conf.default_availability_zone)
         self._segments = (
-            segments.Segments(context, placement, known.names)
+            segments.Segments(conf, placement, known.names)
             if audit.SEGMENT in rules else None)
         self.counts = self._auditor.counts
         self.counts.by_rule.update(dict.fromkeys(rules, 0))

@@ -28,7 +28,7 @@ CONSEQUENCES = {
         'operations stay in the journal', 'nova-api does not start'),
     'neutron': (
         'nova-scheduler cannot query neutron for the hosts of a routed '
-        'network', 'this check fails'),
+        'network', 'nova-scheduler does not start'),
 }
 
 

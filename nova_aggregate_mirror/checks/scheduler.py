@@ -19,6 +19,7 @@ OPTION = '[aggregate_mirror] request_filters'
 NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
 GUARD = 'AggregateMembershipFilter'
+SEGMENT_ADDRESSES, COUNTING = 'segment_addresses', 'SegmentAddressesFilter'
 # When neutron deletes a segment, it also deletes the first aggregate of the
 # segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
@@ -42,7 +43,8 @@ def filters(conf: cfg.ConfigOpts) -> checks.Findings:
     names = chosen(conf)
     enabled = conf.filter_scheduler.enabled_filters
     found = [*(_unknown(names) or _unloadable(conf, names)),
-             *_unavailable(conf, bool(names)), *_unpaired(names, enabled)]
+             *_unavailable(conf, bool(names)), *_unpaired(names, enabled),
+             *_addresses(conf, names)]
     if names and not found:
         return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
     return found
@@ -127,6 +129,26 @@ def _unpaired(names: list[str],
             'placement lags behind nova. Set:' % GUARD, *lines)
 
 
+def _addresses(conf: cfg.ConfigOpts, names: list[str]
+               ) -> Iterator[checks.Finding]:
+    """Check what the request filter for free addresses needs."""
+    enabled = conf.filter_scheduler.enabled_filters
+    if SEGMENT_ADDRESSES not in names:
+        return
+    if COUNTING not in enabled:
+        yield checks.warning(
+            'Of several servers that are requested together, more may be '
+            'scheduled to a segment than it has addresses. Set:',
+            '[filter_scheduler]', 'enabled_filters = %s' % ','.join(
+                [*enabled, COUNTING]))
+    if not conf.scheduler.query_placement_for_routed_network_aggregates:
+        yield checks.warning(
+            '%s has no effect, because nova-scheduler does not use the '
+            'segments of networks. Set, or remove the filter from %s:'
+            % (SEGMENT_ADDRESSES, OPTION), '[scheduler]',
+            'query_placement_for_routed_network_aggregates = true')
+
+
 def _unavailable(conf: cfg.ConfigOpts,
                  wanted: bool) -> Iterator[checks.Finding]:
     """List the host filters that nova-scheduler would not find.
@@ -135,7 +157,7 @@ def _unavailable(conf: cfg.ConfigOpts,
     """
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
-    known = {GUARD}
+    known = {GUARD, COUNTING}
     for path in available:
         try:
             # Ours includes nova's, and changes nova when it is called.

@@ -18,6 +18,8 @@ ISOLATED = 'required traits of the aggregate'
 """What forbids aggregates whose traits a request does not require."""
 SEGMENTS = 'segments of the networks'
 """What asks for the aggregates of a routed network."""
+FREE_SEGMENTS = 'segments with free addresses'
+"""What leaves only some of these aggregates."""
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 
 ENABLE = ('openstack compute service set --enable %s nova-compute'
@@ -141,6 +143,11 @@ def _of_required(condition: explanation.Condition, node: str,
             'aggregate', 'not in %s' % where, '', 'use a host that reaches a '
             'segment of the networks, or a port or network of its segment; '
             'neutron adds the hosts that reach a segment')
+    if condition.asked_by == FREE_SEGMENTS:
+        return Reason(
+            'aggregate', 'not in %s' % where, '', 'if the host reaches a '
+            'segment of the networks, it is full: delete ports, or add a '
+            'subnet to the segment')
     first = min(nova.aggregates[uuid] for uuid in wanted
                 if uuid in nova.aggregates)
     return Reason(

@@ -18,7 +18,7 @@ Metadata = Mapping[str, Mapping[str, str]]
 
 
 class Unsatisfiable(Exception):
-    """No aggregate meets a requirement of the request, named in the text."""
+    """No host can meet a requirement of the request, named in the text."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,8 +15,10 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import metadata
@@ -37,6 +39,7 @@ def all_filters() -> list[type]:
     refused: exceptions.MirrorError | None = None
     try:
         loaded = _load()
+        _check_neutron()
         narrowing.install(CONF, loaded)
     except exceptions.MirrorError as exc:
         refused = exc
@@ -45,19 +48,37 @@ def all_filters() -> list[type]:
         # hide the reason.
         LOG.critical('nova-scheduler does not start: %s', refused)
         raise SystemExit(1)
-    if loaded and GUARD not in CONF.filter_scheduler.enabled_filters:
+    if (CONF.aggregate_mirror.request_filters
+            and GUARD not in CONF.filter_scheduler.enabled_filters):
         LOG.warning('[aggregate_mirror] request_filters is set without %s in '
                     '[filter_scheduler] enabled_filters: a server may be '
                     'scheduled to the wrong host while placement differs from '
                     'nova, or if a query could not include all conditions',
                     GUARD)
-    return [AggregateMembershipFilter, *filters.all_filters()]
+    return [AggregateMembershipFilter, SegmentAddressesFilter,
+            *filters.all_filters()]
 
 
-def _load() -> list[request_filters.RequestFilter]:
+def _load() -> request_filters.Loaded:
     conf.register_opts(CONF)
     conf.check(CONF)
     return request_filters.load(CONF)
+
+
+def _check_neutron() -> None:
+    """Check the credentials for the segments of routed networks.
+
+    :raises MissingCredentials: when ``missing_credentials = fail``
+    """
+    if not CONF.scheduler.query_placement_for_routed_network_aggregates:
+        return
+    try:
+        auth.load(CONF, 'neutron')
+    except exceptions.MissingCredentials as exc:
+        if CONF.aggregate_mirror.missing_credentials == 'fail':
+            raise
+        LOG.warning('nova-scheduler cannot query neutron for the segments of '
+                    'routed networks: %s', exc)
 
 
 class AggregateMembershipFilter(filters.BaseHostFilter):
@@ -71,7 +92,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = True
 
     def __init__(self) -> None:
-        self._filters = _load()
+        self._filters = _load().of_metadata
         self._source = metadata.MetadataSource()
         self._known: frozenset[str] = frozenset()
 
@@ -81,7 +102,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         offered = list(filter_obj_list)
         passing = self._passing(offered, spec_obj)
         if offered and not passing:
-            narrowing.log_no_host(spec_obj, (
+            query_filter.log_no_host(spec_obj, (
                 'its aggregates exclude each of the %d hosts that placement '
                 'and earlier filters have left' % len(offered)))
         return passing
@@ -151,6 +172,22 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                     'placement are in %s; they are used: %s',
                     spec.instance_uuid, ', '.join(sorted(unknown)), exc)
         return [group for group in doubtful if group <= self._known]
+
+
+class SegmentAddressesFilter(filters.BaseHostFilter):
+    """Host filter that counts the addresses of servers requested together.
+
+    The request filter ``segment_addresses`` finds how many are free.
+    """
+
+    RUN_ON_REBUILD = False
+
+    def filter_all(self, filter_obj_list: Iterable[Any],
+                   spec_obj: request_spec.RequestSpec) -> list[Any]:
+        """Return the host states with an address for one more server."""
+        offered = list(filter_obj_list)
+        found = request_spec.get_room(spec_obj)
+        return found.passing(offered) if found else offered
 
 
 def _aggregates(host: Any) -> frozenset[str]:

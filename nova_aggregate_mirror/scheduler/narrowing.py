@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import operator
-from typing import Any
 
-from nova import exception as nova_exception
 from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import metadata
@@ -22,8 +21,8 @@ from nova_aggregate_mirror.source import metadata
 LOG = logging.getLogger(__name__)
 
 
-class Narrowing:
-    """The request filter that nova calls before each query to placement.
+class Narrowing(query_filter.QueryFilter):
+    """Adds the rules of all filters on aggregate metadata to the query.
 
     :param budget: bytes that aggregates may take in the URL of the query
     """
@@ -35,24 +34,13 @@ class Narrowing:
         self._budget = budget
         self._warned = False
 
-    def __call__(self, context: Any, spec: request_spec.RequestSpec) -> bool:
-        """Narrow the query that follows; return whether it was changed.
+    def change(self, spec: request_spec.RequestSpec) -> bool:
+        """Narrow the query; return whether it was changed.
 
-        :raises RequestFilterFailed: when no host can pass
+        :raises Unsatisfiable: when no aggregate matches a required rule
+        :raises NovaUnavailable: when nova's API database cannot be read
         """
-        try:
-            if not request_spec.forced(spec):
-                return self._narrow(spec)
-        except constraints.Unsatisfiable as exc:
-            log_no_host(spec, str(exc))
-            raise nova_exception.RequestFilterFailed(reason=str(exc)) from exc
-        except exceptions.MirrorError as exc:
-            LOG.error('A request is not narrowed to aggregates: %s', exc)
-        except Exception:
-            # Host filters still check the hosts of a wider query; any other
-            # exception would end the request.
-            LOG.exception('A request is not narrowed to aggregates')
-        return False
+        return not request_spec.forced(spec) and self._narrow(spec)
 
     def subjects(self, spec: request_spec.RequestSpec
                  ) -> Mapping[str | frozenset[str], str]:
@@ -117,8 +105,7 @@ class Narrowing:
                 self._budget, left_out)
 
 
-def install(conf: cfg.ConfigOpts,
-            filters: Sequence[request_filters.RequestFilter]) -> None:
+def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
     """Add the request filters to nova's own; a second call adds nothing.
 
     :raises UnexpectedNova: when nova has no list to add them to
@@ -127,9 +114,14 @@ def install(conf: cfg.ConfigOpts,
     if not isinstance(registered, list):
         raise exceptions.UnexpectedNova(
             'nova.scheduler.request_filter has no list ALL_REQUEST_FILTERS')
-    if filters and not any(isinstance(one, Narrowing) for one in registered):
-        registered.append(Narrowing(filters, metadata.MetadataSource(),
-                                    conf.aggregate_mirror.max_member_of_bytes))
+    if any(isinstance(one, query_filter.QueryFilter) for one in registered):
+        return
+    registered += loaded.of_queries
+    if loaded.of_metadata:
+        registered.append(Narrowing(
+            loaded.of_metadata, metadata.MetadataSource(),
+            conf.aggregate_mirror.max_member_of_bytes))
+    if conf.aggregate_mirror.request_filters:
         LOG.info('Requests are narrowed to host aggregates by '
                  'nova-aggregate-mirror, request filters: %s',
                  ', '.join(conf.aggregate_mirror.request_filters))
@@ -137,11 +129,3 @@ def install(conf: cfg.ConfigOpts,
 
 def _union(keys: Iterable[metadata.Keys]) -> metadata.Keys:
     return functools.reduce(operator.or_, keys, metadata.Keys())
-
-
-def log_no_host(spec: request_spec.RequestSpec, reason: str) -> None:
-    """Log why no host is left, and the command that explains it."""
-    LOG.warning('Instance %s has no valid host: %s. To see the reason for '
-                'each host, run nova-aggregate-mirror-manage scheduling '
-                'explain --server %s (for a move: with --for OPERATION)',
-                spec.instance_uuid, reason, spec.instance_uuid)

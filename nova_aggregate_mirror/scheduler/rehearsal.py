@@ -144,7 +144,7 @@ class Rehearsal:
         one(self._context, self._spec)
         after = _Asked.of(self._spec)
         name = _words(one, self._spec)
-        for group in after.required[len(before.required):]:
+        for group in {*after.required} - {*before.required}:
             self._sets[group] = name
         for uuid in after.forbidden - before.forbidden:
             self._asked_by[uuid] = name
@@ -212,6 +212,7 @@ def _words(one: Any, spec: request_spec.RequestSpec) -> str:
         'require_tenant_aggregate': 'tenant %s' % spec.project_id,
         'isolate_aggregates': reasons.ISOLATED,
         'routed_networks_filter': reasons.SEGMENTS,
+        'SegmentAddresses': reasons.FREE_SEGMENTS,
     }.get(name, 'nova, %s' % name)
 
 

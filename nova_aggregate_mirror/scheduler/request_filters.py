@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request filters: the rules of a request, a plugin per filter of nova.
 
-A request filter is a plugin in ``nova_aggregate_mirror.request_filters``. It
-is created once, with nova's configuration, when nova-scheduler starts. It must
-not use the network, a database or a thread: the process may still fork.
+A request filter is a plugin in ``nova_aggregate_mirror.request_filters``: a
+``RequestFilter``, or a ``QueryFilter`` if it needs more than the metadata of
+aggregates. It is created once, with nova's configuration, when nova-scheduler
+starts. Creating it must not use the network, a database or a thread: the
+process may still fork.
 """
 
 from collections.abc import Iterable
+import dataclasses
 import types
 from typing import Protocol
 
@@ -18,6 +21,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.source import metadata
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
@@ -165,13 +169,24 @@ class DefaultZone:
         return filter_rules.default_zone(request.zone, found)
 
 
-def load(conf: cfg.ConfigOpts) -> list[RequestFilter]:
-    """Load the plugins that an option names, in order.
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """The request filters that an option names, in its order."""
+
+    of_metadata: list[RequestFilter]
+    of_queries: list[query_filter.QueryFilter]
+
+
+def load(conf: cfg.ConfigOpts) -> Loaded:
+    """Load the plugins that an option names.
 
     :raises InvalidConfiguration: when a plugin is unknown or cannot be loaded
     """
-    return plugins.load(NAMESPACE, '[aggregate_mirror] request_filters',
-                        conf.aggregate_mirror.request_filters, conf)
+    found = plugins.load(NAMESPACE, '[aggregate_mirror] request_filters',
+                         conf.aggregate_mirror.request_filters, conf)
+    queries = [one for one in found
+               if isinstance(one, query_filter.QueryFilter)]
+    return Loaded([one for one in found if one not in queries], queries)
 
 
 def rules(filters: Iterable[RequestFilter], request: constraints.Request,

@@ -2,6 +2,8 @@
 """Access to nova's RequestSpec: fields that are read, conditions added."""
 
 from collections.abc import Mapping
+from collections.abc import Set
+import dataclasses
 from typing import Any
 from typing import TypeAlias
 
@@ -9,6 +11,7 @@ from nova.objects import request_spec as objects
 from nova.scheduler import utils
 
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import room
 
 
 RequestSpec: TypeAlias = objects.RequestSpec
@@ -23,6 +26,40 @@ def request(spec: RequestSpec) -> constraints.Request:
         extra_specs=_field(flavor, 'extra_specs') or {},
         image=_properties(spec),
         zone=_field(spec, 'availability_zone') or '')
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A network or a port that a server shall have; others are empty.
+
+    :param network: UUID
+    :param port: UUID
+    :param address: requested address
+    """
+
+    network: str = ''
+    port: str = ''
+    address: str = ''
+
+
+def networks(spec: RequestSpec) -> list[Network]:
+    """Read the networks and ports; empty if they are not known."""
+    return [Network('' if _field(one, 'port_id') else
+                    _field(one, 'network_id') or '',
+                    _field(one, 'port_id') or '',
+                    str(_field(one, 'address') or ''))
+            for one in _field(spec, 'requested_networks') or ()]
+
+
+def set_room(spec: RequestSpec, found: room.Room) -> None:
+    """Keep the free addresses for the host filter of the same request."""
+    spec.aggregate_mirror_room = found
+
+
+def get_room(spec: RequestSpec) -> room.Room | None:
+    """Return the free addresses if some segments have too few for all."""
+    found: room.Room | None = getattr(spec, 'aggregate_mirror_room', None)
+    return found
 
 
 def forced(spec: RequestSpec) -> bool:
@@ -67,6 +104,18 @@ def add(spec: RequestSpec, added: constraints.Query) -> None:
     if added.forbidden:
         spec.requested_destination.append_forbidden_aggregates(
             set(added.forbidden))
+
+
+def replace(spec: RequestSpec, before: Set[str], after: Set[str]) -> bool:
+    """Replace a set of required aggregates by a subset.
+
+    :returns: whether the query had the set
+    """
+    groups = [frozenset(one.split(','))
+              for one in spec.requested_destination.aggregates]
+    spec.requested_destination.aggregates = [
+        ','.join(sorted(after if one == before else one)) for one in groups]
+    return before in groups
 
 
 def _properties(spec: RequestSpec) -> Mapping[str, str]:

@@ -2,19 +2,15 @@
 """Segments of routed networks that servers have addresses of."""
 
 from collections.abc import Collection
-from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
-from typing import Any
 
-from nova import exception as nova_exception
-from nova.network import neutron
+from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
-from nova_aggregate_mirror.scheduler import network_requests
 
 MANY = 50
 """Servers per request: 2 KB of URL."""
@@ -23,13 +19,13 @@ MANY = 50
 class Segments:
     """Neutron's subnets with a segment, and placement's aggregates of these.
 
-    :param context: nova's context of an administrator
+    :param conf: nova's configuration
     :param known: UUIDs of nova's host aggregates
     """
 
-    def __init__(self, context: Any, placement: client.Client,
+    def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  known: Collection[str]) -> None:
-        self._context = context
+        self._networks = networks.Networks(conf)
         self._placement = placement
         self._known = frozenset(known)
         self._segments: Mapping[str, str] | None = None
@@ -44,20 +40,17 @@ class Segments:
         :raises MirrorError: neutron or placement could not be read
         """
         if self._segments is None:
-            self._segments = {
-                one['id']: one['segment_id'] for one in self._ask(
-                    'subnets', fields=['id', 'segment_id'])
-                if one.get('segment_id')}
+            self._segments = {one.id: one.segment for one
+                              in self._networks.subnets() if one.segment}
         found: dict[str, list[constraints.Rule]] = {}
         ordered = sorted(servers) if self._segments else []
         for start in range(0, len(ordered), MANY):
-            for port in self._ask('ports', device_id=ordered[
-                    start:start + MANY], fields=['device_id', 'fixed_ips']):
-                subnets = {one['subnet_id'] for one in port['fixed_ips']}
+            for port in self._networks.ports(
+                    device_id=ordered[start:start + MANY]):
                 for segment in sorted(
-                        {self._segments[one] for one in subnets
-                         if one in self._segments}):
-                    found.setdefault(port['device_id'], []).extend(
+                        {self._segments[subnet] for subnet, _address
+                         in port.addresses if subnet in self._segments}):
+                    found.setdefault(port.device, []).extend(
                         self._of(segment))
         return found
 
@@ -76,15 +69,3 @@ class Segments:
                 'segment %s' % segment, matching, required=True)
             ] if matching else []
         return self._rules[segment]
-
-    def _ask(self, what: str, **query: Any) -> Iterator[Mapping[str, Any]]:
-        doing = 'Reading %s from neutron' % what
-        try:
-            with network_requests.translated(doing):
-                asking = getattr(neutron.get_client(
-                    self._context, admin=True), 'list_' + what)
-                found = asking(**query)[what]
-        except (nova_exception.NovaException, LookupError, TypeError) as exc:
-            raise errors.error(
-                exceptions.PlacementFailed, doing, str(exc)) from exc
-        yield from found

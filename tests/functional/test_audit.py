@@ -10,6 +10,7 @@ from nova_aggregate_mirror.audit import database
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import servers
+from tests import neutron_service
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
@@ -294,6 +295,12 @@ class TestSegments(AuditTest):
         super().setUp()
         self.neutron = self.useFixture(
             test_routed_networks.NeutronRoutedNetworksFixture(self))
+        # Nova's fixture has no REST API.
+        self.service = self.useFixture(neutron_service.NeutronService())
+        self.flags(auth_type='none', endpoint_override=self.service.url,
+                   group='neutron')
+        self.service.subnets += [self.neutron.subnet_for_segment_id_0,
+                                 self.neutron.subnet_for_segment_id_2]
         self.numbers = []
         for host, segment in zip(self.hosts, self.neutron.segments):
             number = self.aggregate('segment of ' + host, [host])
@@ -302,6 +309,10 @@ class TestSegments(AuditTest):
             self._providers['segment of ' + host] = segment['id']
             self.set_aggregates('segment of ' + host, self.uuid(number))
             self.numbers.append(number)
+
+    def audit(self, *arguments, **options):
+        self.service.ports[:] = self.neutron.list_ports(True)['ports']
+        return super().audit(*arguments, **options)
 
     def test_host_that_left_its_segment(self):
         """The address of the server is on a segment that the host is not."""

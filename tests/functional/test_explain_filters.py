@@ -13,6 +13,8 @@ from nova.tests.functional import test_routed_networks
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.explanation import sentence
+from tests import neutron_service
+from tests.scheduling import cloud
 from tests.scheduling import explaining
 
 CARD = 'CUSTOM_CARD'
@@ -220,6 +222,38 @@ class TestSegments(FiltersTest):
             self._providers['segment of ' + host] = segment['id']
             self.set_aggregates('segment of ' + host, self.uuid(aggregate))
         self.wanted = self.flavor()
+
+    def test_full_segment(self):
+        """Its host is not acceptable; when all are full, no host is."""
+        self.useFixture(cloud.base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.scheduler.segment_addresses.client.Client',
+            lambda conf: explaining.Placement()))
+        api = self.useFixture(neutron_service.NeutronService())
+        self.flags(auth_type='none', endpoint_override=api.url,
+                   group='neutron')
+        self.flags(request_filters=['segment_addresses'],
+                   group='aggregate_mirror')
+        api.subnets += [self.neutron.subnet_for_segment_id_0,
+                        self.neutron.subnet_for_segment_id_2]
+        network = self.neutron.network_multisegment['id']
+
+        def request():
+            return self.described(self.wanted, networks=[network])
+
+        def fill(subnet):
+            for number in range(1, 255):
+                api.port(network, (subnet['id'], subnet['cidr'].replace(
+                    '.1/24', '.%d' % number)))
+
+        fill(self.neutron.subnet_for_segment_id_0)
+        elsewhere = 'not in an aggregate for segments with free addresses'
+        self.assertEqual(
+            {'left': elsewhere, 'right': 'acceptable', 'outside': elsewhere},
+            self.reasons(self.compared(request)))
+        fill(self.neutron.subnet_for_segment_id_2)
+        answer = self.compared(request)
+        self.assertIn('0 of 3 hosts: no segment of network %s has enough free '
+                      'addresses' % network, sentence.sentence(answer))
 
     def test_host_without_a_segment_of_the_network(self):
         """A server can be on each host with a segment, and on no other."""

@@ -35,7 +35,7 @@ class QueryTest(testtools.TestCase):
 
     def load(self, *names):
         self.process.configure(*names)
-        self.filters = request_filters.load(CONF)
+        self.filters = request_filters.load(CONF).of_metadata
 
     def call(self, method, path, body=None):
         arguments = (path,) if body is None else (path, body)

@@ -209,7 +209,7 @@ class TestNeutron(status_command.StatusTest):
         rows = self.rows(WARNING)
         self.assert_row(
             WARNING, rows['Neutron credentials'], 'routed network',
-            'from the next major release on this check fails',
+            'from the next major release on nova-scheduler does not start',
             '  [neutron]\n  auth_type = password\n', '  username = neutron\n')
         self.assert_others_good(rows, 'Neutron credentials')
 

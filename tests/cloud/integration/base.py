@@ -3,6 +3,7 @@
 
 import atexit
 from collections.abc import Callable
+from collections.abc import Sequence
 import functools
 import json
 import os
@@ -118,10 +119,12 @@ class TestCase(testtools.TestCase):
         return made
 
     def boot(self, network: dict[str, str], flavor: str = 'tiny',
-             controller: int = 1, zone: str = '') -> dict[str, Any]:
+             controller: int = 1, zone: str = '',
+             others: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
         """Create a server directly by REST, and wait for the result.
 
         :param network: an entry of ``networks`` in nova's API
+        :param others: further entries
         :returns: the server, in the final status that nova gave it
         """
         nova = self.cloud.through(controller).nova()
@@ -133,7 +136,7 @@ class TestCase(testtools.TestCase):
             'name': 'server-%s' % uuid.uuid4().hex[:8],
             'flavorRef': flavors[flavor],
             'imageRef': images['images'][0]['id'],
-            'networks': [network]}}).json()['server']
+            'networks': [network, *others]}}).json()['server']
         self.addCleanup(self.delete_server, made)
         server: dict[str, Any] = {}
 

@@ -5,31 +5,36 @@ import fixtures
 
 from tests.cloud import cloud
 
-OPTIONS = '''\
+_OPTIONS = '''\
 [filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters
 available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
 enabled_filters = ComputeFilter,AggregateInstanceExtraSpecsFilter,\
-AggregateMembershipFilter
+AggregateMembershipFilter,SegmentAddressesFilter
 
 [aggregate_mirror]
-request_filters = flavor_extra_specs
+request_filters = %s
 '''
 # The log line that shows the request filters in place.
 NARROWS = 'Requests are narrowed to host aggregates'
 
 
 class Narrowed(fixtures.Fixture):
-    """The guard and a request filter, enabled until the test ends."""
+    """The guard and a request filter, enabled until the test ends.
 
-    def __init__(self, running: cloud.Cloud) -> None:
+    :param name: of the request filter
+    """
+
+    def __init__(self, running: cloud.Cloud,
+                 name: str = 'flavor_extra_specs') -> None:
         super().__init__()
         self._cloud = running
+        self._name = name
 
     def _setUp(self) -> None:
         scheduler = self._cloud.process('scheduler')
         path = self._cloud.state.directory / 'narrowed.conf'
-        path.write_text(OPTIONS)
+        path.write_text(_OPTIONS % self._name)
         before = list(scheduler.argv)
         self.addCleanup(self._restart, before)
         self._restart([*before, '--config-file', str(path)])

@@ -2,6 +2,7 @@
 """A routed network: a segment and a subnet for each rack."""
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
 import ipaddress
 from typing import Any
@@ -44,13 +45,13 @@ class RoutedNetwork(fixtures.Fixture):
 
     :param wait_until: waits until a condition holds, or fails with a
         description of the condition
-    :param bits: the prefix length of the subnets; 29 leaves six addresses, 30
+    :param bits: the prefix length of each subnet; 29 leaves six addresses, 30
         two
     """
 
     def __init__(self, running: cloud.Cloud,
                  wait_until: Callable[[Callable[[], bool], str], None],
-                 bits: int = 29) -> None:
+                 bits: Sequence[int]) -> None:
         self._cloud = running
         self._wait_until = wait_until
         self._bits = bits
@@ -65,8 +66,9 @@ class RoutedNetwork(fixtures.Fixture):
         # A new network has a segment of its own.
         self.delete()
         self.addCleanup(self._delete)
-        for number, rack in enumerate(config.RACKS, start=1):
-            self._bind(rack, '10.2.%s.0/%s' % (number, self._bits))
+        for number, (rack, bits) in enumerate(
+                zip(config.RACKS, self._bits), start=1):
+            self._bind(rack, '10.2.%s.0/%s' % (number, bits))
         for each in self.segments:
             self._wait_until(lambda: self._is_ready(each),
                              'neutron has made the aggregate of %s' % each)
@@ -156,16 +158,19 @@ class RoutedNetwork(fixtures.Fixture):
         return self._create('port', {'network_id': self.id} | (
             {'fixed_ips': [{'subnet_id': segment.subnet}]} if segment else {}))
 
-    def fill(self, segment: Segment) -> None:
-        """Use up all addresses of a segment with ports."""
-        for _address in segment.cidr.hosts():
-            self._create('port', {
-                'network_id': self.id,
-                'fixed_ips': [{'subnet_id': segment.subnet}],
-                # Neutron reserves addresses for ports without a server, and
-                # placement refuses to reserve the whole inventory at neutron's
-                # microversion.
-                'device_owner': 'compute:test'})
+    def fill(self, segment: Segment, left: int = 0) -> list[str]:
+        """Use up the addresses of a segment with ports; return the ports.
+
+        :param left: addresses that remain, or that other ports have
+        """
+        return [self._create('port', {
+            'network_id': self.id,
+            'fixed_ips': [{'subnet_id': segment.subnet}],
+            # Neutron reserves addresses for ports without a server, and
+            # placement refuses to reserve the whole inventory at neutron's
+            # microversion.
+            'device_owner': 'compute:test'})
+            for _address in list(segment.cidr.hosts())[left:]]
 
     def addresses(self, port: str) -> list[str]:
         """Return the addresses of a port."""

@@ -13,8 +13,8 @@ from tests.cloud.integration import routed
 class TestCase(base.TestCase):
     """A test with a routed network of two segments."""
 
-    bits = 29
-    """The prefix length of the subnets."""
+    bits = 29, 29
+    """The prefix length of the subnet of each segment."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -63,7 +63,7 @@ class TestFullSegment(routed_case.TestCase):
 class TestCountedAddresses(routed_case.TestCase):
 
     # Two addresses per segment.
-    bits = 30
+    bits = 30, 30
 
     def test_shared_by_the_segments(self):
         """Addresses as a resource of the flavor are decided in scheduling."""

@@ -26,7 +26,7 @@ enabled_filters = %s,AggregateMembershipFilter
 
 [aggregate_mirror]
 request_filters = flavor_extra_specs,tenant_isolation,image_properties,\
-type_affinity,default_availability_zone
+type_affinity,default_availability_zone,segment_addresses
 ''' % _DEFAULT
 _FEW = '''\
 [scheduler]

@@ -19,9 +19,11 @@ from tests.unit import servers
 NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
 GUARD = 'AggregateMembershipFilter'
+COUNTING = 'SegmentAddressesFilter'
 EXTRA_SPECS = 'AggregateInstanceExtraSpecsFilter'
 NAMES = ('flavor_extra_specs', 'tenant_isolation', 'image_properties',
-         'type_affinity', 'default_availability_zone')
+         'type_affinity', 'default_availability_zone', 'segment_addresses')
+ROUTED = 'query_placement_for_routed_network_aggregates'
 PROVIDER = uuidutils.generate_uuid()
 AGGREGATE = uuidutils.generate_uuid()
 OTHER = uuidutils.generate_uuid()
@@ -75,9 +77,27 @@ class TestFilters(FiltersTest):
 
     def test_all_of_them(self):
         """Each filter is known, loads, and is checked by the guard."""
-        one, = self.find(*NAMES)
+        self.conf.set_override(ROUTED, True, 'scheduler')
+        one, = self.find(*NAMES, enabled=(GUARD, COUNTING))
         self.assertEqual(checks.Code.SUCCESS, one.code)
         self.assertEqual([*NAMES], scheduler.chosen(self.conf))
+
+    def test_segments_that_nova_does_not_use(self):
+        """The filter can only narrow what nova requires."""
+        one, = self.find('segment_addresses', enabled=(GUARD, COUNTING))
+        self.assertEqual(
+            (checks.Code.WARNING, ('[scheduler]', ROUTED + ' = true')),
+            (one.code, one.cure))
+        self.assertIn('segment_addresses has no effect', one.text)
+
+    def test_servers_that_are_requested_together(self):
+        """Only a host filter can count them."""
+        self.conf.set_override(ROUTED, True, 'scheduler')
+        one, = self.find('segment_addresses')
+        self.assertEqual(
+            (checks.Code.WARNING, ('[filter_scheduler]', 'enabled_filters = '
+             + ','.join([*self.enabled, GUARD, COUNTING]))),
+            (one.code, one.cure))
 
     def test_unknown_name(self):
         """Nova-scheduler would not start: the corrected line is printed."""
@@ -147,11 +167,13 @@ class TestFilters(FiltersTest):
 
     def test_request_filter_that_nobody_judges(self):
         """The query may not suffice; a host filter is required."""
-        line = 'enabled_filters = ' + ','.join([*self.enabled, GUARD])
+        self.conf.set_override(ROUTED, True, 'scheduler')
+        line = 'enabled_filters = ' + ','.join(
+            [*self.enabled, COUNTING, GUARD])
         for name in NAMES:
             self.assert_failure(
-                self.find(name, enabled=()), 'the results for %s.' % name,
-                '[filter_scheduler]', line)
+                self.find(name, enabled=(COUNTING,)),
+                'the results for %s.' % name, '[filter_scheduler]', line)
 
     def test_guard_is_missing(self):
         """Nova's host filter checks, but with the scheduler's cached data."""

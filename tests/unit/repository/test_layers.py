@@ -204,4 +204,4 @@ class TestLayers(testtools.TestCase):
                  if re.match(r'\s*except( Base| )Exception', line)
                  or re.match(r'\s*except:', line)]
         self.assertEqual(['service.py', 'attach.py', 'nova_plugin.py',
-                          'narrowing.py'], found)
+                          'query_filter.py'], found)

@@ -16,6 +16,7 @@ from tests.scheduling import process
 from tests.scheduling import worlds
 
 ALL_FILTERS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
+ROUTED = 'query_placement_for_routed_network_aggregates'
 STOCK = 'nova.scheduler.filters.all_filters'
 
 
@@ -40,7 +41,8 @@ class TestAllFilters(testtools.TestCase):
     def test_named_beside_nova_or_instead(self):
         """Both configurations give all filters of nova and this package."""
         wanted = self.available(STOCK) | {
-            'AggregateMembershipFilter': filters.AggregateMembershipFilter}
+            'AggregateMembershipFilter': filters.AggregateMembershipFilter,
+            'SegmentAddressesFilter': filters.SegmentAddressesFilter}
         self.assertEqual(wanted, self.available(STOCK, ALL_FILTERS))
         self.assertEqual(wanted, self.available(ALL_FILTERS))
         self.assertEqual(0, self.added())
@@ -68,6 +70,35 @@ class TestAllFilters(testtools.TestCase):
             'request_filters: no entry point in '
             'nova_aggregate_mirror.request_filters is named tenant_isolatoin',
             self.refusal())
+
+    def test_request_filters_of_both_kinds(self):
+        """Free addresses are checked before aggregates are added."""
+        self.process.configure('tenant_isolation', 'segment_addresses')
+        self.available(ALL_FILTERS)
+        self.assertEqual(['SegmentAddresses', 'Narrowing'], [
+            type(one).__name__ for one
+            in request_filter.ALL_REQUEST_FILTERS[self.before:]])
+
+    def test_missing_credentials_of_neutron(self):
+        """As for placement's: a warning, then a refusal."""
+        self.process.config(group='scheduler', **{ROUTED: True})
+        filters.all_filters()
+        line, = self.process.logged()
+        self.assertIn('cannot query neutron', line)
+        self.assertIn('no auth_type in [neutron]', line)
+        self.process.config(group='aggregate_mirror',
+                            missing_credentials='fail')
+        stopped = self.assertRaises(SystemExit, filters.all_filters)
+        self.assertEqual(1, stopped.code)
+        self.assertIn('nova-scheduler does not start: Reading [neutron]: no '
+                      'auth_type in [neutron]', self.process.logged()[-1])
+
+    def test_credentials_that_are_not_needed(self):
+        """Nova-scheduler does not query neutron."""
+        self.process.config(group='aggregate_mirror',
+                            missing_credentials='fail')
+        filters.all_filters()
+        self.assertEqual([], self.process.logged())
 
     def test_option_out_of_range(self):
         """The line names the option."""

@@ -50,7 +50,7 @@ class NarrowingTest(testtools.TestCase):
     def narrow(self, spec, *names, budget=65536):
         self.process.configure(*names)
         narrow = narrowing.Narrowing(
-            request_filters.load(CONF), self.source, budget)
+            request_filters.load(CONF).of_metadata, self.source, budget)
         return narrow(None, spec)
 
 
@@ -175,14 +175,15 @@ class TestFailure(NarrowingTest):
         self.process.configure('flavor_extra_specs', 'tenant_isolation')
         budget = constraints.Query((frozenset({uuids.fast}),)).size()
         narrow = narrowing.Narrowing(
-            request_filters.load(CONF), self.source, budget)
+            request_filters.load(CONF).of_metadata, self.source, budget)
         for _ in range(2):
             narrow(None, spec)
         self.assertEqual(constraints.Query((frozenset({uuids.fast}),)),
                          request_spec.query(spec))
         self.assertEqual(1, narrow.omitted(spec))
         self.assertEqual(0, narrowing.Narrowing(
-            request_filters.load(CONF), self.source, 65536).omitted(spec))
+            request_filters.load(CONF).of_metadata, self.source,
+            65536).omitted(spec))
         warning, = self.process.logged()
         self.assertIn('[aggregate_mirror] max_member_of_bytes = %d' % budget,
                       warning)

@@ -22,7 +22,7 @@ class TestRequestFilters(testtools.TestCase):
 
     def load(self, *names):
         self.process.configure(*names)
-        return request_filters.load(CONF)
+        return request_filters.load(CONF).of_metadata
 
     def keys(self, name, **asked):
         request_filter, = self.load(name)

@@ -7,6 +7,7 @@ from tests.cloud.integration import routed
 from tests.cloud.situations import furnish
 from tests.cloud.situations import hosts
 from tests.cloud.situations import scene
+from tests.cloud.situations import schedulers
 from tests.cloud.situations import servers
 from tests.cloud.situations import situation
 
@@ -34,7 +35,7 @@ def other_segment(at: scene.Scene) -> Rounds:
 
 def full(at: scene.Scene) -> Rounds:
     """All addresses of the segments are in use, and the flavor counts them."""
-    network = _network(at, bits=30)
+    network = _network(at, 30, 30)
     wanted = furnish.flavor(at, specs={'resources:' + ADDRESS: '1'})
     for each in network.segments:
         network.write(each, 'traits', [SHARING])
@@ -53,9 +54,37 @@ def full(at: scene.Scene) -> Rounds:
     servers.delete(at, others[0])
 
 
-def _network(at: scene.Scene, bits: int = 29) -> routed.RoutedNetwork:
-    made: routed.RoutedNetwork = at.enter(
-        routed.RoutedNetwork(at.cloud, at.wait_until, bits))
+def full_by_count(at: scene.Scene) -> Rounds:
+    """The ports of the segments have all addresses, and neutron counts."""
+    network = _network(at, 30, 30)
+    ports = [network.fill(each) for each in network.segments]
+    host = min(network.segments[0].hosts)
+    zone, wanted = furnish.zone(at, host), furnish.flavor(at)
+    port = network.port()
+    failure = 'no segment of network %s has enough free addresses' % network.id
+    yield situation.Round(
+        _create(at, wanted, zone, port), '', summary=failure, takes=host,
+        action='delete a port of the segment')
+    network.delete_port(ports[0][0])
+
+
+def full_with_others(at: scene.Scene) -> Rounds:
+    """The segment that the zone reaches is full, and another is not."""
+    network = _network(at)
+    first, _second = network.segments
+    host = min(first.hosts)
+    zone, wanted = furnish.zone(at, host), furnish.flavor(at)
+    ports, port = network.fill(first), network.port()
+    yield situation.Round(
+        _create(at, wanted, zone, port), host, 'aggregate',
+        'not in an aggregate for segments with free addresses',
+        'it is full: delete ports', 'delete a port of the segment')
+    network.delete_port(ports[0])
+
+
+def _network(at: scene.Scene, *bits: int) -> routed.RoutedNetwork:
+    made: routed.RoutedNetwork = at.enter(routed.RoutedNetwork(
+        at.cloud, at.wait_until, bits or (29, 29)))
     return made
 
 
@@ -69,4 +98,9 @@ def _create(at: scene.Scene, flavor: str, zone: str, port: str
 SITUATIONS = (
     Situation('other-segment', 'The host does not reach the segment of the '
               'port', other_segment),
-    Situation('full-segment', 'No segment has a free address', full))
+    Situation('full-segment', 'No segment has a free address, and the flavor '
+              'requests one', full),
+    Situation('full-segments', 'No segment has a free address, with the '
+              'request filter', full_by_count, schedulers.OURS),
+    Situation('full-zone', 'The segment of the zone has no free address, with '
+              'the request filter', full_with_others, schedulers.OURS))

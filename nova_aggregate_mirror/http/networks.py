@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read ports, subnets and counts of addresses from neutron."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+import ipaddress
+from typing import Any
+import urllib.parse
+
+from keystoneauth1 import adapter
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import auth
+from nova_aggregate_mirror.http import errors
+
+_GROUP = 'neutron'
+_ADVICE = {
+    **dict.fromkeys((
+        exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
+        exceptions.OutOfTime, exceptions.NotAuthorized,
+        exceptions.MissingCredentials, exceptions.InvalidConfiguration),
+        'Check the [neutron] section of nova.conf.'),
+    **dict.fromkeys((
+        exceptions.PlacementFailed, exceptions.MalformedAnswer,
+        exceptions.RequestRejected), 'Check the log of neutron.')}
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A port, as far as its addresses are concerned.
+
+    :param network: UUID
+    :param device: UUID of the server; empty if it has none
+    :param addresses: pairs of subnet UUID and address
+    :param unaddressed: whether it was created to have no address
+    """
+
+    id: str
+    network: str
+    device: str
+    addresses: tuple[tuple[str, str], ...]
+    unaddressed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Subnet:
+    """A subnet; its addresses are counted by ``Counts``.
+
+    :param segment: UUID of its segment; empty if it has none
+    :param version: 4 or 6
+    :param derived: whether addresses are derived from the MAC address
+    :param services: device owners that it is reserved for; all if empty
+    :param pools: pairs of first and last address
+    """
+
+    id: str
+    network: str
+    segment: str
+    version: int
+    derived: bool = False
+    services: tuple[str, ...] = ()
+    pools: tuple[tuple[str, str], ...] = ()
+
+    def pooled(self, address: str) -> bool:
+        """Check whether an address is of an allocation pool."""
+        found = int(ipaddress.ip_address(address))
+        return any(
+            int(ipaddress.ip_address(first)) <= found
+            <= int(ipaddress.ip_address(last)) for first, last in self.pools)
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Neutron's counts of the addresses of a subnet.
+
+    :param total: addresses in the allocation pools
+    :param used: addresses that ports have; with ``exact`` those of the
+        allocation pools only, otherwise all of the subnet
+    """
+
+    total: int
+    used: int
+    exact: bool
+
+
+class Networks:
+    """Reads from neutron with the credentials of ``[neutron]``.
+
+    The deadline of the caller bounds each method.
+
+    :param conf: nova's configuration, with the section ``[neutron]``
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+
+    def ports(self, **query: Collection[str]) -> list[Port]:
+        """Read the ports that match one value of each attribute.
+
+        :raises MirrorError: neutron could not be read
+        """
+        return self._read('ports', _port, {
+            **query, 'fields': ('id', 'network_id', 'device_id', 'fixed_ips',
+                                'ip_allocation')})
+
+    def subnets(self, **query: Collection[str]) -> list[Subnet]:
+        """Read the subnets that match one value of each attribute.
+
+        :raises MirrorError: neutron could not be read
+        """
+        return self._read('subnets', _subnet, {
+            **query, 'fields': ('id', 'network_id', 'segment_id', 'ip_version',
+                                'ipv6_address_mode', 'service_types',
+                                'allocation_pools')})
+
+    def counts(self, networks: Collection[str]) -> Mapping[str, Counts]:
+        """Read the counts of addresses of each subnet of some networks.
+
+        Neutron allows this to the roles ``admin`` and ``service``.
+
+        :raises MirrorError: neutron could not be read
+        """
+        found = self._read('network-ip-availabilities', _counts,
+                           {'network_id': networks})
+        return {subnet: counts for one in found for subnet, counts in one}
+
+    @functools.cached_property
+    def _adapter(self) -> adapter.Adapter:
+        with errors.translated('Reading [%s]' % _GROUP):
+            found: adapter.Adapter = loading.load_adapter_from_conf_options(
+                self._conf, _GROUP, session=auth.session(self._conf, _GROUP))
+        return found
+
+    def _read(self, what: str, parse: Any,
+              query: Mapping[str, Collection[str]]) -> list[Any]:
+        doing = 'Reading %s from neutron' % what
+        path = '/v2.0/%s?%s' % (what, urllib.parse.urlencode(
+            [(name, value) for name, values in query.items()
+             for value in values]))
+        with errors.advising(_ADVICE), errors.translated(doing):
+            # The session parses the token and the catalog.
+            with errors.parsing(doing):
+                response = self._adapter.get(path, raise_exc=False)
+            if response.status_code != 200:
+                raise errors.error(
+                    errors.meaning_of_status(response.status_code), doing,
+                    'returned %d' % response.status_code)
+            with errors.parsing(doing):
+                listed = response.json()[what.replace('-', '_')]
+                return [parse(one) for one in listed]
+
+
+def _port(one: Mapping[str, Any]) -> Port:
+    return Port(
+        one['id'], one['network_id'], one['device_id'] or '',
+        tuple((each['subnet_id'], each['ip_address'])
+              for each in one['fixed_ips']),
+        one.get('ip_allocation') == 'none')
+
+
+def _subnet(one: Mapping[str, Any]) -> Subnet:
+    return Subnet(
+        one['id'], one['network_id'], one.get('segment_id') or '',
+        int(one['ip_version']),
+        one.get('ipv6_address_mode') in ('slaac', 'dhcpv6-stateless'),
+        tuple(one.get('service_types') or ()),
+        tuple((pool['start'], pool['end'])
+              for pool in one['allocation_pools']))
+
+
+def _counts(one: Mapping[str, Any]) -> Sequence[tuple[str, Counts]]:
+    return [(each['subnet_id'], _count(each))
+            for each in one['subnet_ip_availability']]
+
+
+def _count(one: Mapping[str, Any]) -> Counts:
+    # Extension network-ip-availability-details.
+    exact = one.get('ip_availability_details')
+    if exact:
+        return Counts(int(exact['total_ips_in_allocation_pool']),
+                      int(exact['used_ips_in_allocation_pool']), True)
+    return Counts(int(one['total_ips']), int(one['used_ips']), False)

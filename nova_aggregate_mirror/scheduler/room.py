@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free addresses of segments for the servers of one request: no I/O.
+
+Nova queries placement once for all servers of a request, and then chooses a
+host for each. What earlier servers of the request take is counted here.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """A segment of a network, and for how many servers it has addresses.
+
+    :param aggregates: UUIDs of the aggregates with its hosts
+    :param servers: None if there are enough for all servers
+    """
+
+    aggregates: frozenset[str]
+    servers: int | None
+
+    def has(self, host: Any) -> bool:
+        """Check whether a host state of nova is in the segment."""
+        return any(one.uuid in self.aggregates for one in host.aggregates)
+
+
+class Room:
+    """The free addresses of the networks of one request.
+
+    :param networks: the segments of each network
+    """
+
+    def __init__(self, networks: Iterable[Sequence[Segment]]) -> None:
+        self._networks = list(networks)
+        self._before: list[tuple[Any, int]] | None = None
+        """Each host state with the servers it had before the request."""
+
+    def passing(self, hosts: list[Any]) -> list[Any]:
+        """Return the hosts that still have an address for a server.
+
+        :param hosts: host states, to which nova adds the servers of the
+            request between two calls
+        """
+        if self._before is None:
+            self._before = [(host, host.num_instances) for host in hosts]
+        chosen = [(host, host.num_instances - before)
+                  for host, before in self._before
+                  if host.num_instances > before]
+        for segments in self._networks:
+            left = [one for one in segments if one.servers is None
+                    or sum(servers for host, servers in chosen
+                           if one.has(host)) < one.servers]
+            if len(left) < len(segments):
+                hosts = [host for host in hosts
+                         if any(one.has(host) for one in left)]
+        return hosts

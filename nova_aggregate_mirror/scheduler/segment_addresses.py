@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request filter that leaves out segments without free addresses.
+
+Nova requires the aggregates of all segments of a network. Neutron is asked
+which of them have addresses: placement does not know, because neutron counts
+the ports of servers there only for nova, which never allocates addresses.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Set
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import free_addresses
+from nova_aggregate_mirror.scheduler import query_filter
+from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.scheduler import room
+
+LOG = logging.getLogger(__name__)
+
+
+class SegmentAddresses(query_filter.QueryFilter):
+    """Narrows the aggregates of a routed network to segments with addresses.
+
+    :param conf: nova's configuration
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._networks = networks.Networks(conf)
+        self._placement = client.Client(conf)
+        self._aggregates: dict[str, frozenset[str]] = {}
+        """Those of the segments that were read; they rarely change."""
+
+    def change(self, spec: request_spec.RequestSpec) -> bool:
+        """Leave out full segments; return whether there are any.
+
+        :raises Unsatisfiable: when all segments of a network are full
+        :raises MirrorError: when neutron or placement could not be read
+        """
+        if not self._conf.scheduler.\
+                query_placement_for_routed_network_aggregates:
+            return False
+        with deadline.within(self._conf.aggregate_mirror.inline_timeout):
+            wanted = self._wanted(spec)
+            # Nova has required no aggregate of a network without segments.
+            if not wanted or not request_spec.query(spec).required:
+                return False
+            return self._narrow(spec, wanted)
+
+    def _wanted(self, spec: request_spec.RequestSpec) -> Mapping[str, int]:
+        """Count the ports of one server that need an address, by network."""
+        asked = request_spec.networks(spec)
+        wanted = collections.Counter(
+            one.network for one in asked if one.network and not one.address)
+        ports = [one.port for one in asked if one.port]
+        if ports:
+            wanted.update(
+                one.network for one in self._networks.ports(id=ports)
+                if not one.addresses and not one.unaddressed)
+        return wanted
+
+    def _narrow(self, spec: request_spec.RequestSpec,
+                wanted: Mapping[str, int]) -> bool:
+        by_network: dict[str, list[networks.Subnet]] = {}
+        for one in self._networks.subnets(network_id=sorted(wanted)):
+            if one.segment:
+                by_network.setdefault(one.network, []).append(one)
+        if not by_network:
+            return False
+        counts = self._networks.counts(sorted(by_network))
+        changed, rooms = False, []
+        for network, subnets in by_network.items():
+            segments = {one.segment for one in subnets}
+            limits = free_addresses.limits(
+                subnets, counts, wanted[network], spec.num_instances,
+                self._used)
+            full = {one for one, servers in limits.items() if not servers}
+            if full:
+                changed |= self._leave_out(spec, network, full, segments)
+            if full < limits.keys():
+                rooms.append([room.Segment(self._of(one), limits.get(one))
+                              for one in sorted(segments - full)])
+        if rooms:
+            request_spec.set_room(spec, room.Room(rooms))
+        return changed
+
+    def _used(self, subnets: Collection[networks.Subnet]) -> int:
+        """Count the used addresses in the allocation pools of subnets."""
+        by_id = {one.id: one for one in subnets}
+        ports = self._networks.ports(
+            fixed_ips=['subnet_id=' + one for one in sorted(by_id)])
+        return sum(subnet in by_id and by_id[subnet].pooled(address)
+                   for port in ports for subnet, address in port.addresses)
+
+    def _leave_out(self, spec: request_spec.RequestSpec, network: str,
+                   full: Set[str], segments: Set[str]) -> bool:
+        """Remove the aggregates of full segments from those of the network.
+
+        :raises Unsatisfiable: when all segments are full
+        """
+        if full == segments:
+            raise constraints.Unsatisfiable(
+                'no segment of network %s has enough free addresses (%s)'
+                % (network, ', '.join(sorted(segments))))
+        for known in (self._aggregates, {}):
+            # What is known may be outdated.
+            self._aggregates = known
+            if request_spec.replace(
+                    spec, self._union(segments),
+                    self._union(segments - full)):
+                LOG.debug('Full segments of network %s are left out: %s',
+                          network, ', '.join(sorted(full)))
+                return True
+        LOG.info('Full segments of network %s are not left out: the '
+                 'aggregates of its segments have changed', network)
+        return False
+
+    def _of(self, segment: str) -> frozenset[str]:
+        """Return the aggregates of a segment."""
+        if segment not in self._aggregates:
+            self._aggregates[segment] = self._read(segment)
+        return self._aggregates[segment]
+
+    def _read(self, segment: str) -> frozenset[str]:
+        """Read the aggregates of a segment, as nova does."""
+        try:
+            # The provider of a segment has the UUID of the segment.
+            return self._placement.get(segment).aggregates
+        except exceptions.ProviderNotFound:
+            return frozenset()
+
+    def _union(self, segments: Iterable[str]) -> frozenset[str]:
+        return frozenset().union(*map(self._of, sorted(segments)))

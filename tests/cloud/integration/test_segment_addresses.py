@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segments without free addresses, with and without the request filter."""
+
+from concurrent import futures
+import os
+import uuid
+
+from tests.cloud.integration import base
+from tests.cloud.integration import narrowed
+from tests.cloud.integration import routed_case
+
+SERVERS = int(os.environ.get('AGGREGATE_MIRROR_SERVERS', 8))
+AT_ONCE = 4
+# The second segment has more nodes than nova tries, and is filled; the first
+# has an address for each server of the tests.
+BITS = 25, 29
+
+
+class FullSegmentTest(routed_case.TestCase):
+
+    bits = BITS
+
+    def prepare(self):
+        nova = self.cloud.nova()
+        quota = '/os-quota-sets/%s' % nova.get_project_id()
+        self.addCleanup(nova.delete, quota)
+        nova.put(quota, json={'quota_set': {
+            'cores': -1, 'ram': -1, 'instances': -1}})
+
+    def narrow(self):
+        self.useFixture(narrowed.Narrowed(self.cloud, 'segment_addresses'))
+
+    def network(self):
+        return {'uuid': self.routed.id}
+
+    def boot_several(self):
+        """Create servers; return those that run, and how many were built."""
+        with futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            made = list(pool.map(
+                lambda _number: self.boot(self.network()), range(SERVERS)))
+        builds = sum(len(self.hosts_tried(one)) for one in made)
+        for one in made:
+            self.delete_server(one)
+        return [one for one in made if one['status'] == 'ACTIVE'], builds
+
+    def assert_refused_at_once(self, server):
+        """No host is tried, and the user reads which network is full."""
+        self.assert_refused(server)
+        self.assertEqual([], self.hosts_tried(server))
+
+
+class TestOneFullSegment(FullSegmentTest):
+
+    def test_servers_get_an_address(self):
+        """Stock nova also tries hosts of the full segment, in vain."""
+        self.routed.fill(self.second)
+        stock, tried = self.boot_several()
+        self.narrow()
+        running, builds = self.boot_several()
+        print('%d servers: %d run after %d builds with stock nova, %d after '
+              '%d builds with segment_addresses' % (
+                  SERVERS, len(stock), tried, len(running), builds))
+        self.assertGreater(tried, SERVERS)
+        self.assertEqual((SERVERS, SERVERS), (len(running), builds))
+        for server in running:
+            self.assert_in(self.first, server)
+
+    def test_freed_address(self):
+        """The segment is used again as soon as neutron has an address."""
+        freed, *_rest = self.routed.fill(self.second)
+        self.take_no_servers(*self.first.hosts)
+        self.narrow()
+        refused = self.boot(self.network())
+        self.assert_refused_at_once(refused)
+        self.routed.delete_port(freed)
+        self.assert_in(self.second, self.boot(self.network()))
+
+    def test_port_with_an_address(self):
+        """It needs no other, so that its full segment is used."""
+        port = self.routed.port(self.second)
+        self.routed.fill(self.second, left=1)
+        self.narrow()
+        self.assert_in(self.second, self.boot({'port': port}))
+        server = self.boot({'port': self.routed.port()})
+        self.assert_in(self.first, server)
+        self.assertEqual([server[base.HOST]], self.hosts_tried(server))
+
+    def test_second_network(self):
+        """It has no segments, and is not affected."""
+        self.routed.fill(self.second)
+        self.narrow()
+        public = self.cloud.rest('network').get(
+            '/v2.0/networks?name=public').json()['networks'][0]['id']
+        server = self.boot({'uuid': public}, others=[self.network()])
+        self.assertEqual('ACTIVE', server['status'], server.get('fault'))
+        self.assertIn(server[base.HOST], self.first.hosts)
+        self.assertEqual({'public', 'routed'}, server['addresses'].keys())
+
+    def test_zone(self):
+        """The filter can be combined with a zone, unlike counted addresses."""
+        self.routed.fill(self.second)
+        zone = self.zone(min(self.second.hosts), min(self.first.hosts))
+        self.narrow()
+        server = self.boot(self.network(), zone=zone)
+        self.assert_in(self.first, server)
+        self.assertEqual([min(self.first.hosts)], self.hosts_tried(server))
+
+
+class TestBothSegments(FullSegmentTest):
+
+    bits = 29, 29
+
+    def test_both_are_full(self):
+        """No host is tried, and nova-scheduler logs the reason."""
+        for segment in self.routed.segments:
+            self.routed.fill(segment)
+        self.narrow()
+        server = self.boot(self.network())
+        self.assert_refused_at_once(server)
+        with open(self.cloud.process('scheduler').log) as log:
+            line, = (one for one in log if server['id'] in one
+                     and 'has no valid host' in one)
+        for name in (self.routed.id, self.first.id, self.second.id):
+            self.assertIn(name, line)
+
+    def test_ten_servers(self):
+        """Six addresses of each segment are enough, in a single request."""
+        self.narrow()
+        servers = self.boot_at_once('server-%s' % uuid.uuid4().hex[:8], 10)
+        by_segment = sorted(
+            sum(one[base.HOST] in each.hosts for one in servers)
+            for each in self.routed.segments)
+        self.assertEqual([4, 6], by_segment)
+
+    def boot_at_once(self, name, count):
+        """Create servers in one request; wait until nova is done."""
+        nova = self.cloud.nova()
+        images = self.cloud.rest('image').get('/v2/images?name=empty').json()
+        flavors = nova.get('/flavors').json()['flavors']
+        nova.post('/servers', json={'server': {
+            'name': name, 'min_count': count, 'max_count': count,
+            'flavorRef': next(one['id'] for one in flavors
+                              if one['name'] == 'tiny'),
+            'imageRef': images['images'][0]['id'],
+            'networks': [self.network()]}})
+        found = []
+
+        def done():
+            found[:] = nova.get('/servers/detail?name=' + name).json()[
+                'servers']
+            return len(found) == count and all(
+                one['status'] != 'BUILD' for one in found)
+
+        self.wait_until(done, 'nova is done with %s' % name)
+        for one in found:
+            self.addCleanup(self.delete_server, one)
+        return [one for one in found if one['status'] == 'ACTIVE']
+
+
+class TestPlacementsCounts(FullSegmentTest):
+    """Why the filter does not ask placement."""
+
+    def test_servers_are_not_counted(self):
+        """Neutron leaves their addresses to nova, which allocates none."""
+        before = self.routed.read(self.first, 'inventories')['inventories']
+        port = self.routed.port(self.first)
+        self.wait_until(lambda: self.counted() == 1,
+                        'neutron has reserved an address')
+        self.assert_in(self.first, self.boot({'port': port}))
+        self.wait_until(lambda: self.counted() == 0,
+                        'neutron has released the address')
+        self.assertEqual(
+            before, self.routed.read(self.first, 'inventories')['inventories'])
+        found = self.cloud.rest('network').get(
+            '/v2.0/network-ip-availabilities/%s' % self.routed.id).json()
+        self.assertEqual(1, found['network_ip_availability']['used_ips'])
+
+    def counted(self):
+        """Return the addresses that placement has as reserved or used."""
+        inventory = self.routed.read(
+            self.first, 'inventories')['inventories']['IPV4_ADDRESS']
+        usages = self.routed.read(self.first, 'usages')['usages']
+        return inventory['reserved'] + usages['IPV4_ADDRESS']

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A double of neutron's REST API for ports, subnets and counts, over HTTP.
+
+It filters and counts as neutron does; the tests of the full cloud use a real
+neutron.
+"""
+
+from collections.abc import Mapping
+import http.server
+import ipaddress
+import json
+import threading
+from typing import Any
+import urllib.parse
+import uuid
+
+import fixtures
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+
+class NeutronService(fixtures.Fixture):
+    """Neutron on a loopback port.
+
+    ``subnets`` and ``ports`` are lists of what neutron returns; ``requests``
+    has the paths of requests.
+
+    :param details: whether it has network-ip-availability-details
+    """
+
+    def __init__(self, details: bool = True) -> None:
+        self.subnets: list[dict[str, Any]] = []
+        self.ports: list[dict[str, Any]] = []
+        self.requests: list[str] = []
+        self.details = details
+        self.statuses: dict[str, int] = {}
+        """Path to the status of its answers."""
+        self.replaced: dict[str, Any] = {}
+        """Path to the answer that it has instead."""
+
+    def _setUp(self) -> None:
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                service._answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Log nothing: the requests are recorded."""
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        server.daemon_threads = True
+        server.block_on_close = False
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.url = 'http://127.0.0.1:%d' % server.server_port
+        threading.Thread(target=server.serve_forever, args=(0.01,),
+                         daemon=True).start()
+
+    def configure(self, conf: cfg.ConfigOpts) -> None:
+        """Set the options of ``[neutron]`` that lead here."""
+        if 'neutron' not in conf:
+            loading.register_session_conf_options(conf, 'neutron')
+            loading.register_auth_conf_options(conf, 'neutron')
+            loading.register_adapter_conf_options(conf, 'neutron')
+        conf.set_override('auth_type', 'none', 'neutron')
+        conf.set_override('endpoint_override', self.url, 'neutron')
+
+    def subnet(self, network: str, segment: str, cidr: str,
+               **values: Any) -> str:
+        """Create a subnet; return its ID.
+
+        :param values: further attributes; by default a pool has all addresses
+            but the first, which is the gateway's
+        """
+        hosts = list(ipaddress.ip_network(cidr).hosts())
+        made = {
+            'id': str(uuid.uuid4()), 'network_id': network, 'cidr': cidr,
+            'segment_id': segment or None,
+            'ip_version': ipaddress.ip_network(cidr).version,
+            'ipv6_address_mode': None, 'service_types': [],
+            'allocation_pools': [
+                {'start': str(hosts[1]), 'end': str(hosts[-1])}], **values}
+        self.subnets.append(made)
+        return str(made['id'])
+
+    def port(self, network: str, *addresses: tuple[str, str],
+             **values: Any) -> str:
+        """Create a port with pairs of subnet and address; return its ID."""
+        made = {
+            'id': str(uuid.uuid4()), 'network_id': network, 'device_id': '',
+            'fixed_ips': [{'subnet_id': subnet, 'ip_address': address}
+                          for subnet, address in addresses],
+            'ip_allocation': 'immediate' if addresses else 'deferred',
+            **values}
+        self.ports.append(made)
+        return str(made['id'])
+
+    def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+        parts = urllib.parse.urlsplit(handler.path)
+        what = parts.path.removeprefix('/v2.0/')
+        self.requests.append(what)
+        query = urllib.parse.parse_qs(parts.query)
+        answers = {'ports': self._ports, 'subnets': self._subnets,
+                   'network-ip-availabilities': self._counts}
+        body = self.replaced.get(what)
+        if body is None:
+            body = {what.replace('-', '_'): answers[what](query)}
+        text = json.dumps(body).encode()
+        handler.send_response(self.statuses.get(what, 200))
+        handler.send_header('Content-Type', 'application/json')
+        handler.send_header('Content-Length', str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+
+    def _ports(self, query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+        wanted = {one.removeprefix('subnet_id=')
+                  for one in query.get('fixed_ips', ())}
+        return [one for one in _filtered(self.ports, query)
+                if not wanted or wanted & {
+                    each['subnet_id'] for each in one['fixed_ips']}]
+
+    def _subnets(self, query: Mapping[str, list[str]]
+                 ) -> list[dict[str, Any]]:
+        return _filtered(self.subnets, query)
+
+    def _counts(self, query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+        subnets = self._subnets(query)
+        return [{'network_id': network, 'subnet_ip_availability': [
+            self._count(one) for one in subnets
+            if one['network_id'] == network]}
+            for network in sorted({one['network_id'] for one in subnets})]
+
+    def _count(self, subnet: dict[str, Any]) -> dict[str, Any]:
+        pools = [(ipaddress.ip_address(pool['start']),
+                  ipaddress.ip_address(pool['end']))
+                 for pool in subnet['allocation_pools']]
+        used = [ipaddress.ip_address(each['ip_address'])
+                for one in self.ports for each in one['fixed_ips']
+                if each['subnet_id'] == subnet['id']]
+        total = sum(int(last) - int(first) + 1 for first, last in pools)
+        whole = ipaddress.ip_network(
+            subnet['cidr'], strict=False).num_addresses
+        found: dict[str, Any] = {
+            'subnet_id': subnet['id'], 'ip_version': subnet['ip_version'],
+            'total_ips': total if pools else whole, 'used_ips': len(used)}
+        if self.details:
+            found['ip_availability_details'] = {
+                'total_ips_in_subnet': whole - 2,
+                'total_ips_in_allocation_pool': total,
+                'used_ips_in_subnet': len(used),
+                'used_ips_in_allocation_pool': sum(
+                    first <= each <= last for each in used
+                    for first, last in pools)}
+        return found
+
+
+def _filtered(resources: list[dict[str, Any]],
+              query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    return [one for one in resources if all(
+        one[name] in values for name, values in query.items()
+        if name in one and name != 'fixed_ips')]

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The segments that are left out, and what is never left out."""
+
+import ipaddress
+import logging
+import types
+
+import hypothesis
+from hypothesis import strategies
+from nova import exception as nova_exception
+from nova import objects
+from oslo_config import cfg
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from nova_aggregate_mirror.scheduler import filters
+from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.scheduler import segment_addresses
+from tests import neutron_service
+from tests import placement_service
+from tests.scheduling import process
+from tests.scheduling import worlds
+from tests.unit import servers
+
+NETWORK, OTHER = uuids.network, uuids.other
+SEGMENTS = [uuids.left, uuids.middle, uuids.right]
+OPTION = 'query_placement_for_routed_network_aggregates'
+CASES = 1000
+
+
+class AddressesTest(servers.LoopbackTestCase):
+
+    details = True
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.useFixture(process.SchedulerProcess())
+        self.placement = self.useFixture(placement_service.PlacementService())
+        self.neutron = self.useFixture(
+            neutron_service.NeutronService(self.details))
+        self.conf = servers.make_conf(
+            auth_type='admin_token', endpoint=self.placement.url,
+            token=placement_service.TOKEN)
+        self.conf.register_opt(cfg.BoolOpt(OPTION, default=True), 'scheduler')
+        self.neutron.configure(self.conf)
+        for segment in SEGMENTS:
+            self.placement.create_provider(segment, segment)
+            self.placement.set_aggregates(segment, [aggregate(segment)])
+        self.filter = segment_addresses.SegmentAddresses(self.conf)
+
+    def segment(self, number, free, **values):
+        """Create a subnet in a segment of the network, with addresses left."""
+        cidr = '10.%d.0.0/29' % len(self.neutron.subnets)
+        subnet = self.neutron.subnet(
+            values.pop('network', NETWORK), SEGMENTS[number], cidr, **values)
+        for address in list(ipaddress.ip_network(cidr).hosts())[1 + free:]:
+            self.neutron.port(NETWORK, (subnet, str(address)))
+        return subnet
+
+    def asked(self, *networks, required=None, servers=1):
+        """Return a request for which nova requires all segments."""
+        spec = worlds.request_spec()
+        spec.num_instances = servers
+        spec.requested_networks = objects.NetworkRequestList(
+            objects=list(networks))
+        spec.requested_destination = objects.Destination()
+        used = {one['segment_id'] for one in self.neutron.subnets}
+        for group in required or [[one for one in SEGMENTS if one in used]]:
+            spec.requested_destination.require_aggregates(
+                [aggregate(one) for one in group])
+        return spec
+
+    def left(self, spec):
+        """Run the filter; return the segments that are left, by condition."""
+        self.filter(None, spec)
+        names = {aggregate(one): one for one in SEGMENTS}
+        return [{names.get(uuid, uuid) for uuid in one.split(',')}
+                for one in spec.requested_destination.aggregates]
+
+
+def aggregate(segment):
+    return getattr(uuids, 'aggregate of %s' % segment)
+
+
+def network(uuid=NETWORK, **values):
+    return objects.NetworkRequest(network_id=uuid, **values)
+
+
+def port(uuid):
+    return objects.NetworkRequest(port_id=uuid)
+
+
+class TestFilter(AddressesTest):
+
+    def test_full_segment_is_left_out(self):
+        """For a network, and for a port without an address."""
+        self.segment(0, free=0)
+        self.segment(1, free=1)
+        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(network())))
+        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(
+            port(self.neutron.port(NETWORK)))))
+
+    def test_segments_with_addresses(self):
+        """They need no request to placement."""
+        self.segment(0, free=2)
+        self.segment(1, free=1)
+        self.assertEqual([set(SEGMENTS[:2])],
+                         self.left(self.asked(network())))
+        self.assertEqual(['subnets', 'network-ip-availabilities'],
+                         self.neutron.requests)
+        self.assertEqual([], self.placement.requests)
+
+    def test_all_segments_are_full(self):
+        """The reason names the network and the segments."""
+        self.segment(0, free=0)
+        self.segment(1, free=0)
+        error = self.assertRaises(
+            nova_exception.RequestFilterFailed, self.left,
+            self.asked(network()))
+        for name in (NETWORK, *SEGMENTS[:2]):
+            self.assertIn(name, str(error))
+        [line] = self.process.logged()
+        self.assertIn('explain --server', line)
+
+    def test_room_of_each_segment(self):
+        """Ten servers fit into two segments with five addresses each."""
+        self.segment(0, free=5)
+        self.segment(1, free=5)
+        spec = self.asked(network(), servers=10)
+        self.assertEqual([set(SEGMENTS[:2])], self.left(spec))
+        states = [types.SimpleNamespace(num_instances=0, aggregates=[
+            types.SimpleNamespace(uuid=aggregate(one))])
+            for one in SEGMENTS[:2]]
+        judge = filters.SegmentAddressesFilter()
+        for _server in range(10):
+            judge.filter_all(states, spec)[0].num_instances += 1
+        self.assertEqual([5, 5], [one.num_instances for one in states])
+        self.assertEqual([], judge.filter_all(states, spec))
+
+    def test_servers_requested_together(self):
+        """The room that is left decreases with each, also of an open one."""
+        self.segment(0, free=2)
+        self.segment(1, free=5)
+        spec = self.asked(network(), servers=4)
+        self.assertEqual([set(SEGMENTS[:2])], self.left(spec))
+        left, right, both, apart = states = [
+            types.SimpleNamespace(num_instances=7, aggregates=[
+                types.SimpleNamespace(uuid=aggregate(one)) for one in within])
+            for within in (SEGMENTS[:1], SEGMENTS[1:2], SEGMENTS[:2], [])]
+        judge = filters.SegmentAddressesFilter()
+        self.assertEqual(states, judge.filter_all(states, spec))
+        left.num_instances += 2
+        # The other segment has enough for all.
+        self.assertEqual([right, both], judge.filter_all(states, spec))
+
+    def test_enough_for_all(self):
+        """Nothing has to be counted."""
+        self.segment(0, free=4)
+        self.segment(1, free=5)
+        spec = self.asked(network(), servers=4)
+        self.left(spec)
+        self.assertIsNone(request_spec.get_room(spec))
+        self.assertEqual([], self.placement.requests)
+
+    def test_several_ports_of_a_server(self):
+        """A segment has to have an address for each of them."""
+        self.segment(0, free=1)
+        self.segment(1, free=2)
+        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(
+            network(), port(self.neutron.port(NETWORK)))))
+
+    def test_port_with_an_address(self):
+        """It needs none, and the condition for its segment is kept."""
+        subnet = self.segment(0, free=0)
+        self.segment(1, free=1)
+        owned = self.neutron.port(NETWORK, (subnet, '10.0.0.6'))
+        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(
+            port(owned), required=[SEGMENTS[:1]])))
+
+    def test_port_that_shall_have_no_address(self):
+        self.segment(0, free=0)
+        self.segment(1, free=0)
+        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(
+            port(self.neutron.port(NETWORK, ip_allocation='none')))))
+
+    def test_requested_address(self):
+        """It may be free although no pool has it."""
+        self.segment(0, free=0)
+        self.segment(1, free=0)
+        self.assertEqual([set(SEGMENTS[:2])], self.left(self.asked(
+            network(address='10.0.0.7'))))
+
+    def test_conditions_of_others(self):
+        """Another network and a zone are kept."""
+        self.segment(0, free=0)
+        self.segment(1, free=1)
+        self.segment(2, free=0, network=OTHER)
+        spec = self.asked(network(), required=[
+            SEGMENTS[:2], SEGMENTS[2:], [SEGMENTS[0], 'zone']])
+        self.assertEqual(
+            [{SEGMENTS[1]}, {SEGMENTS[2]},
+             {SEGMENTS[0], aggregate('zone')}], self.left(spec))
+
+    def test_network_without_segments(self):
+        self.neutron.subnet(NETWORK, '', '10.0.0.0/30')
+        spec = self.asked(network(), required=[SEGMENTS[:1]])
+        self.assertEqual([set(SEGMENTS[:1])], self.left(spec))
+        self.assertEqual(['subnets'], self.neutron.requests)
+
+    def test_request_without_networks(self):
+        """Nothing is asked."""
+        self.segment(0, free=0)
+        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked()))
+        self.assertEqual([], self.neutron.requests)
+
+    def test_option_of_nova_is_off(self):
+        """Nova then requires no segments."""
+        self.conf.set_override(OPTION, False, 'scheduler')
+        self.segment(0, free=0)
+        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
+        self.assertEqual([], self.neutron.requests)
+
+    def test_aggregates_that_have_changed(self):
+        """They are read again once; nothing else is removed."""
+        self.segment(0, free=0)
+        self.segment(1, free=1)
+        self.left(self.asked(network()))
+        self.placement.set_aggregates(SEGMENTS[1], [aggregate(SEGMENTS[2])])
+        self.assertEqual([{SEGMENTS[2]}], self.left(self.asked(
+            network(), required=[[SEGMENTS[0], SEGMENTS[2]]])))
+        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(
+            network(), required=[[SEGMENTS[1]]])))
+        self.assertIn('have changed', self.process.logged(logging.INFO)[-1])
+
+    def test_full_segment_is_known(self):
+        """Its aggregates are read from placement only once."""
+        self.segment(0, free=0)
+        self.segment(1, free=1)
+        for _time in range(2):
+            self.left(self.asked(network()))
+        self.assertEqual(2, len([one for one in self.placement.requests
+                                 if 'aggregates' in one.path]))
+
+
+class TestCounts(AddressesTest):
+    """What neutron's counts mean, with the extension that has details."""
+
+    def test_address_in_no_pool(self):
+        """The gateway's port does not take an address of the pool."""
+        subnet = self.segment(0, free=1)
+        self.neutron.port(NETWORK, (subnet, '10.0.0.1'))
+        self.segment(1, free=1)
+        self.assertEqual([set(SEGMENTS[:2])],
+                         self.left(self.asked(network())))
+
+    def test_subnets_of_a_segment(self):
+        """They count together."""
+        self.segment(0, free=0)
+        self.segment(0, free=1)
+        self.segment(1, free=0)
+        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
+
+    def test_each_ip_version(self):
+        """A port needs an address of each that its segment has."""
+        self.segment(0, free=0)
+        self.neutron.subnet(NETWORK, SEGMENTS[0], 'fd00::/120')
+        self.segment(1, free=1)
+        self.neutron.subnet(NETWORK, SEGMENTS[2], 'fd01::/120')
+        self.assertEqual([set(SEGMENTS[1:])],
+                         self.left(self.asked(network())))
+
+    def test_derived_addresses(self):
+        """They cannot run out."""
+        self.segment(1, free=1)
+        self.neutron.subnet(
+            NETWORK, SEGMENTS[0], 'fd00::/126', allocation_pools=[],
+            ipv6_address_mode='slaac')
+        self.segment(0, free=1)
+        self.assertEqual([set(SEGMENTS[:2])],
+                         self.left(self.asked(network())))
+
+    def test_subnet_for_other_services(self):
+        """No server gets its addresses."""
+        self.segment(0, free=0)
+        self.segment(0, free=5, service_types=['network:routed'])
+        self.segment(1, free=1)
+        self.assertEqual([{SEGMENTS[1]}], self.left(self.asked(network())))
+
+    def test_subnet_for_servers_of_a_zone(self):
+        """It is not known whether the server is one of them."""
+        self.segment(0, free=0)
+        self.segment(0, free=0, service_types=['compute:east'])
+        self.segment(1, free=1)
+        self.assertEqual([set(SEGMENTS[:2])],
+                         self.left(self.asked(network())))
+
+
+class TestCountsOfAnOlderNeutron(TestCounts):
+    """Without the details it counts the addresses of ports."""
+
+    details = False
+
+    def test_subnet_without_a_pool(self):
+        """What neutron has counted is not the number of free addresses."""
+        self.segment(0, free=0, allocation_pools=[])
+        self.segment(1, free=1)
+        self.assertEqual([set(SEGMENTS[:2])],
+                         self.left(self.asked(network())))
+
+
+class TestDoubt(AddressesTest):
+    """Segments are left out only if neutron's answer is certain."""
+
+    def setUp(self):
+        super().setUp()
+        self.subnet = self.segment(0, free=0)
+        self.segment(1, free=1)
+
+    def assert_kept(self):
+        self.assertEqual([set(SEGMENTS[:2])],
+                         self.left(self.asked(network())))
+
+    def count(self, **details):
+        self.neutron.replaced['network-ip-availabilities'] = {
+            'network_ip_availabilities': [{'subnet_ip_availability': [{
+                'subnet_id': self.subnet, 'total_ips': 5, 'used_ips': 5,
+                'ip_availability_details': details}]}]}
+
+    def test_more_used_than_exist(self):
+        self.count(total_ips_in_allocation_pool=5,
+                   used_ips_in_allocation_pool=6)
+        self.assert_kept()
+
+    def test_subnet_without_counts(self):
+        self.neutron.replaced['network-ip-availabilities'] = {
+            'network_ip_availabilities': []}
+        self.assert_kept()
+
+    def test_neutron_refuses(self):
+        """Neutron does not have the extension, or the role is missing."""
+        for status in (403, 404, 500):
+            self.neutron.statuses['network-ip-availabilities'] = status
+            self.assert_kept()
+        self.assertEqual(3, len(self.process.logged(logging.ERROR)))
+        self.assertIn('neutron', self.process.logged()[0])
+
+    def test_answer_that_is_not_neutrons(self):
+        for body in ({}, [], {'subnets': [{}]}, {'subnets': 'none'}):
+            self.neutron.replaced['subnets'] = body
+            self.assert_kept()
+        self.assertEqual(4, len(self.process.logged(logging.ERROR)))
+
+    def test_placement_is_away(self):
+        self.placement.refuse()
+        self.assert_kept()
+
+    def test_credentials_are_missing(self):
+        self.conf.set_override('auth_type', None, 'neutron')
+        self.assert_kept()
+        self.assertIn('no auth_type in [neutron]', self.process.logged()[0])
+
+
+class TestEquivalence(AddressesTest):
+    """Random networks, compared with a list of all their addresses."""
+
+    def test_random_networks(self):
+        """What is left out has no address, and what is left has."""
+        out = self.play(details=True) + self.play(details=False)
+        print('left out segments in %d of %d networks' % (
+            sum(map(bool, out)), len(out)))
+        self.assertGreater(sum(map(bool, out)), CASES / 10)
+
+    def play(self, details):
+        self.neutron.details = details
+        out = []
+
+        @hypothesis.settings(
+            max_examples=CASES // 2, deadline=None, derandomize=True,
+            database=None, suppress_health_check=list(hypothesis.HealthCheck))
+        @hypothesis.given(strategies.data())
+        def play(data):
+            self.neutron.subnets.clear()
+            self.neutron.ports.clear()
+            subnets = data.draw(strategies.lists(
+                strategies.tuples(
+                    strategies.sampled_from(SEGMENTS[:3]),
+                    strategies.sampled_from([4, 6])),
+                min_size=1, max_size=5))
+            free = {}
+            for number, (segment, version) in enumerate(subnets):
+                free.setdefault((segment, version), 0)
+                free[segment, version] += self.create(
+                    data, segment, '10.%d.0.0/29' % number if version == 4
+                    else 'fd00:%d::/125' % number)
+            wanted = data.draw(strategies.integers(1, 3))
+            expected = {
+                segment for segment, _version in subnets if all(
+                    free.get((segment, version), wanted) >= wanted
+                    for version in (4, 6))}
+            spec = self.asked(*[network() for _port in range(wanted)])
+            if expected:
+                self.assertEqual([expected], self.left(spec))
+            else:
+                self.assertRaises(nova_exception.RequestFilterFailed,
+                                  self.left, spec)
+            out.append({segment for segment, _version in subnets} - expected)
+
+        play()
+        return out
+
+    def create(self, data, segment, cidr):
+        """Create a subnet with ports; return the number of addresses left."""
+        hosts = list(ipaddress.ip_network(cidr).hosts())
+        ends = sorted(data.draw(strategies.lists(
+            strategies.sampled_from(range(len(hosts))), min_size=2,
+            max_size=4, unique=True)))
+        ends = ends[:len(ends) // 2 * 2]
+        pools = list(zip(ends[::2], ends[1::2]))
+        subnet = self.neutron.subnet(NETWORK, segment, cidr, allocation_pools=[
+            {'start': str(hosts[first]), 'end': str(hosts[last])}
+            for first, last in pools])
+        used = data.draw(strategies.sets(
+            strategies.sampled_from(range(len(hosts)))))
+        for each in used:
+            self.neutron.port(NETWORK, (subnet, str(hosts[each])))
+        return sum(first <= each <= last for each in range(len(hosts))
+                   for first, last in pools if each not in used)
