@@ -13,6 +13,8 @@ from oslo_upgradecheck import upgradecheck
 Code = upgradecheck.Code
 
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
+# The client of placement knows 1.29 and 1.37, and no version between them.
+PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'
 START_AGENT = 'systemctl enable --now nova-aggregate-mirror-agent'
 
 # Names that a finding lists; any further names are only counted.

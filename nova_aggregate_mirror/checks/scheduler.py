@@ -75,9 +75,8 @@ def sharing(source: source.Source,
         'aggregate too. Not in all aggregates: %s. For each provider, list '
         'its current aggregates and those of the hosts that it serves; or '
         'remove request_filters from nova.conf:' % checks.some(outside),
-        *('openstack --os-placement-api-version %s resource provider '
-          'aggregate set --generation GENERATION --aggregate AGGREGATE_UUID '
-          '%s' % (client.MICROVERSION, provider)
+        *('%s aggregate set --generation GENERATION --aggregate '
+          'AGGREGATE_UUID %s' % (checks.PROVIDER, provider)
           for provider in sorted(outside)[:checks.NAMES]))]
 
 

@@ -16,6 +16,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import aggregates
 from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import journal
@@ -29,6 +30,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.source import aggregates as metadata
 from nova_aggregate_mirror.source import database
 
 PROGRAM = 'nova-aggregate-mirror-status'
@@ -101,6 +103,18 @@ CHECKS = (
           lambda on: drift.find(on.conf, on.journal, on.source, on.report),
           ('Nova\'s API database', 'Journal of this nova',
            'Placement rights')),
+    Check('Availability zones',
+          lambda on: aggregates.zones(
+              on.conf, metadata.read(), on.source.read_all()),
+          ('Nova\'s API database',)),
+    Check('Allocation ratios', lambda on: aggregates.ratios(metadata.read()),
+          ('Nova\'s API database',)),
+    Check('Isolated aggregates',
+          lambda on: aggregates.isolated(
+              metadata.read(), on.source.read_all(), on.report),
+          ('Nova\'s API database', 'Placement rights'),
+          applies=lambda on: on.conf.scheduler
+          .enable_isolated_aggregate_filtering),
     Check('Request filters', lambda on: scheduler.filters(on.conf)),
     Check('Sharing providers',
           lambda on: scheduler.sharing(on.source, on.report),

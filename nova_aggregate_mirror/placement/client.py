@@ -95,6 +95,15 @@ class Client:
         return responses.names(*self.call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
+    def having(self, trait: str) -> frozenset[str]:
+        """Read the UUIDs of the providers with a trait.
+
+        :raises RequestRejected: placement has no such trait
+        """
+        return responses.providers(*self.call(
+            'GET', '/resource_providers?required=' + urllib.parse.quote(
+                trait, safe='')))
+
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates.
 

@@ -100,7 +100,8 @@ class TestNova(status_command.StatusTest):
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Nova\'s API database'],
                         '  nova-manage api_db sync')
-        waiting = ('Galera', 'Journal of this nova', 'Drift')
+        waiting = ('Galera', 'Journal of this nova', 'Drift',
+                   'Availability zones', 'Allocation ratios')
         for name in waiting:
             self.assert_row(WARNING, rows[name],
                             'resolve "Nova\'s API database" first')

@@ -75,32 +75,22 @@ class TestOneFullSegment(FullSegmentTest):
         self.routed.delete_port(freed)
         self.assert_in(self.second, self.boot(self.network()))
 
-    def test_port_with_an_address(self):
-        """It needs no other, so that its full segment is used."""
+    def test_other_conditions(self):
+        """A port with an address, a second network and a zone are kept."""
         port = self.routed.port(self.second)
         self.routed.fill(self.second, left=1)
+        zone = self.zone(min(self.first.hosts), min(self.second.hosts))
         self.narrow()
         self.assert_in(self.second, self.boot({'port': port}))
         server = self.boot({'port': self.routed.port()})
         self.assert_in(self.first, server)
         self.assertEqual([server[base.HOST]], self.hosts_tried(server))
-
-    def test_second_network(self):
-        """It has no segments, and is not affected."""
-        self.routed.fill(self.second)
-        self.narrow()
         public = self.cloud.rest('network').get(
             '/v2.0/networks?name=public').json()['networks'][0]['id']
         server = self.boot({'uuid': public}, others=[self.network()])
         self.assertEqual('ACTIVE', server['status'], server.get('fault'))
         self.assertIn(server[base.HOST], self.first.hosts)
         self.assertEqual({'public', 'routed'}, server['addresses'].keys())
-
-    def test_zone(self):
-        """The filter can be combined with a zone, unlike counted addresses."""
-        self.routed.fill(self.second)
-        zone = self.zone(min(self.second.hosts), min(self.first.hosts))
-        self.narrow()
         server = self.boot(self.network(), zone=zone)
         self.assert_in(self.first, server)
         self.assertEqual([min(self.first.hosts)], self.hosts_tried(server))
@@ -110,11 +100,15 @@ class TestBothSegments(FullSegmentTest):
 
     bits = 29, 29
 
-    def test_both_are_full(self):
-        """No host is tried, and nova-scheduler logs the reason."""
-        for segment in self.routed.segments:
-            self.routed.fill(segment)
+    def test_twelve_addresses(self):
+        """Ten servers, created at once, take six and four; then two more."""
         self.narrow()
+        servers = self.boot_at_once('server-%s' % uuid.uuid4().hex[:8], 10)
+        self.assertEqual([4, 6], sorted(
+            sum(one[base.HOST] in each.hosts for one in servers)
+            for each in self.routed.segments))
+        for _server in range(2):
+            self.segment_of(self.boot(self.network()))
         server = self.boot(self.network())
         self.assert_refused_at_once(server)
         with open(self.cloud.process('scheduler').log) as log:
@@ -122,15 +116,6 @@ class TestBothSegments(FullSegmentTest):
                      and 'has no valid host' in one)
         for name in (self.routed.id, self.first.id, self.second.id):
             self.assertIn(name, line)
-
-    def test_ten_servers(self):
-        """Six addresses of each segment are enough, in a single request."""
-        self.narrow()
-        servers = self.boot_at_once('server-%s' % uuid.uuid4().hex[:8], 10)
-        by_segment = sorted(
-            sum(one[base.HOST] in each.hosts for one in servers)
-            for each in self.routed.segments)
-        self.assertEqual([4, 6], by_segment)
 
     def boot_at_once(self, name, count):
         """Create servers in one request; wait until nova is done."""

@@ -217,7 +217,7 @@ class TestSharing(servers.LoopbackTestCase):
         self.assertIn(PROVIDER, one.text)
         command, = one.cure
         self.assertTrue(command.startswith(
-            'openstack --os-placement-api-version 1.36 resource provider '
+            'openstack --os-placement-api-version 1.29 resource provider '
             'aggregate set '), command)
         self.assertTrue(command.endswith(' ' + PROVIDER))
         self.placement.set_aggregates(PROVIDER, [AGGREGATE, OTHER])

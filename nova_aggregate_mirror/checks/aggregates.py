@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what the metadata of host aggregates means to nova."""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import shlex
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import source
+
+ZONE = 'availability_zone'
+TRAIT = 'trait:'
+REQUIRED = 'required'
+# Keys that nova does not read since it uses placement, to resource classes.
+RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
+          'disk_allocation_ratio': 'DISK_GB'}
+
+
+def zones(conf: cfg.ConfigOpts, found: source.Aggregates,
+          nova: source.Nova) -> checks.Findings:
+    """Check the availability zones of host aggregates, and nova's options."""
+    by_zone: dict[str, list[str]] = {}
+    for uuid, metadata in sorted(found.metadata.items()):
+        if ZONE in metadata:
+            by_zone.setdefault(metadata[ZONE], []).append(uuid)
+    return [*_names(conf, found, by_zone), *_hosts(found),
+            *_empty(found, nova, by_zone), *_scheduled(conf, by_zone)]
+
+
+def _names(conf: cfg.ConfigOpts, found: source.Aggregates,
+           by_zone: Mapping[str, Collection[str]]) -> Iterator[checks.Finding]:
+    """Report the names that mean something else to nova."""
+    reserved = {
+        conf.default_availability_zone: (
+            'is also the zone of hosts without a zone '
+            '(default_availability_zone): requests for it are confined to '
+            'these aggregates'),
+        conf.internal_service_availability_zone: (
+            'is also the zone of services other than nova-compute '
+            '(internal_service_availability_zone): no server can be created '
+            'in it')}
+    for zone, uuids in sorted(by_zone.items()):
+        reason = reserved.get(zone)
+        if not reason and ':' in zone:
+            reason = ('has a colon, after which nova expects a host: no '
+                      'server can be created in it')
+        if reason:
+            yield checks.warning(
+                'Availability zone %s of aggregate %s %s. Give it another '
+                'name, when its hosts have no servers:' % (
+                    zone, _named(found, uuids), reason),
+                *('openstack aggregate set --zone NAME %s'
+                  % shlex.quote(found.names[uuid]) for uuid in uuids))
+
+
+def _hosts(found: source.Aggregates) -> Iterator[checks.Finding]:
+    """Report hosts in several zones, which nova's API does not allow."""
+    for host, members in sorted(found.members.items()):
+        inside = {uuid: found.metadata[uuid][ZONE] for uuid in sorted(members)
+                  if ZONE in found.metadata[uuid]}
+        if len(set(inside.values())) > 1:
+            yield checks.failure(
+                'Host %s is in availability zones %s: it takes the servers of '
+                'each of them. Nova\'s API refuses this, so that its database '
+                'was changed otherwise. Keep one of:' % (
+                    host, checks.some(set(inside.values()))),
+                *('openstack aggregate remove host %s %s' % (
+                    shlex.quote(found.names[uuid]), host) for uuid in inside))
+
+
+def _empty(found: source.Aggregates, nova: source.Nova,
+           by_zone: Mapping[str, Collection[str]]) -> Iterator[checks.Finding]:
+    """Report zones that have no host with a compute node."""
+    if nova.cells_down:
+        # Their hosts may be in these zones.
+        return
+    known = set(nova.nodes.values())
+    used = {uuid for host, members in found.members.items() if host in known
+            for uuid in members}
+    empty = {zone: uuids for zone, uuids in by_zone.items()
+             if used.isdisjoint(uuids)}
+    if empty:
+        yield checks.warning(
+            'No host can serve availability zone %s. Add a host, or remove '
+            'the zone:' % checks.some(empty), *(
+                'openstack aggregate unset --property %s %s' % (
+                    ZONE, shlex.quote(found.names[uuid]))
+                for _zone, uuids in sorted(empty.items())[:checks.NAMES]
+                for uuid in uuids))
+
+
+def _scheduled(conf: cfg.ConfigOpts, by_zone: Collection[str]
+               ) -> Iterator[checks.Finding]:
+    """Check the zone of requests that name none."""
+    zone = conf.default_schedule_zone
+    if zone and zone not in (*by_zone, conf.default_availability_zone):
+        yield checks.failure(
+            'default_schedule_zone is %s, and no aggregate has this '
+            'availability zone: each request without a zone fails. Set the '
+            'zone of an aggregate, or remove:' % zone, '[DEFAULT]',
+            'default_schedule_zone = %s' % zone)
+
+
+def ratios(found: source.Aggregates) -> checks.Findings:
+    """Report allocation ratios, which nova reads from placement only."""
+    findings = []
+    for uuid, metadata in sorted(found.metadata.items()):
+        values = {name: metadata[key] for key, name in RATIOS.items()
+                  if key in metadata}
+        if values:
+            findings.append(checks.warning(
+                'Aggregate %s has an allocation ratio, which nova ignores. '
+                'Set it in placement for the hosts of the aggregate, then '
+                'remove it from the aggregate:' % found.names[uuid],
+                '%s inventory set --aggregate %s --amend %s' % (
+                    checks.PROVIDER, uuid, ' '.join(
+                        '--resource %s:allocation_ratio=%s' % each
+                        for each in values.items())),
+                'openstack aggregate unset %s %s' % (' '.join(
+                    '--property ' + key for key in RATIOS if key in metadata),
+                    shlex.quote(found.names[uuid]))))
+    return findings
+
+
+def isolated(found: source.Aggregates, nova: source.Nova,
+             placement: client.Client) -> checks.Findings:
+    """Check the hosts of aggregates that require traits of requests.
+
+    Nova forbids them to other requests, and placement finds them for such
+    requests only if they have the traits.
+    """
+    findings = []
+    for uuid, metadata in sorted(found.metadata.items()):
+        traits = sorted(key.removeprefix(TRAIT) for key, value
+                        in metadata.items() if key.startswith(TRAIT)
+                        and value == REQUIRED)
+        ignored = sorted(key for key, value in metadata.items()
+                         if key.startswith(TRAIT) and value != REQUIRED)
+        if ignored:
+            findings.append(checks.warning(
+                'Aggregate %s is not isolated by %s: only the value "%s" '
+                'counts. Set:' % (found.names[uuid], checks.some(ignored),
+                                  REQUIRED),
+                'openstack aggregate set %s %s' % (' '.join(
+                    '--property %s=%s' % (key, REQUIRED) for key in ignored),
+                    shlex.quote(found.names[uuid]))))
+        nodes = {node: host for node, host in nova.nodes.items()
+                 if uuid in found.members.get(host, ())}
+        for trait in traits if nodes else ():
+            findings += _lacking(found.names[uuid], trait, nodes, placement)
+    return findings
+
+
+def _lacking(aggregate: str, trait: str, nodes: Mapping[str, str],
+             placement: client.Client) -> Iterator[checks.Finding]:
+    """Report compute nodes that lack a trait that requests have to have."""
+    try:
+        having = placement.having(trait)
+    except exceptions.MirrorError as exc:
+        yield checks.failure('%s See placement\'s log:' % exc,
+                             'journalctl -u placement-api')
+        return
+    lacking = sorted(set(nodes) - having)
+    if lacking:
+        yield checks.warning(
+            'Aggregate %s is isolated for requests with trait %s, which its '
+            'hosts %s do not have: they take no servers. Add the trait to '
+            'the traits of each of them:' % (
+                aggregate, trait, checks.some({nodes[one] for one
+                                               in lacking})),
+            *('%s trait set --trait %s --trait ... %s' % (
+                checks.PROVIDER, trait, node)
+              for node in lacking[:checks.NAMES]))
+
+
+def _named(found: source.Aggregates, uuids: Collection[str]) -> str:
+    return checks.some(found.names[uuid] for uuid in uuids)

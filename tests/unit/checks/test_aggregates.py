@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the metadata of aggregates means to nova, and where it does not."""
+
+from oslo_config import cfg
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import aggregates
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import source
+from tests import placement_service
+from tests.unit import servers
+
+TRAIT = 'CUSTOM_LICENSED'
+
+
+def known(metadata, **members):
+    """Return aggregates; ``members`` has the hosts of each."""
+    hosts = {}
+    for name, inside in members.items():
+        for host in inside:
+            hosts.setdefault(host, {})[getattr(uuids, name)] = None
+    return source.Aggregates(
+        {getattr(uuids, name): name for name in metadata},
+        {getattr(uuids, name): values for name, values in metadata.items()},
+        hosts)
+
+
+def nova(*hosts, **down):
+    return source.Nova(
+        aggregates={}, members={}, cells_down=down,
+        nodes={getattr(uuids, host): host for host in hosts})
+
+
+def zone(name):
+    return {'availability_zone': name}
+
+
+class TestZones(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        self.conf([])
+        for name, default in (('default_availability_zone', 'nova'),
+                              ('internal_service_availability_zone',
+                               'internal'), ('default_schedule_zone', None)):
+            self.conf.register_opt(cfg.StrOpt(name, default=default))
+
+    def one(self, found, nova_hosts):
+        finding, = aggregates.zones(self.conf, found, nova_hosts)
+        return finding
+
+    def test_zones_that_work(self):
+        self.conf.set_override('default_schedule_zone', 'east')
+        found = known({'a': zone('east'), 'b': zone('east'), 'c': {}},
+                      a=['h1'], b=['h1', 'h2'], c=['h1'])
+        self.assertEqual(
+            [], aggregates.zones(self.conf, found, nova('h1', 'h2')))
+
+    def test_names_of_nova(self):
+        """Each means the hosts, or the services, without a zone."""
+        for name, option in (('nova', 'default_availability_zone'),
+                             ('internal',
+                              'internal_service_availability_zone')):
+            one = self.one(known({'a b': zone(name)}, **{'a b': ['h1']}),
+                           nova('h1'))
+            self.assertEqual(checks.Code.WARNING, one.code)
+            self.assertIn(option, one.text)
+            self.assertEqual(
+                ("openstack aggregate set --zone NAME 'a b'",), one.cure)
+
+    def test_name_with_a_colon(self):
+        one = self.one(known({'a': zone('east:1')}, a=['h1']), nova('h1'))
+        self.assertIn('no server can be created', one.text)
+
+    def test_host_in_two_zones(self):
+        one = self.one(known({'a': zone('east'), 'b': zone('west')},
+                             a=['h1', 'h2'], b=['h1', 'h3']),
+                       nova('h1', 'h2', 'h3'))
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn('Host h1 is in availability zones east, west', one.text)
+        self.assertEqual({'openstack aggregate remove host a h1',
+                          'openstack aggregate remove host b h1'},
+                         set(one.cure))
+
+    def test_zone_without_hosts(self):
+        """Hosts of which nova has no compute node do not count."""
+        found = known({'a': zone('east'), 'b': zone('west'),
+                       'c': zone('west')}, a=['gone'], c=['h1'])
+        one = self.one(found, nova('h1'))
+        self.assertEqual(checks.Code.WARNING, one.code)
+        self.assertIn('availability zone east.', one.text)
+        self.assertEqual(('openstack aggregate unset --property '
+                          'availability_zone a',), one.cure)
+        self.assertEqual([], aggregates.zones(
+            self.conf, found, nova('h1', cell1='refused')))
+
+    def test_zone_of_requests_without_a_zone(self):
+        self.conf.set_override('default_schedule_zone', 'west')
+        one = self.one(known({'a': zone('east')}, a=['h1']), nova('h1'))
+        self.assertEqual(
+            (checks.Code.FAILURE,
+             ('[DEFAULT]', 'default_schedule_zone = west')),
+            (one.code, one.cure))
+        self.conf.set_override('default_schedule_zone', 'nova')
+        self.assertEqual([], aggregates.zones(
+            self.conf, known({'a': zone('east')}, a=['h1']), nova('h1')))
+
+
+class TestRatios(testtools.TestCase):
+
+    def test_none(self):
+        self.assertEqual([], aggregates.ratios(known({'a': {'ssd': 'true'}})))
+
+    def test_keys_that_nova_ignores(self):
+        one, = aggregates.ratios(known({'a': {
+            'cpu_allocation_ratio': '2.5', 'disk_allocation_ratio': '1.0'}}))
+        self.assertEqual(checks.Code.WARNING, one.code)
+        self.assertEqual((
+            'openstack --os-placement-api-version 1.29 resource provider '
+            'inventory set --aggregate %s --amend --resource '
+            'VCPU:allocation_ratio=2.5 --resource '
+            'DISK_GB:allocation_ratio=1.0' % uuids.a,
+            'openstack aggregate unset --property cpu_allocation_ratio '
+            '--property disk_allocation_ratio a'), one.cure)
+
+
+class TestIsolated(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.placement = self.useFixture(placement_service.PlacementService())
+        self.client = client.Client(servers.make_conf(
+            auth_type='admin_token', endpoint=self.placement.url,
+            token=placement_service.TOKEN))
+        for host in 'h1', 'h2':
+            self.placement.create_provider(getattr(uuids, host), host)
+
+    def find(self, value='required', **members):
+        return aggregates.isolated(
+            known({'a': {'trait:' + TRAIT: value}}, **members),
+            nova('h1', 'h2'), self.client)
+
+    def test_hosts_with_the_trait(self):
+        self.placement.create_trait(TRAIT)
+        self.placement.set_traits(uuids.h1, TRAIT)
+        self.assertEqual([], self.find(a=['h1']))
+        self.assertEqual([], self.find())
+
+    def test_host_without_the_trait(self):
+        """Nova forbids it to some requests, placement to the others."""
+        self.placement.create_trait(TRAIT)
+        self.placement.set_traits(uuids.h1, TRAIT)
+        one, = self.find(a=['h1', 'h2'])
+        self.assertEqual(checks.Code.WARNING, one.code)
+        self.assertIn('hosts h2 do not have', one.text)
+        self.assertEqual(1, len(one.cure))
+        self.assertIn(uuids.h2, one.cure[0])
+
+    def test_trait_that_does_not_exist(self):
+        one, = self.find(a=['h1'])
+        self.assertEqual(checks.Code.FAILURE, one.code)
+        self.assertIn(TRAIT, one.text)
+
+    def test_value_that_nova_ignores(self):
+        one, = self.find(value='true', a=['h1'])
+        self.assertIn('is not isolated by trait:CUSTOM_LICENSED', one.text)
+        self.assertEqual(('openstack aggregate set --property '
+                          'trait:CUSTOM_LICENSED=required a',), one.cure)
