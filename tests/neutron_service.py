@@ -37,6 +37,8 @@ class NeutronService(fixtures.Fixture):
         """Path to the status of its answers."""
         self.replaced: dict[str, Any] = {}
         """Path to the answer that it has instead."""
+        self.page = 0
+        """Number of resources in an answer at most; 0 for all."""
 
     def _setUp(self) -> None:
         service = self
@@ -103,9 +105,19 @@ class NeutronService(fixtures.Fixture):
         query = urllib.parse.parse_qs(parts.query)
         answers = {'ports': self._ports, 'subnets': self._subnets,
                    'network-ip-availabilities': self._counts}
-        body = self.replaced.get(what)
+        body, key = self.replaced.get(what), what.replace('-', '_')
         if body is None:
-            body = {what.replace('-', '_'): answers[what](query)}
+            body = {key: answers[what](query)}
+            start = int(query.get('marker', ['0'])[0])
+            if self.page and len(body[key]) > start + self.page:
+                body[key + '_links'] = [
+                    {'rel': 'previous', 'href': self.url},
+                    {'rel': 'next', 'href': '%s/v2.0/%s?%s' % (
+                        self.url, what, urllib.parse.urlencode(
+                            {**query, 'marker': start + self.page},
+                            doseq=True))}]
+            if self.page:
+                body[key] = body[key][start:start + self.page]
         text = json.dumps(body).encode()
         handler.send_response(self.statuses.get(what, 200))
         handler.send_header('Content-Type', 'application/json')

@@ -138,21 +138,30 @@ class Networks:
 
     def _read(self, what: str, parse: Any,
               query: Mapping[str, Collection[str]]) -> list[Any]:
-        doing = 'Reading %s from neutron' % what
-        path = '/v2.0/%s?%s' % (what, urllib.parse.urlencode(
+        doing, key = 'Reading %s from neutron' % what, what.replace('-', '_')
+        page: str | None = urllib.parse.urlencode(
             [(name, value) for name, values in query.items()
-             for value in values]))
-        with errors.advising(_ADVICE), errors.translated(doing):
-            # The session parses the token and the catalog.
-            with errors.parsing(doing):
-                response = self._adapter.get(path, raise_exc=False)
-            if response.status_code != 200:
-                raise errors.error(
-                    errors.meaning_of_status(response.status_code), doing,
-                    'returned %d' % response.status_code)
-            with errors.parsing(doing):
-                listed = response.json()[what.replace('-', '_')]
-                return [parse(one) for one in listed]
+             for value in values])
+        found: list[Any] = []
+        while page is not None:
+            with errors.advising(_ADVICE), errors.translated(doing):
+                # The session parses the token and the catalog.
+                with errors.parsing(doing):
+                    response = self._adapter.get(
+                        '/v2.0/%s?%s' % (what, page), raise_exc=False)
+                if response.status_code != 200:
+                    raise errors.error(
+                        errors.meaning_of_status(response.status_code), doing,
+                        'returned %d' % response.status_code)
+                with errors.parsing(doing):
+                    document = response.json()
+                    found += [parse(one) for one in document[key]]
+                    # Neutron has an option for the size of a page.
+                    page = next(
+                        (urllib.parse.urlsplit(link['href']).query
+                         for link in document.get(key + '_links', ())
+                         if link['rel'] == 'next'), None)
+        return found
 
 
 def _port(one: Mapping[str, Any]) -> Port:

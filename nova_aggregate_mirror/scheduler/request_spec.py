@@ -51,6 +51,11 @@ def networks(spec: RequestSpec) -> list[Network]:
             for one in _field(spec, 'requested_networks') or ()]
 
 
+def servers(spec: RequestSpec) -> int:
+    """Read the number of servers that are requested, or once were."""
+    return _field(spec, 'num_instances') or 1
+
+
 def set_room(spec: RequestSpec, found: room.Room) -> None:
     """Keep the free addresses for the host filter of the same request."""
     spec.aggregate_mirror_room = found

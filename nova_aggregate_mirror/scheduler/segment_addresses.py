@@ -47,15 +47,14 @@ class SegmentAddresses(query_filter.QueryFilter):
         :raises Unsatisfiable: when all segments of a network are full
         :raises MirrorError: when neutron or placement could not be read
         """
-        if not self._conf.scheduler.\
-                query_placement_for_routed_network_aggregates:
+        routed = (self._conf.scheduler
+                  .query_placement_for_routed_network_aggregates)
+        # Nova has required no aggregate of a network without segments.
+        if not routed or not request_spec.query(spec).required:
             return False
         with deadline.within(self._conf.aggregate_mirror.inline_timeout):
             wanted = self._wanted(spec)
-            # Nova has required no aggregate of a network without segments.
-            if not wanted or not request_spec.query(spec).required:
-                return False
-            return self._narrow(spec, wanted)
+            return bool(wanted) and self._narrow(spec, wanted)
 
     def _wanted(self, spec: request_spec.RequestSpec) -> Mapping[str, int]:
         """Count the ports of one server that need an address, by network."""
@@ -82,7 +81,8 @@ class SegmentAddresses(query_filter.QueryFilter):
         for network, subnets in by_network.items():
             segments = {one.segment for one in subnets}
             limits = free_addresses.limits(
-                subnets, counts, wanted[network], spec.num_instances,
+                subnets, counts, wanted[network],
+                request_spec.servers(spec),
                 self._used)
             full = {one for one, servers in limits.items() if not servers}
             if full:

@@ -259,6 +259,14 @@ class TestCounts(AddressesTest):
         self.segment(1, free=0)
         self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
 
+    def test_pages(self):
+        """A subnet may be on another page than those that are full."""
+        self.neutron.page = 1
+        self.segment(0, free=0)
+        self.segment(1, free=0)
+        self.segment(0, free=1)
+        self.assertEqual([{SEGMENTS[0]}], self.left(self.asked(network())))
+
     def test_each_ip_version(self):
         """A port needs an address of each that its segment has."""
         self.segment(0, free=0)
