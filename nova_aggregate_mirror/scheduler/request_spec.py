@@ -111,16 +111,11 @@ def add(spec: RequestSpec, added: constraints.Query) -> None:
             set(added.forbidden))
 
 
-def replace(spec: RequestSpec, before: Set[str], after: Set[str]) -> bool:
-    """Replace a set of required aggregates by a subset.
-
-    :returns: whether the query had the set
-    """
-    groups = [frozenset(one.split(','))
-              for one in spec.requested_destination.aggregates]
+def replace(spec: RequestSpec, before: Set[str], after: Set[str]) -> None:
+    """Replace a set of required aggregates by a subset."""
     spec.requested_destination.aggregates = [
-        ','.join(sorted(after if one == before else one)) for one in groups]
-    return before in groups
+        ','.join(sorted(after)) if before == {*one.split(',')} else one
+        for one in spec.requested_destination.aggregates]
 
 
 def _properties(spec: RequestSpec) -> Mapping[str, str]:

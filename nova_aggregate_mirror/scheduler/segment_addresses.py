@@ -10,7 +10,6 @@ import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Set
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -79,14 +78,23 @@ class SegmentAddresses(query_filter.QueryFilter):
         counts = self._networks.counts(sorted(by_network))
         changed, rooms = False, []
         for network, subnets in by_network.items():
-            segments = {one.segment for one in subnets}
             limits = free_addresses.limits(
-                subnets, counts, wanted[network],
-                request_spec.servers(spec),
+                subnets, counts, wanted[network], request_spec.servers(spec),
                 self._used)
+            segments = {one.segment for one in subnets}
             full = {one for one, servers in limits.items() if not servers}
+            if full == segments:
+                raise constraints.Unsatisfiable(
+                    'no segment of network %s has enough free addresses (%s)'
+                    % (network, ', '.join(sorted(segments))))
+            if not limits or not self._current(spec, network, segments):
+                continue
             if full:
-                changed |= self._leave_out(spec, network, full, segments)
+                request_spec.replace(spec, self._union(segments),
+                                     self._union(segments - full))
+                changed = True
+                LOG.debug('Full segments of network %s are left out: %s',
+                          network, ', '.join(sorted(full)))
             if full < limits.keys():
                 rooms.append([room.Segment(self._of(one), limits.get(one))
                               for one in sorted(segments - full)])
@@ -102,26 +110,15 @@ class SegmentAddresses(query_filter.QueryFilter):
         return sum(subnet in by_id and by_id[subnet].pooled(address)
                    for port in ports for subnet, address in port.addresses)
 
-    def _leave_out(self, spec: request_spec.RequestSpec, network: str,
-                   full: Set[str], segments: Set[str]) -> bool:
-        """Remove the aggregates of full segments from those of the network.
-
-        :raises Unsatisfiable: when all segments are full
-        """
-        if full == segments:
-            raise constraints.Unsatisfiable(
-                'no segment of network %s has enough free addresses (%s)'
-                % (network, ', '.join(sorted(segments))))
+    def _current(self, spec: request_spec.RequestSpec, network: str,
+                 segments: Iterable[str]) -> bool:
+        """Check that nova has required the aggregates of the segments."""
         for known in (self._aggregates, {}):
             # What is known may be outdated.
             self._aggregates = known
-            if request_spec.replace(
-                    spec, self._union(segments),
-                    self._union(segments - full)):
-                LOG.debug('Full segments of network %s are left out: %s',
-                          network, ', '.join(sorted(full)))
+            if self._union(segments) in request_spec.query(spec).required:
                 return True
-        LOG.info('Full segments of network %s are not left out: the '
+        LOG.info('Free addresses of network %s are not considered: the '
                  'aggregates of its segments have changed', network)
         return False
 

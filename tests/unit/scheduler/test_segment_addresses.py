@@ -152,6 +152,24 @@ class TestFilter(AddressesTest):
         # The other segment has enough for all.
         self.assertEqual([right, both], judge.filter_all(states, spec))
 
+    def test_servers_requested_together_after_a_change(self):
+        """Hosts of a segment with a new aggregate are kept."""
+        self.segment(0, free=2)
+        self.segment(1, free=5)
+        self.left(self.asked(network(), servers=4))
+        self.placement.set_aggregates(SEGMENTS[1], [aggregate(SEGMENTS[2])])
+        spec = self.asked(network(), servers=4,
+                          required=[[SEGMENTS[0], SEGMENTS[2]]])
+        self.left(spec)
+        full, changed = states = [types.SimpleNamespace(
+            num_instances=0, aggregates=[
+                types.SimpleNamespace(uuid=aggregate(one))])
+            for one in (SEGMENTS[0], SEGMENTS[2])]
+        judge = filters.SegmentAddressesFilter()
+        judge.filter_all(states, spec)
+        full.num_instances += 2
+        self.assertEqual([changed], judge.filter_all(states, spec))
+
     def test_enough_for_all(self):
         """Nothing has to be counted."""
         self.segment(0, free=4)
