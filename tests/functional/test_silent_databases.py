@@ -34,11 +34,13 @@ def _says_nothing(_server: servers.Server, client: socket.socket) -> None:
 
 class DatabasesTest(testscenarios.WithScenarios, testtools.TestCase):
 
+    inline_timeout = 5.0
+
     def setUp(self) -> None:
         super().setUp()
         self.cloud = self.useFixture(fixtures.NovaAndPlacement())
         self.useFixture(fixtures.MirroredNova())
-        self.set('aggregate_mirror', inline_timeout=5.0)
+        self.set('aggregate_mirror', inline_timeout=self.inline_timeout)
         self.aggregate = self.cloud.create_aggregate('aggregate', 'east')
 
     def set(self, group: str, **options: object) -> None:
@@ -52,6 +54,8 @@ class DatabasesTest(testscenarios.WithScenarios, testtools.TestCase):
 class TestSilentServer(DatabasesTest):
 
     scenarios = DRIVERS
+    # After the wait, a call must have time left on a busy machine, too.
+    inline_timeout = 20.0
 
     def silence(self, group: str) -> servers.Server:
         """Configure a database that accepts connections and is silent."""
@@ -85,6 +89,8 @@ class TestSilentServer(DatabasesTest):
 class TestLockedJournal(DatabasesTest):
 
     scenarios = databases.SCENARIOS[1:]
+    # After the wait, a call must have time left on a busy machine, too.
+    inline_timeout = 20.0
 
     def test_is_waited_for_once(self) -> None:
         """The server ends the statement; then the back-off begins."""
