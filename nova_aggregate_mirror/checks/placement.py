@@ -71,7 +71,7 @@ def authentication(way: discovery.Discovery) -> checks.Findings:
             % (exc, section),
             'openstack user create --domain %s --password-prompt %s'
             % (domain, user),
-            'openstack role add --project %s --user %s admin'
+            'openstack role add --project %s --user %s service'
             % (project, user),
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
@@ -184,7 +184,7 @@ def rights(way: discovery.Discovery,
                 'The account may not %s: %s If placement answered 401, the '
                 'token itself is not accepted: see [keystone_authtoken] in '
                 'placement.conf. Otherwise run:' % (what, exc),
-                'openstack role add --project %s --user %s admin'
+                'openstack role add --project %s --user %s service'
                 % (project, user))]
         except exceptions.MirrorError as exc:
             return [checks.failure(

@@ -70,7 +70,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
             'Placement authentication', FAILURE,
             '  openstack user create --domain Default --password-prompt '
             'mirror\n'
-            '  openstack role add --project service --user mirror admin\n'
+            '  openstack role add --project service --user mirror service\n'
             '  openstack user set --password-prompt mirror')
 
     def test_keystone_that_is_away(self):
@@ -150,7 +150,7 @@ class TestRights(status_command.StatusTest):
             'token = admin', 'token = another:user'))
         self.assert_ends_at(
             'Placement rights', FAILURE, 'may not list providers', '403',
-            '  openstack role add --project service --user placement admin')
+            '  openstack role add --project service --user placement service')
 
     def test_writing_is_not_allowed(self):
         """Reading is allowed, and no other check finds the fault."""
@@ -180,7 +180,7 @@ class TestRights(status_command.StatusTest):
     def test_placement_that_hangs(self):
         """The check does not exceed the timeout of a user's request."""
         self.conf.write_text(self.conf.read_text()
-                             + '[aggregate_mirror]\ninline_timeout = 2\n')
+                             + '[aggregate_mirror]\ninline_timeout = 8\n')
         self.cloud.placement.hang(methods=('PUT',))
         began = time.monotonic()
         self.assert_ends_at('Placement rights', FAILURE,

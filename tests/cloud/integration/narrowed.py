@@ -5,7 +5,7 @@ import fixtures
 
 from tests.cloud import cloud
 
-_OPTIONS = '''\
+OPTIONS = '''\
 [filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters
 available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
@@ -34,7 +34,7 @@ class Narrowed(fixtures.Fixture):
     def _setUp(self) -> None:
         scheduler = self._cloud.process('scheduler')
         path = self._cloud.state.directory / 'narrowed.conf'
-        path.write_text(_OPTIONS % self._name)
+        path.write_text(OPTIONS % self._name)
         before = list(scheduler.argv)
         self.addCleanup(self._restart, before)
         self._restart([*before, '--config-file', str(path)])

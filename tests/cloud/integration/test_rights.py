@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The role that each command needs, with the policy defaults of the services.
+
+The account has this role in a single project, and no other.
+"""
+
+import json
+import uuid
+
+import testscenarios
+
+from tests.cloud import config_files
+from tests.cloud.integration import base
+from tests.cloud.integration import narrowed
+from tests.cloud.integration import routed
+
+MANAGE = 'nova-aggregate-mirror-manage'
+STATUS = 'nova-aggregate-mirror-status'
+
+
+class RightsTest(base.TestCase):
+
+    role = ''
+
+    def setUp(self):
+        super().setUp()
+        identity = self.cloud.identity()
+
+        def create(kind, **values):
+            made = identity.post('/%ss' % kind, json={kind: {
+                'domain_id': 'default', **values}}).json()[kind]
+            self.addCleanup(identity.delete, '/%ss/%s' % (kind, made['id']))
+            return made['id']
+
+        self.name = 'limited-%s' % uuid.uuid4().hex[:8]
+        project = create('project', name=self.name)
+        user = create('user', name=self.name,
+                      password=self.cloud.config.password)
+        role, = (one['id'] for one in identity.get('/roles').json()['roles']
+                 if one['name'] == self.role)
+        identity.put('/projects/%s/users/%s/roles/%s' % (project, user, role))
+        account = {'username': self.name, 'project_name': self.name}
+        config_files.write_file(self.cloud.config, 'limited.conf', {
+            'placement': account, 'neutron': account})
+
+    def run_limited(self, program, *argv):
+        return self.cloud.run(
+            program, '--config-file', self.cloud.config.nova_conf,
+            '--config-file', self.cloud.config.path('limited.conf'), *argv)
+
+
+class TestService(testscenarios.WithScenarios, RightsTest):
+    """What runs with nova.conf needs the role ``service``, and no other."""
+
+    role = 'service'
+    scenarios = [(name, {'argv': argv, 'statuses': statuses})
+                 for name, argv, statuses in (
+        ('status', (STATUS, 'upgrade', 'check'), (0, 1)),
+        ('sync', (MANAGE, 'placement', 'sync_aggregates', '--prune'), (0,)),
+        ('wait', (MANAGE, 'placement', 'wait', '--host', 'compute-1'), (0,)),
+        ('audit', (MANAGE, 'placement', 'audit_servers'), (0,)),
+        ('report', (MANAGE, 'report', '--html', 'report.html'), (0,)),
+        ('explain', (MANAGE, 'scheduling', 'explain', '--flavor', 'tiny',
+                     '--network', 'public'), (0,)))]
+
+    def test_command(self):
+        """It does everything that it does for an administrator."""
+        name = self.aggregate()
+        self.add_host(name, 'compute-1')
+        argv = list(self.argv)
+        if 'public' in argv:
+            argv[-1] = self.cloud.rest('network').get(
+                '/v2.0/networks?name=public').json()['networks'][0]['id']
+        status, out, err = self.run_limited(*argv)
+        self.assertIn(status, self.statuses, out + err)
+        for word in '403', 'may not', 'refused':
+            self.assertNotIn(word, out + err)
+
+
+class TestWriting(RightsTest):
+
+    role = 'service'
+
+    def test_missing_association(self):
+        """A sync may write what is missing."""
+        self.stop_agents()
+        name = self.aggregate()
+        self.add_host(name, 'compute-1')
+        uuid = self.openstack('--os-compute-api-version', '2.41',
+                              'aggregate', 'show', name)['uuid']
+        node, = (one.uuid for one in self.cloud.nodes()
+                 if one.name == 'compute-1')
+        placement = self.cloud.placement()
+        url = '/resource_providers/%s/aggregates' % node
+        found = placement.get(url).json()
+        found['aggregates'].remove(uuid)
+        placement.put(url, json=found)
+        status, out, err = self.run_limited(
+            MANAGE, 'placement', 'sync_aggregates')
+        self.assertEqual(0, status, out + err)
+        self.assertIn(uuid, placement.get(url).json()['aggregates'])
+
+
+class TestSegments(testscenarios.WithScenarios, RightsTest):
+    """Neutron shows subnets of other projects to administrators only.
+
+    To any other role a routed network has no segments, for nova as well.
+    """
+
+    scenarios = [(role, {'role': role}) for role in ('admin', 'service')]
+
+    def test_full_segment(self):
+        network = self.useFixture(routed.RoutedNetwork(
+            self.cloud, self.wait_until, (30, 30)))
+        network.fill(network.segments[1])
+        with open(self.cloud.config.path('limited.conf'), 'a') as conf:
+            conf.write(narrowed.OPTIONS % 'segment_addresses')
+        status, out, err = self.run_limited(
+            MANAGE, 'scheduling', 'explain', '--flavor', 'tiny', '--network',
+            network.id, '--format', 'json')
+        self.assertEqual(0, status, out + err)
+        self.assertNotIn('is not narrowed', err)
+        asked = {one['asked_by'] for one in json.loads(out)['steps']}
+        self.assertEqual(self.role == 'admin',
+                         'segments with free addresses' in asked)
+
+
+class TestReader(RightsTest):
+    """The role of users that may only look is not enough."""
+
+    role = 'reader'
+
+    def test_status(self):
+        """The check names the role that is missing."""
+        status, out, err = self.run_limited(STATUS, 'upgrade', 'check')
+        self.assertEqual(2, status, out + err)
+        self.assertIn('openstack role add --project %s --user %s service' % (
+            self.name, self.name), out)
+
+
+class TestClient(RightsTest):
+    """The plugin of the client reads nova's aggregates: ``admin``."""
+
+    role = 'service'
+
+    def test_service_is_not_enough(self):
+        """Nova refuses it, and the message says what is required."""
+        environment = {'OS_USERNAME': self.name,
+                       'OS_PROJECT_NAME': self.name}
+        before = self.cloud.environment
+        self.cloud.environment = lambda: {**before(), **environment}
+        status, out, err = self.cloud.run(
+            'openstack', 'aggregate', 'mirror', 'sync', '--dry-run')
+        self.assertNotIn(status, (0, 7))
+        self.assertIn('admin', err)
+        self.assertNotIn('Traceback', err)
