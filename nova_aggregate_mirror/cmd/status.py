@@ -30,6 +30,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import source as nova_state
 from nova_aggregate_mirror.source import aggregates as metadata
 from nova_aggregate_mirror.source import database
 
@@ -53,6 +54,14 @@ class Deployment:
     @functools.cached_property
     def source(self) -> database.DatabaseSource:
         return build.source()
+
+    @functools.cached_property
+    def nova(self) -> nova_state.Nova:
+        return self.source.read_all()
+
+    @functools.cached_property
+    def aggregates(self) -> nova_state.Aggregates:
+        return metadata.read()
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:
@@ -104,14 +113,12 @@ CHECKS = (
           ('Nova\'s API database', 'Journal of this nova',
            'Placement rights')),
     Check('Availability zones',
-          lambda on: aggregates.zones(
-              on.conf, metadata.read(), on.source.read_all()),
+          lambda on: aggregates.zones(on.conf, on.aggregates, on.nova),
           ('Nova\'s API database',)),
-    Check('Allocation ratios', lambda on: aggregates.ratios(metadata.read()),
+    Check('Allocation ratios', lambda on: aggregates.ratios(on.aggregates),
           ('Nova\'s API database',)),
     Check('Isolated aggregates',
-          lambda on: aggregates.isolated(
-              metadata.read(), on.source.read_all(), on.report),
+          lambda on: aggregates.isolated(on.aggregates, on.nova, on.report),
           ('Nova\'s API database', 'Placement rights'),
           applies=lambda on: on.conf.scheduler
           .enable_isolated_aggregate_filtering),
