@@ -14,6 +14,7 @@ Code = upgradecheck.Code
 
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 # The client of placement knows 1.29 and 1.37, and no version between them.
+TRAIT = 'openstack --os-placement-api-version 1.29 trait'
 PROVIDER = 'openstack --os-placement-api-version 1.29 resource provider'
 START_AGENT = 'systemctl enable --now nova-aggregate-mirror-agent'
 

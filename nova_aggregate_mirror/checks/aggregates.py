@@ -161,6 +161,13 @@ def _lacking(aggregate: str, trait: str, nodes: Mapping[str, str],
     """Report compute nodes that lack a trait that requests have to have."""
     try:
         having = placement.having(trait)
+    except exceptions.RequestRejected:
+        yield checks.failure(
+            'Aggregate %s is isolated for requests with trait %s, which '
+            'placement does not have: its hosts take no servers. Create the '
+            'trait, and add it to each host:' % (aggregate, trait),
+            checks.TRAIT + ' create ' + trait)
+        return
     except exceptions.MirrorError as exc:
         yield checks.failure('%s See placement\'s log:' % exc,
                              'journalctl -u placement-api')

@@ -9,6 +9,7 @@ from nova_aggregate_mirror.checks import discovery
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.placement import client
 
 RESTART = 'systemctl restart placement-api'
@@ -30,6 +31,9 @@ CONSEQUENCES = {
         'nova-scheduler cannot query neutron for the hosts of a routed '
         'network', 'nova-scheduler does not start'),
 }
+# The smallest role of each account. Neutron shows the subnets of other
+# projects to administrators only.
+ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
 def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
@@ -71,8 +75,8 @@ def authentication(way: discovery.Discovery) -> checks.Findings:
             % (exc, section),
             'openstack user create --domain %s --password-prompt %s'
             % (domain, user),
-            'openstack role add --project %s --user %s service'
-            % (project, user),
+            'openstack role add --project %s --user %s %s'
+            % (project, user, ROLES[way.group]),
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
         return [checks.failure(
@@ -184,8 +188,8 @@ def rights(way: discovery.Discovery,
                 'The account may not %s: %s If placement answered 401, the '
                 'token itself is not accepted: see [keystone_authtoken] in '
                 'placement.conf. Otherwise run:' % (what, exc),
-                'openstack role add --project %s --user %s service'
-                % (project, user))]
+                'openstack role add --project %s --user %s %s'
+                % (project, user, ROLES[way.group]))]
         except exceptions.MirrorError as exc:
             return [checks.failure(
                 'Could not %s: %s See placement\'s log. If its database is '
@@ -197,8 +201,9 @@ def rights(way: discovery.Discovery,
 
 def neutron(way: discovery.Discovery) -> checks.Findings:
     """Check that nova-scheduler can query neutron for a network's hosts."""
-    return (credentials_of(way.conf, way.group) or authentication(way)
-            or catalog(way))
+    with errors.advising(networks.ADVICE):
+        return (credentials_of(way.conf, way.group) or authentication(way)
+                or catalog(way))
 
 
 def _account(way: discovery.Discovery) -> tuple[str, str, str]:

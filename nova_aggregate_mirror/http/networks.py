@@ -19,12 +19,15 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
 _GROUP = 'neutron'
-_ADVICE = {
+ADVICE = {
     **dict.fromkeys((
         exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
-        exceptions.OutOfTime, exceptions.NotAuthorized,
-        exceptions.MissingCredentials, exceptions.InvalidConfiguration),
+        exceptions.OutOfTime, exceptions.MissingCredentials,
+        exceptions.InvalidConfiguration),
         'Check the [neutron] section of nova.conf.'),
+    exceptions.NotAuthorized:
+        'Check the [neutron] section of nova.conf, and that its user has the '
+        'admin role.',
     **dict.fromkeys((
         exceptions.PlacementFailed, exceptions.MalformedAnswer,
         exceptions.RequestRejected), 'Check the log of neutron.')}
@@ -144,7 +147,7 @@ class Networks:
              for value in values])
         found: list[Any] = []
         while page is not None:
-            with errors.advising(_ADVICE), errors.translated(doing):
+            with errors.advising(ADVICE), errors.translated(doing):
                 # The session parses the token and the catalog.
                 with errors.parsing(doing):
                     response = self._adapter.get(

@@ -15,14 +15,7 @@ from nova import objects
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
-
-_SECTION = 'Check the [neutron] section of nova.conf.'
-_NEUTRON = dict.fromkeys((
-    exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
-    exceptions.NotAuthorized, exceptions.PlacementFailed,
-    exceptions.MalformedAnswer, exceptions.RequestRejected,
-    exceptions.MissingCredentials, exceptions.InvalidConfiguration),
-    _SECTION)
+from nova_aggregate_mirror.http import networks
 
 
 def complete(context: Any, spec: Any, instance: Any,
@@ -78,7 +71,7 @@ def _add_ports(context: Any, spec: Any, ports: Iterable[str],
 def translated(doing: str) -> Iterator[None]:
     """Translate errors of neutron and keystone to a MirrorError."""
     try:
-        with errors.advising(_NEUTRON), errors.translated(doing):
+        with errors.advising(networks.ADVICE), errors.translated(doing):
             yield
     except neutron.neutron_client_exc.NeutronException as exc:
         raise errors.error(

@@ -9,6 +9,7 @@ from tests.functional.status_command import FAILURE
 from tests.functional.status_command import SUCCESS
 from tests.functional.status_command import WARNING
 from tests import placement_service
+from tests.unit import servers
 
 ROUTED = ('[scheduler]\nquery_placement_for_routed_network_aggregates = true\n'
           '%s')
@@ -217,6 +218,18 @@ class TestNeutron(status_command.StatusTest):
         """They get a token, and the catalog has neutron."""
         self.configure(self.account(self.server, 'neutron'))
         self.assert_others_good(self.rows(SUCCESS))
+
+    def test_credentials_that_are_refused(self):
+        """Unlike placement's, the account has to be an administrator's."""
+        refusing = self.useFixture(servers.Cloud())
+        refusing.answers['/v3/auth/tokens'] = (401, {'error': {
+            'code': 401, 'title': 'Unauthorized', 'message': 'no'}})
+        self.configure(self.account(refusing, 'neutron'))
+        self.assert_row(
+            FAILURE, self.rows(FAILURE)['Neutron credentials'],
+            'Check the [neutron] section of nova.conf, and that its user has '
+            'the admin role.',
+            '  openstack role add --project service --user mirror admin\n')
 
     def test_neutron_not_in_the_catalog(self):
         """The option to correct is printed."""

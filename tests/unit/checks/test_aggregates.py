@@ -163,6 +163,13 @@ class TestIsolated(testtools.TestCase):
         one, = self.find(a=['h1'])
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn(TRAIT, one.text)
+        self.assertEqual(('openstack --os-placement-api-version 1.29 trait '
+                          'create ' + TRAIT,), one.cure)
+
+    def test_placement_that_is_away(self):
+        self.placement.refuse()
+        one, = self.find(a=['h1'])
+        self.assertEqual(('journalctl -u placement-api',), one.cure)
 
     def test_value_that_nova_ignores(self):
         one, = self.find(value='true', a=['h1'])
