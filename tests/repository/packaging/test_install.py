@@ -5,6 +5,7 @@ import configparser
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -50,6 +51,21 @@ def tracked(*paths):
                    ).splitlines())
 
 
+def copy_repository(target):
+    """Copy the repository with its uncommitted changes.
+
+    A source distribution is assembled in the directory that it is built in.
+    Builds of other tests, which walk the same directory, would fail when it
+    disappears.
+    """
+    run('git', 'clone', '--quiet', '--no-checkout', str(ROOT), str(target))
+    for name in tracked():
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, copy)
+    run('git', '-C', str(target), 'add', '--all')
+
+
 @testtools.skipUnless((ROOT / '.git').exists(),
                       'this is no git clone: pbr cannot tell the version')
 class TestInstallation(testtools.TestCase):
@@ -60,9 +76,11 @@ class TestInstallation(testtools.TestCase):
         directory = tempfile.TemporaryDirectory(prefix='packaging-')
         cls.addClassCleanup(directory.cleanup)
         cls.built = pathlib.Path(directory.name) / 'dist'
+        source = pathlib.Path(directory.name) / 'source'
+        copy_repository(source)
         # The wheel is built from the source distribution.
         run(sys.executable, '-m', 'build', '--outdir', str(cls.built),
-            str(ROOT), PIP_CONSTRAINT=CONSTRAINTS)
+            str(source), PIP_CONSTRAINT=CONSTRAINTS)
         cls.wheel, = cls.built.glob('*.whl')
         cls.sdist, = cls.built.glob('*.tar.gz')
         cls.environment = pathlib.Path(directory.name) / 'nova'
