@@ -10,12 +10,15 @@ from typing import Self
 REGION = 'RegionOne'
 # Processes with a port; an agent's port serves its metrics.
 SMALL = ('keystone', 'placement', 'nova-api-1', 'agent-1')
-FULL = (*SMALL, 'nova-api-2', 'agent-2', 'glance', 'neutron')
+FULL = (*SMALL, 'nova-api-2', 'agent-2', 'glance', 'neutron',
+        'cinder')
 # All hosts reach the first network; only the hosts of a rack reach its
 # network.
 PUBLIC = 'public'
 RACKS = ('rack-1', 'rack-2')
 NODES = 3
+# Zones of cinder, each with volumes of its own.
+VOLUME_ZONES = ('volumes-1', 'volumes-2')
 
 Options = Mapping[str, Mapping[str, str | None]]
 """Sections of a configuration file, with their options; None removes one."""
@@ -33,7 +36,7 @@ class Config:
         database names, as in mysql+pymysql://root@127.0.0.1/demo_; the empty
         databases with this prefix and ``keystone``, ``placement``,
         ``nova_api``, ``nova_cell0`` and ``nova`` have to exist, in the full
-        profile also ``glance``, ``neutron`` and ``journal``
+        profile also ``glance``, ``neutron``, ``cinder`` and ``journal``
     :param password: of all accounts
     :param ports: by the name of the process
     :param nova_options: added to nova.conf

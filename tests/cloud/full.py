@@ -86,11 +86,13 @@ def _start(state: statefile.State, hosts: int, private: bool,
         state.start(parts.keystone()).wait_ready()
         running = cloud.Cloud(state)
         _accounts(running)
-        for name in ('placement', 'glance', 'journal', 'nova', 'neutron'):
+        for name in ('placement', 'glance', 'journal', 'nova', 'neutron',
+                     'cinder'):
             tasks[name].finish()
-    tell('Starting placement, glance, neutron and nova')
+    tell('Starting placement, glance, neutron, cinder and nova')
     started = [state.start(each) for each in (
         *parts.workers(), parts.placement(), parts.glance(), parts.neutron(),
+        *parts.cinder(),
         *map(parts.nova_api, state.config.controllers), *parts.computes())]
     for each in started:
         each.wait_ready()
@@ -120,7 +122,8 @@ def _configure(directory: pathlib.Path, database: dict[str, str],
 def _accounts(running: cloud.Cloud) -> None:
     seed.accounts(running.identity(), running.config, others=(
         ('glance', 'image', running.config.url('glance')),
-        ('neutron', 'network', running.config.url('neutron'))),
+        ('neutron', 'network', running.config.url('neutron')),
+        ('cinder', 'block-storage', running.config.url('cinder') + '/v3')),
         # Neutron creates nova aggregates, and nova binds ports.
         roles=('service', 'admin'))
 

@@ -21,9 +21,9 @@ demonstration could not run, 130 interrupted
 """
 _DESCRIPTION = """\
 A complete OpenStack of real processes on the loopback interface: MariaDB,
-RabbitMQ, keystone, placement, glance, neutron, and nova with two controllers
-and several compute hosts, one of them with three nodes. This package and its
-agents are installed in it.
+RabbitMQ, keystone, placement, glance, neutron, cinder, and nova with two
+controllers and several compute hosts, one of them with three nodes. This
+package and its agents are installed in it.
 
   up      start the cloud; its packages are installed into .venv-cloud in this
           checkout, and if this machine runs no MariaDB or RabbitMQ, private

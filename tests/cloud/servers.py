@@ -26,7 +26,7 @@ from tests import galera
 
 MYSQL = databases.SERVERS['mysql']
 NAMES = ('keystone', 'placement', 'glance', 'neutron', 'nova', 'nova_api',
-         'nova_cell0', 'journal')
+         'nova_cell0', 'journal', 'cinder')
 PREFIX = 'mirror_cloud_'
 RABBIT = 'rabbitmq-server'
 # Debian's rabbitmq-server in the PATH would change to another user.
