@@ -120,11 +120,13 @@ class TestCase(testtools.TestCase):
 
     def boot(self, network: dict[str, str], flavor: str = 'tiny',
              controller: int = 1, zone: str = '',
-             others: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+             others: Sequence[dict[str, str]] = (),
+             **values: Any) -> dict[str, Any]:
         """Create a server directly by REST, and wait for the result.
 
         :param network: an entry of ``networks`` in nova's API
         :param others: further entries
+        :param values: of the request, added or instead of others
         :returns: the server, in the final status that nova gave it
         """
         nova = self.cloud.through(controller).nova()
@@ -136,7 +138,7 @@ class TestCase(testtools.TestCase):
             'name': 'server-%s' % uuid.uuid4().hex[:8],
             'flavorRef': flavors[flavor],
             'imageRef': images['images'][0]['id'],
-            'networks': [network, *others]}}).json()['server']
+            'networks': [network, *others]} | values}).json()['server']
         self.addCleanup(self.delete_server, made)
         server: dict[str, Any] = {}
 

@@ -191,33 +191,3 @@ class TestNames(base.TestCase):
             'remove_host': {'host': 'COMPUTE-1'}})
         self.assertEqual([], nova.get(url).json()['aggregate']['hosts'])
         self.assertEqual(frozenset(), self.placement_has(name))
-
-
-class TestMetadata(base.TestCase):
-
-    def test_allocation_ratio_of_an_aggregate(self):
-        """It is set in placement for exactly the hosts of the aggregate."""
-        name = self.aggregate()
-        nodes = {node.host: node.uuid for node in self.cloud.nodes()
-                 if node.name == node.host}
-        inside, outside = sorted(nodes)[:2], sorted(nodes)[2]
-        for host in inside:
-            self.add_host(name, host)
-        before = self.ratio(nodes[inside[0]])
-        uuid = self.openstack('--os-compute-api-version', '2.41',
-                              'aggregate', 'show', name)['uuid']
-        self.addCleanup(self.set_ratio, uuid, before)
-        self.set_ratio(uuid, 2.5)
-        self.assertEqual([2.5, 2.5, before], [
-            self.ratio(nodes[host]) for host in (*inside, outside)])
-
-    def ratio(self, provider):
-        return self.cloud.placement().get(
-            '/resource_providers/%s/inventories/VCPU' % provider).json()[
-                'allocation_ratio']
-
-    def set_ratio(self, aggregate, ratio):
-        self.run_client(
-            'openstack', '--os-placement-api-version', '1.29', 'resource',
-            'provider', 'inventory', 'set', '--aggregate', aggregate,
-            '--amend', '--resource', 'VCPU:allocation_ratio=%s' % ratio)

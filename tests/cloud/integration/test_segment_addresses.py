@@ -66,13 +66,19 @@ class TestOneFullSegment(FullSegmentTest):
             self.assert_in(self.first, server)
 
     def test_freed_address(self):
-        """The segment is used again as soon as neutron has an address."""
+        """The segment is used again as soon as neutron has an address.
+
+        Nova's port of a server is deleted with the server.
+        """
         freed, *_rest = self.routed.fill(self.second)
         self.take_no_servers(*self.first.hosts)
         self.narrow()
         refused = self.boot(self.network())
         self.assert_refused_at_once(refused)
         self.routed.delete_port(freed)
+        server = self.boot(self.network())
+        self.assert_in(self.second, server)
+        self.delete_server(server)
         self.assert_in(self.second, self.boot(self.network()))
 
     def test_other_conditions(self):
