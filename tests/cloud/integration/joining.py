@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compute host that joins a running cloud, while users create servers."""
+
+from collections.abc import Callable
+from concurrent import futures
+import configparser
+import contextlib
+import dataclasses
+import json
+import threading
+from typing import Any
+from typing import Self
+import uuid
+
+import fixtures
+
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import processes
+
+# The host whose processes are the model of the new host's.
+MODEL = 'compute-1'
+DISABLED = '''\
+[DEFAULT]
+enable_new_services = false
+'''
+Wait = Callable[[Callable[[], bool], str], None]
+
+
+class NewServicesDisabled(fixtures.Fixture):
+    """Nova registers new compute services as disabled until the test ends."""
+
+    def __init__(self, running: cloud.Cloud) -> None:
+        super().__init__()
+        self._cloud = running
+
+    def _setUp(self) -> None:
+        path = self._cloud.state.directory / 'disabled.conf'
+        path.write_text(DISABLED)
+        before = list(self._cloud.process('conductor').argv)
+        self.addCleanup(self._restart, before)
+        self._restart([*before, '--config-file', str(path)])
+
+    def _restart(self, argv: list[str]) -> None:
+        conductor = self._cloud.process('conductor')
+        conductor.kill()
+        conductor.argv[:] = argv
+        self._cloud.start('conductor')
+
+
+class NewHost(fixtures.Fixture):
+    """A host whose nova-compute runs for the first time, after ``start``."""
+
+    def __init__(self, running: cloud.Cloud, wait_until: Wait) -> None:
+        super().__init__()
+        self._cloud = running
+        self._wait_until = wait_until
+        self.name = 'new-%s' % uuid.uuid4().hex[:8]
+
+    def start(self) -> None:
+        """Start it; return when nova and placement have all of it.
+
+        Nova has mapped it to its cell, and placement has its provider.
+        """
+        conf = self._cloud.config.path('%s.conf' % self.name)
+        self._write(conf)
+        self.addCleanup(self._forget)
+        agents = self._cloud.process('network-agents').argv
+        self._start('network-agents-%s' % self.name, [
+            *agents[:-1], json.dumps({self.name: [config.PUBLIC]})])
+        self._start(self.name, [
+            conf if each == self._cloud.config.path('%s.conf' % MODEL)
+            else each for each in self._cloud.process(MODEL).argv])
+        self._wait_until(self._is_complete, '%s has joined' % self.name)
+
+    def service(self) -> dict[str, Any]:
+        """Return the host's compute service, as nova's API shows it."""
+        [found] = self._cloud.nova().get(
+            '/os-services?host=%s' % self.name).json()['services']
+        return dict(found)
+
+    def servers(self) -> list[str]:
+        """Return the IDs of the servers on the host."""
+        found = self._cloud.nova().get(
+            '/servers?all_tenants=1&host=%s' % self.name).json()['servers']
+        return [each['id'] for each in found]
+
+    def _write(self, conf: str) -> None:
+        """Write the configuration of nova-compute."""
+        parser = configparser.RawConfigParser()
+        parser.read(self._cloud.config.path('%s.conf' % MODEL))
+        state = self._cloud.state.directory / 'state' / self.name
+        state.mkdir()
+        parser['DEFAULT'].update(host=self.name, state_path=str(state))
+        config_files.write_file(self._cloud.config, conf, parser)
+
+    def _start(self, name: str, argv: list[str]) -> None:
+        state = self._cloud.state
+        process = dataclasses.replace(
+            state.process(MODEL), name=name, argv=argv, log=state.log(name))
+        self.addCleanup(self._stop, process)
+        state.start(process)
+
+    def _is_complete(self) -> bool:
+        self._cloud.process(self.name).check()
+        hypervisors = self._cloud.nova().get(
+            '/os-hypervisors').json()['hypervisors']
+        agents = self._agents()
+        return (any(each['hypervisor_hostname'] == self.name
+                    for each in hypervisors)
+                and bool(agents and agents[0]['alive'])
+                and bool(self._providers()))
+
+    def _providers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._cloud.placement().get(
+            '/resource_providers?name=%s' % self.name
+        ).json()['resource_providers']
+        return found
+
+    def _agents(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._cloud.rest('network').get(
+            '/v2.0/agents?host=%s' % self.name).json()['agents']
+        return found
+
+    def _stop(self, process: processes.Process) -> None:
+        process.kill()
+        self._cloud.state.processes.remove(process)
+        self._cloud.state.write()
+
+    def _forget(self) -> None:
+        """Delete it as an operator does: nova removes its provider."""
+        nova = self._cloud.nova()
+        for each in nova.get('/os-services?host=%s' % self.name
+                             ).json()['services']:
+            nova.delete('/os-services/%s' % each['id'])
+        for agent in self._agents():
+            self._cloud.rest('network').delete('/v2.0/agents/%s' % agent['id'])
+
+
+class Users:
+    """Users who create one server after the other, within a ``with``.
+
+    :param boot: creates a server and waits for its final status
+    """
+
+    def __init__(self, boot: Callable[[], dict[str, Any]]) -> None:
+        self._boot = boot
+        self._stack = contextlib.ExitStack()
+        self._stopped = threading.Event()
+        self.servers: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Self:
+        pool = self._stack.enter_context(futures.ThreadPoolExecutor(1))
+        creating = pool.submit(self._create)
+        # Raises what it raised.
+        self._stack.callback(creating.result)
+        self._stack.callback(self._stopped.set)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
+
+    def _create(self) -> None:
+        while not self._stopped.is_set():
+            self.servers.append(self._boot())

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A new compute host, from its first start to its first server.
+
+Users create servers all the while. The new host is empty, so that nova's
+weighers prefer it to all others.
+"""
+
+from concurrent import futures
+import uuid
+
+from tests.cloud.integration import base
+from tests.cloud.integration import joining
+
+
+class JoiningTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.zone = 'zone-%s' % uuid.uuid4().hex[:8]
+        self.name = self.aggregate(self.zone)
+        network, = self.cloud.rest('network').get(
+            '/v2.0/networks?name=public').json()['networks']
+        self.public = {'uuid': network['id']}
+        nova = self.cloud.nova()
+        quota = '/os-quota-sets/%s' % nova.get_project_id()
+        nova.put(quota, json={'quota_set': {'instances': -1, 'cores': -1}})
+        self.addCleanup(nova.delete, quota)
+        # Removed after the servers.
+        self.host = self.useFixture(
+            joining.NewHost(self.cloud, self.wait_until))
+
+    def users(self):
+        return joining.Users(lambda: self.boot(self.public))
+
+    def wait_for_servers(self, users, count):
+        """Wait until users have created a number of servers more."""
+        wanted = len(users.servers) + count
+        self.wait_until(lambda: len(users.servers) >= wanted,
+                        'users have created %s servers' % count)
+
+
+class TestWithoutWaiting(JoiningTest):
+
+    def test_servers_land_too_early(self):
+        """A host that is enabled at once gets servers, and then no zone."""
+        with self.users():
+            self.host.start()
+            self.wait_until(self.host.servers, 'a server is on the new host')
+        self.assertEqual(frozenset(), self.placement_has(self.name))
+        status, _out, err = self.cloud.run(
+            'openstack', 'aggregate', 'add', 'host', self.name, self.host.name)
+        self.assertEqual(1, status)
+        self.assertIn('409', err)
+
+
+class TestWaiting(JoiningTest):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(joining.NewServicesDisabled(self.cloud))
+
+    def test_no_server_before_the_zone(self):
+        """No server is on the host before placement has it in its zone.
+
+        Placement is unavailable when the host is added, so that the agent has
+        to catch up.
+        """
+        with self.users() as users, futures.ThreadPoolExecutor(1) as pool:
+            self.host.start()
+            self.assertEqual('disabled', self.host.service()['status'])
+            # One for each other node, and one that would be the new host's.
+            self.wait_for_servers(users, len(self.cloud.nodes()))
+            self.assertEqual([], self.host.servers())
+
+            self.cloud.stop('placement')
+            self.addCleanup(self.start_placement)
+            self.add_host(self.name, self.host.name)
+            waiting = pool.submit(
+                self.cloud.run, 'openstack', 'aggregate', 'mirror', 'wait',
+                '--host', self.host.name, '--timeout', '120')
+            self.start_placement()
+            status, out, err = waiting.result()
+            self.assertEqual(0, status, out + err)
+            self.assertEqual({self.host.name}, self.placement_has(self.name))
+            self.wait_for_servers(users, len(self.cloud.nodes()))
+            self.assertEqual([], self.host.servers())
+
+            self.run_client('openstack', 'compute', 'service', 'set',
+                            '--enable', self.host.name, 'nova-compute')
+            self.wait_until(self.host.servers, 'a server is on the new host')
+        server = self.boot(self.public, zone=self.zone)
+        self.assertEqual(self.host.name, server[base.HOST], server)
+
+    def start_placement(self):
+        if not self.cloud.process('placement').alive():
+            self.cloud.start('placement')
