@@ -69,7 +69,7 @@ def authentication(way: discovery.Discovery) -> checks.Findings:
     try:
         way.authenticate()
     except exceptions.NotAuthorized as exc:
-        user, project, domain = _account(way)
+        user, project, domain = account(way.conf, way.group)
         return [checks.failure(
             '%s Create the account, or set its password to that in [%s]:'
             % (exc, section),
@@ -183,7 +183,7 @@ def rights(way: discovery.Discovery,
         except exceptions.ProviderNotFound:
             continue
         except exceptions.NotAuthorized as exc:
-            user, project, _domain = _account(way)
+            user, project, _domain = account(way.conf, way.group)
             return [checks.failure(
                 'The account may not %s: %s If placement answered 401, the '
                 'token itself is not accepted: see [keystone_authtoken] in '
@@ -206,15 +206,15 @@ def neutron(way: discovery.Discovery) -> checks.Findings:
                 or catalog(way))
 
 
-def _account(way: discovery.Discovery) -> tuple[str, str, str]:
+def account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:
     """Return user, project and domain for a suggested command."""
-    values = way.conf[auth.section(way.conf, way.group)]
+    values = conf[auth.section(conf, group)]
 
     def first(*names: str) -> str:
         return next((values[name] for name in names
                      if name in values and values[name]), '')
 
-    return (first('username', 'user_id') or way.group,
+    return (first('username', 'user_id') or group,
             first('project_name', 'project_id') or EXAMPLE['project_name'],
             first('user_domain_name', 'user_domain_id')
             or EXAMPLE['user_domain_name'])

@@ -23,6 +23,7 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
+from nova_aggregate_mirror.checks import segments
 from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
@@ -105,6 +106,11 @@ CHECKS = (
           lambda on: placement.rights(on.placement, on.report),
           ('Placement microversions',)),
     Check('Neutron credentials', lambda on: placement.neutron(on.neutron),
+          applies=lambda on: on.conf.scheduler
+          .query_placement_for_routed_network_aggregates),
+    Check('Segments',
+          lambda on: segments.visible(on.conf, on.aggregates),
+          ('Nova\'s API database', 'Neutron credentials'),
           applies=lambda on: on.conf.scheduler
           .query_placement_for_routed_network_aggregates),
     Check('Backlog', lambda on: journal.backlog(on.journal), ('Journal',)),

@@ -212,7 +212,7 @@ class TestNeutron(status_command.StatusTest):
             WARNING, rows['Neutron credentials'], 'routed network',
             'from the next major release on nova-scheduler does not start',
             '  [neutron]\n  auth_type = password\n', '  username = neutron\n')
-        self.assert_others_good(rows, 'Neutron credentials')
+        self.assert_others_good(rows, 'Neutron credentials', 'Segments')
 
     def test_credentials_that_work(self):
         """They get a token, and the catalog has neutron."""
@@ -238,7 +238,7 @@ class TestNeutron(status_command.StatusTest):
         rows = self.rows(FAILURE)
         self.assert_row(FAILURE, rows['Neutron credentials'],
                         '  [neutron]\n  region_name = R\n')
-        self.assert_others_good(rows, 'Neutron credentials')
+        self.assert_others_good(rows, 'Neutron credentials', 'Segments')
 
 
 def service(kind: str, url: str) -> dict[str, Any]:

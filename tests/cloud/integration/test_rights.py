@@ -123,6 +123,12 @@ class TestSegments(testscenarios.WithScenarios, RightsTest):
         asked = {one['asked_by'] for one in json.loads(out)['steps']}
         self.assertEqual(self.role == 'admin',
                          'segments with free addresses' in asked)
+        status, out, err = self.run_limited(STATUS, 'upgrade', 'check')
+        self.assertIn(status, (0, 1), out + err)
+        self.assertEqual(
+            self.role == 'service',
+            'openstack role add --project %s --user %s admin' % (
+                self.name, self.name) in out, out)
 
 
 class TestReader(RightsTest):

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segments of which neutron shows the user of [neutron] no subnet."""
+
+import uuid
+
+from oslo_config import cfg
+from oslo_utils.fixture import uuidsentinel as uuids
+import testtools
+
+from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import segments
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror import source
+from tests import neutron_service
+
+
+class TestSegments(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        self.conf([])
+        conf.register_opts(self.conf)
+        self.neutron = self.useFixture(neutron_service.NeutronService())
+        self.neutron.configure(self.conf)
+        self.names = {uuids.zone: 'zone-a'}
+
+    def segment(self, shown=True):
+        """Create a segment with an aggregate; return its UUID."""
+        made = str(uuid.uuid4())
+        self.names[str(uuid.uuid4())] = 'Neutron segment id %s' % made
+        if shown:
+            self.neutron.subnet(uuids.network, made, '10.0.0.0/24')
+        return made
+
+    def found(self):
+        return segments.visible(
+            self.conf, source.Aggregates(self.names, {}, {}))
+
+    def test_no_segments(self):
+        """Neutron is not asked."""
+        self.assertEqual([], self.found())
+        self.assertEqual([], self.neutron.requests)
+
+    def test_all_are_shown(self):
+        for _number in range(segments.BATCH + 1):
+            self.segment()
+        self.assertEqual([], self.found())
+        self.assertEqual(2, len(self.neutron.requests))
+
+    def test_one_is_not_shown(self):
+        """The role that the user needs is suggested."""
+        self.segment()
+        hidden = self.segment(shown=False)
+        warning, = self.found()
+        self.assertEqual(checks.Code.WARNING, warning.code)
+        self.assertIn('1 of the 2 segments', warning.text)
+        self.assertIn(hidden, warning.text)
+        self.assertEqual(
+            ('openstack role add --project service --user neutron admin',),
+            warning.cure)
+
+    def test_neutron_that_refuses(self):
+        self.segment()
+        self.neutron.statuses['subnets'] = 403
+        failure, = self.found()
+        self.assertEqual(checks.Code.FAILURE, failure.code)
+        self.assertIn('has the admin role', failure.text)
