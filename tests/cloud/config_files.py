@@ -189,7 +189,7 @@ def _glance(cloud: config.Config) -> config.Options:
 def _neutron(cloud: config.Config) -> config.Options:
     return {
         'DEFAULT': {
-            'core_plugin': 'ml2', 'service_plugins': 'segments',
+            'core_plugin': 'ml2', 'service_plugins': 'segments,qos,placement',
             'state_path': str(cloud.directory / 'neutron'),
             'transport_url': cloud.transport_url,
             'api_paste_config': '%s/etc/neutron/api-paste.ini' % sys.prefix,
@@ -203,6 +203,7 @@ def _neutron(cloud: config.Config) -> config.Options:
         'placement': _account(cloud, 'neutron'),
         'oslo_concurrency': {'lock_path': cloud.path('lock')},
         'ml2': {'mechanism_drivers': 'openvswitch',
+                'extension_drivers': 'qos',
                 'type_drivers': 'flat,vlan', 'tenant_network_types': 'vlan'},
         'ml2_type_flat': {'flat_networks': config.PUBLIC},
         'ml2_type_vlan': {'network_vlan_ranges': ','.join(

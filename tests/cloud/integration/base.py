@@ -39,6 +39,12 @@ class TestCase(testtools.TestCase):
     themselves.
     """
 
+    without_agents = False
+    """Whether the agents are stopped, which would repair what a call missed.
+
+    They remain stopped until a test needs them: each start imports nova.
+    """
+
     def setUp(self) -> None:
         super().setUp()
         directory = environment.TOP / '.cloud-test'
@@ -52,6 +58,10 @@ class TestCase(testtools.TestCase):
                              done.stdout[-2000:] + done.stderr[-5000:])
         self.cloud = cloud.Cloud(statefile.State.read(directory))
         self.cloud.forked = _clients(self.cloud.programs)
+        if self.without_agents:
+            self._kill_agents()
+        else:
+            self.start_agents()
         self.addCleanup(self.assert_equal)
 
     def run_client(self, *argv: str, controller: int = 1) -> Any:
@@ -71,8 +81,7 @@ class TestCase(testtools.TestCase):
     def stop_agents(self) -> None:
         """Stop the agents until the test ends or starts them again."""
         self.addCleanup(self.start_agents)
-        for name in AGENTS:
-            self.cloud.process(name).kill()
+        self._kill_agents()
 
     def start_agents(self) -> None:
         """Start the agents that were stopped."""
@@ -83,6 +92,11 @@ class TestCase(testtools.TestCase):
             self.cloud.state.start(each)
         for each in stopped:
             each.wait_ready()
+
+    def _kill_agents(self) -> None:
+        for name in AGENTS:
+            if self.cloud.process(name).alive():
+                self.cloud.process(name).kill()
 
     def aggregate(self, zone: str = '') -> str:
         """Create an aggregate for this test alone; return its name."""

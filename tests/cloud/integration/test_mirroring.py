@@ -15,11 +15,7 @@ class TestControllers(testscenarios.WithScenarios, base.TestCase):
 
     scenarios = [('controller-%s' % number, {'controller': number})
                  for number in (1, 2)]
-
-    def setUp(self):
-        super().setUp()
-        # The agents would repair what a call missed.
-        self.stop_agents()
+    without_agents = True
 
     def test_add_host_is_mirrored(self):
         """Placement has all nodes of the host, whichever nova-api is used."""

@@ -59,10 +59,10 @@ class TestOperations(testscenarios.WithScenarios, base.TestCase):
 
     scenarios = [('openstack', {'commands': OPENSTACK}),
                  ('nova', {'commands': NOVA})]
+    without_agents = True
 
     def setUp(self):
         super().setUp()
-        self.stop_agents()
         self.names = {'name': 'first-%s' % uuid.uuid4().hex[:8],
                       'new': 'second-%s' % uuid.uuid4().hex[:8],
                       'zone': 'zone-a'}
@@ -157,6 +157,8 @@ class TestHosts(base.TestCase):
     Only the openstack client still has it.
     """
 
+    without_agents = True
+
     def host(self, *argv):
         """Run a command on hosts; return its output."""
         return self.run_client('openstack', '--os-compute-api-version',
@@ -166,7 +168,6 @@ class TestHosts(base.TestCase):
         """A host stays in its aggregate, whichever state is set."""
         name = self.aggregate('zone-hosts')
         self.add_host(name, 'compute-1')
-        self.stop_agents()
         self.assertRegex(self.host('list'),
                          r'compute-1 +\| compute +\| zone-hosts')
         # Nova's fake driver does not change its service.
@@ -178,9 +179,10 @@ class TestHosts(base.TestCase):
 
 class TestNames(base.TestCase):
 
+    without_agents = True
+
     def test_host_in_another_case(self):
         """MariaDB ignores the case: nova removes the host, and then fails."""
-        self.stop_agents()
         name = self.aggregate()
         self.add_host(name, 'compute-1')
         nova = self.cloud.nova()

@@ -10,12 +10,18 @@ import uuid
 import testscenarios
 
 from tests.cloud import config_files
+from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import narrowed
 from tests.cloud.integration import routed
 
 MANAGE = 'nova-aggregate-mirror-manage'
 STATUS = 'nova-aggregate-mirror-status'
+ACCOUNT = '''
+[placement]
+username = %(name)s
+project_name = %(name)s
+'''
 
 
 class RightsTest(base.TestCase):
@@ -99,6 +105,32 @@ class TestWriting(RightsTest):
             MANAGE, 'placement', 'sync_aggregates')
         self.assertEqual(0, status, out + err)
         self.assertIn(uuid, placement.get(url).json()['aggregates'])
+
+
+class TestProcesses(RightsTest):
+    """Nova-api and the agent mirror with such an account."""
+
+    role = 'service'
+
+    def test_call_and_repair(self):
+        self.stop_agents()
+        self.use('nova-api-1')
+        name = self.aggregate()
+        self.add_host(name, 'compute-1')
+        self.assertEqual({'compute-1'}, self.placement_has(name))
+        self.use('agent-1')
+        url = '/resource_providers/%s/aggregates' % next(
+            one.uuid for one in self.cloud.nodes() if one.name == 'compute-1')
+        found = self.cloud.placement().get(url).json()
+        self.cloud.placement().put(url, json={**found, 'aggregates': []})
+        self.wait_until(lambda: self.placement_has(name),
+                        'the agent has repaired the association')
+
+    def use(self, process):
+        """Restart a process of the first controller with the account."""
+        self.useFixture(appended.Appended(
+            self.cloud, {process: 'controller-1.conf'}, ACCOUNT % {
+                'name': self.name}))
 
 
 class TestSegments(testscenarios.WithScenarios, RightsTest):

@@ -2,8 +2,11 @@
 """Segments without free addresses, with and without the request filter."""
 
 from concurrent import futures
+import json
 import os
 import uuid
+
+import fixtures
 
 from tests.cloud.integration import base
 from tests.cloud.integration import narrowed
@@ -11,6 +14,7 @@ from tests.cloud.integration import routed_case
 
 SERVERS = int(os.environ.get('AGGREGATE_MIRROR_SERVERS', 8))
 AT_ONCE = 4
+RATE = 'NET_PACKET_RATE_KILOPACKET_PER_SEC'
 # The second segment has more nodes than nova tries, and is filled; the first
 # has an address for each server of the tests.
 BITS = 25, 29
@@ -146,6 +150,99 @@ class TestBothSegments(FullSegmentTest):
         for one in found:
             self.addCleanup(self.delete_server, one)
         return [one for one in found if one['status'] == 'ACTIVE']
+
+
+class PacketRates(fixtures.Fixture):
+    """Neutron's agents report a packet rate for some hosts.
+
+    Placement then has a provider of the agent below that of the host.
+    """
+
+    def __init__(self, running, wait_until, rates):
+        super().__init__()
+        self._cloud = running
+        self._wait_until = wait_until
+        self._rates = rates
+
+    def _setUp(self):
+        before = list(self._cloud.process('network-agents').argv)
+        self.addCleanup(self._remove)
+        self.addCleanup(self._restart, before)
+        self._restart([*before, json.dumps(self._rates)])
+        self._wait_until(
+            lambda: len(self._providers()) == len(self._rates)
+            and all(self.inventory(each) for each in self._providers()),
+            'placement has the packet rates of %s' % ', '.join(self._rates))
+
+    def _restart(self, argv):
+        agents = self._cloud.process('network-agents')
+        agents.kill()
+        agents.argv[:] = argv
+        self._cloud.start('network-agents')
+
+    def _providers(self):
+        found = self._cloud.placement().get(
+            '/resource_providers').json()['resource_providers']
+        return [each['uuid'] for each in found if each['name'] in [
+            '%s:Open vSwitch agent' % host for host in self._rates]]
+
+    def inventory(self, provider):
+        return self._cloud.placement().get(
+            '/resource_providers/%s/inventories' % provider
+        ).json()['inventories']
+
+    def _remove(self):
+        for each in self._providers():
+            self._cloud.placement().delete('/resource_providers/%s' % each)
+
+    def used(self):
+        """Return the packet rate that servers use, in kpps."""
+        return sum(self._cloud.placement().get(
+            '/resource_providers/%s/usages' % each).json()['usages'][RATE]
+            for each in self._providers())
+
+
+class TestPacketRate(FullSegmentTest):
+    """Ports whose quality of service asks placement for resources.
+
+    Nova has a numbered group of resources for each such port.
+    """
+
+    # A host of each segment.
+    hosts = 'compute-1', 'compute-2'
+
+    def prepare(self):
+        super().prepare()
+        self.rates = self.useFixture(PacketRates(
+            self.cloud, self.wait_until, dict.fromkeys(self.hosts, 10)))
+
+    def policy(self):
+        """Create a policy with a minimum packet rate; return its ID."""
+        neutron = self.cloud.rest('network')
+        made = neutron.post('/v2.0/qos/policies', json={'policy': {
+            'name': 'packets'}}).json()['policy']['id']
+        self.addCleanup(neutron.delete, '/v2.0/qos/policies/%s' % made)
+        neutron.post(
+            '/v2.0/qos/policies/%s/minimum_packet_rate_rules' % made,
+            json={'minimum_packet_rate_rule': {
+                'min_kpps': 1, 'direction': 'any'}})
+        return made
+
+    def test_full_segment(self):
+        """The group stays as it is; only the full segment is left out."""
+        policy, neutron = self.policy(), self.cloud.rest('network')
+        self.routed.fill(self.second)
+        self.narrow()
+        for count in range(1, 4):
+            port = self.routed.port()
+            self.addCleanup(neutron.delete, '/v2.0/ports/%s' % port)
+            neutron.put('/v2.0/ports/%s' % port, json={'port': {
+                'qos_policy_id': policy}})
+            server = self.boot({'port': port})
+            self.assert_in(self.first, server)
+            self.assertEqual(self.hosts[0], server[base.HOST])
+            self.assertEqual(1, len(self.hosts_tried(server)))
+            self.assertEqual(count, self.rates.used())
 
 
 class TestPlacementsCounts(FullSegmentTest):

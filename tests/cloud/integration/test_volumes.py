@@ -24,9 +24,10 @@ ZONE = 'OS-EXT-AZ:availability_zone'
 
 class VolumesTest(base.TestCase):
 
+    without_agents = True
+
     def setUp(self):
         super().setUp()
-        self.stop_agents()
         for zone, host in HOSTS.items():
             self.add_host(self.aggregate(zone), host)
         network, = self.cloud.rest('network').get(

@@ -18,9 +18,10 @@ OTHER = {'compute-1': 'compute-2', 'compute-2': 'compute-1'}
 
 class TestZones(base.TestCase):
 
+    without_agents = True
+
     def setUp(self):
         super().setUp()
-        self.stop_agents()
         unique = uuid.uuid4().hex[:8]
         self.first, self.second = 'zone-%s-1' % unique, 'zone-%s-2' % unique
 
