@@ -5,16 +5,16 @@ import uuid
 
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
-import testtools
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import segments
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import source
 from tests import neutron_service
+from tests.unit import servers
 
 
-class TestSegments(testtools.TestCase):
+class TestSegments(servers.LoopbackTestCase):
 
     def setUp(self):
         super().setUp()
