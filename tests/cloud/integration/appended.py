@@ -26,7 +26,7 @@ class Appended(fixtures.Fixture):
     def _setUp(self) -> None:
         # Cleanups run in reverse order: this restarts with the old files.
         self.addCleanup(self._restart)
-        for file in {*self._files.values()}:
+        for file in self._files.values():
             path = pathlib.Path(self._cloud.config.path(file))
             before = path.read_text()
             self.addCleanup(path.write_text, before)

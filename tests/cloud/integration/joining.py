@@ -21,32 +21,7 @@ from tests.cloud import processes
 
 # The host whose processes are the model of the new host's.
 MODEL = 'compute-1'
-DISABLED = '''\
-[DEFAULT]
-enable_new_services = false
-'''
 Wait = Callable[[Callable[[], bool], str], None]
-
-
-class NewServicesDisabled(fixtures.Fixture):
-    """Nova registers new compute services as disabled until the test ends."""
-
-    def __init__(self, running: cloud.Cloud) -> None:
-        super().__init__()
-        self._cloud = running
-
-    def _setUp(self) -> None:
-        path = self._cloud.state.directory / 'disabled.conf'
-        path.write_text(DISABLED)
-        before = list(self._cloud.process('conductor').argv)
-        self.addCleanup(self._restart, before)
-        self._restart([*before, '--config-file', str(path)])
-
-    def _restart(self, argv: list[str]) -> None:
-        conductor = self._cloud.process('conductor')
-        conductor.kill()
-        conductor.argv[:] = argv
-        self._cloud.start('conductor')
 
 
 class NewHost(fixtures.Fixture):

@@ -8,8 +8,15 @@ weighers prefer it to all others.
 from concurrent import futures
 import uuid
 
+from tests.cloud.integration import appended
 from tests.cloud.integration import base
 from tests.cloud.integration import joining
+
+# Nova registers new compute services as disabled.
+DISABLED = '''
+[DEFAULT]
+enable_new_services = false
+'''
 
 
 class JoiningTest(base.TestCase):
@@ -57,7 +64,8 @@ class TestWaiting(JoiningTest):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(joining.NewServicesDisabled(self.cloud))
+        self.useFixture(appended.Appended(
+            self.cloud, {'conductor': 'nova.conf'}, DISABLED))
 
     def test_no_server_before_the_zone(self):
         """No server is on the host before placement has it in its zone.
@@ -68,6 +76,10 @@ class TestWaiting(JoiningTest):
         with self.users() as users, futures.ThreadPoolExecutor(1) as pool:
             self.host.start()
             self.assertEqual('disabled', self.host.service()['status'])
+            # One for each other node, and one that would be the new host's.
+            self.wait_for_servers(users, len(self.cloud.nodes()))
+            self.assertEqual([], self.host.servers())
+
             self.cloud.stop('placement')
             self.addCleanup(self.start_placement)
             self.add_host(self.name, self.host.name)
@@ -78,8 +90,6 @@ class TestWaiting(JoiningTest):
             status, out, err = waiting.result()
             self.assertEqual(0, status, out + err)
             self.assertEqual({self.host.name}, self.placement_has(self.name))
-            # One for each other node, and one that would be the new host's.
-            self.wait_for_servers(users, len(self.cloud.nodes()))
             self.assertEqual([], self.host.servers())
 
             self.run_client('openstack', 'compute', 'service', 'set',
