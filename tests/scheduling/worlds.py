@@ -122,21 +122,29 @@ def request_spec(**asked: Any) -> objects.RequestSpec:
 
 
 def _lists(values: Iterable[str]) -> st.SearchStrategy[str]:
-    return st.lists(st.sampled_from(sorted(set(values))), min_size=1,
-                    max_size=3).flatmap(lambda chosen: st.sampled_from(
-                        (',', ', ', ' ,')).map(lambda comma: comma.join(
-                            chosen)))
+    """Generate lists of up to three values, each length equally often."""
+    return st.one_of([
+        st.sampled_from([
+            comma.join(chosen) for comma in (',', ', ', ' ,')
+            for chosen in itertools.product(sorted(set(values)), repeat=length)
+        ]) for length in (1, 2, 3)])
 
 
 def _wanted() -> st.SearchStrategy[str]:
     """Generate flavor values for a key, with all of nova's operators."""
-    operands = st.lists(st.sampled_from(VALUES[:-1]), max_size=2)
-    joined = st.tuples(st.sampled_from(OPERATORS), operands).map(
-        lambda drawn: ' '.join((drawn[0], (
-            ' <or> ' if drawn[0] == '<or>' else ' ').join(drawn[1]))).strip())
-    return st.one_of(st.sampled_from(VALUES), joined)
+    operands = [operands for length in (0, 1, 2)
+                for operands in itertools.product(VALUES[:-1], repeat=length)]
+    joined = [' '.join((operator, (
+        ' <or> ' if operator == '<or>' else ' ').join(each))).strip()
+        for operator in OPERATORS for each in operands]
+    return st.one_of(st.sampled_from(VALUES), st.sampled_from(joined))
 
 
+# One draw for each value instead of one for each of its parts: hypothesis would
+# take longer to generate a world than the filters to decide it.
+WITHIN = st.sampled_from([
+    frozenset(chosen) for length in range(4)
+    for chosen in itertools.combinations(AGGREGATES, length)])
 TENANT_LISTS, IMAGE_LISTS = _lists(TENANTS), _lists(OF_IMAGES)
 KEYS: dict[str, dict[str, st.SearchStrategy[str]]] = {
     'flavor_extra_specs': {
@@ -156,8 +164,9 @@ KEYS: dict[str, dict[str, st.SearchStrategy[str]]] = {
 
 
 def _spec() -> st.SearchStrategy[dict[str, Any]]:
-    keys = st.sampled_from(SPECS).flatmap(lambda key: st.sampled_from(
-        (key, 'aggregate_instance_extra_specs:' + key, 'hw:' + key)))
+    keys = st.sampled_from([
+        scope + key for key in SPECS
+        for scope in ('', 'aggregate_instance_extra_specs:', 'hw:')])
     return st.fixed_dictionaries({
         'project': st.sampled_from(TENANTS),
         'flavor': st.sampled_from(FLAVORS),
@@ -174,9 +183,7 @@ def worlds(filters: Iterable[str]) -> st.SearchStrategy[World]:
             for key, value in KEYS[name].items()}
     return st.builds(
         World,
-        members=st.fixed_dictionaries({
-            host: st.frozensets(st.sampled_from(AGGREGATES), max_size=3)
-            for host in HOSTS}),
+        members=st.fixed_dictionaries(dict.fromkeys(HOSTS, WITHIN)),
         metadata=st.fixed_dictionaries({
             uuid: st.fixed_dictionaries({}, optional=keys)
             for uuid in AGGREGATES}),
