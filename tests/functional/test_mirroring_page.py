@@ -10,7 +10,7 @@ import testtools
 from tests import fixtures
 
 PAGE = (pathlib.Path(__file__).parent.parent.parent / 'doc' / 'source'
-        / 'mirroring.rst')
+        / 'user' / 'mirroring.rst')
 UUID = re.compile(r'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 BLOCK = re.compile(r'\.\. code-block:: http\n\n((?:   .*\n|\n)+)')
 OURS = 'OpenStack-API-Version'

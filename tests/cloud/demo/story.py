@@ -80,7 +80,8 @@ def _keep(running: cloud.Cloud, stock: bool) -> None:
           'Metrics:       port %s, not 9184' % running.config.ports['agent-1'],
           sep='\n')
     if stock:
-        print('To install the package, follow doc/source/install.rst there.')
+        print('To install the package, follow '
+              'doc/source/install/virtual-environment.rst there.')
     print('Ctrl-C stops the cloud.', flush=True)
     services.serve()
 

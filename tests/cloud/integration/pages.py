@@ -8,7 +8,7 @@ import textwrap
 
 from tests.cloud import environment
 
-FOLDER = environment.TOP / 'doc' / 'source' / 'differences'
+FOLDER = environment.TOP / 'doc' / 'source' / 'reference' / 'differences'
 # Set to anything, the tables are written and not only compared.
 VARIABLE = 'AGGREGATE_MIRROR_WRITE_TABLES'
 WIDTH = 80

@@ -12,7 +12,7 @@ from tests.cloud.integration import pages
 from tests.cloud.outages import cases
 from tests.cloud.outages import measure
 
-FOLDER = environment.TOP / 'doc' / 'source' / 'outages'
+FOLDER = environment.TOP / 'doc' / 'source' / 'admin' / 'outages'
 HEADER = (
     'party', 'fault', 'moment', 'call', 'stock status', 'stock message',
     'stock seconds', 'stock seconds in nova\'s method', 'status', 'message',

@@ -15,7 +15,7 @@ from tests.cloud.integration import pages
 from tests.cloud.situations import explained
 from tests.cloud.situations import run
 
-FOLDER = environment.TOP / 'doc' / 'source' / 'no-valid-host'
+FOLDER = environment.TOP / 'doc' / 'source' / 'admin' / 'no-valid-host'
 FIGURES = FOLDER / 'situations.csv'
 PACKAGES = ('nova', 'openstack-placement', 'neutron', 'keystone', 'glance')
 HEADER = ('Situation', 'What nova reports', 'What the command says about a '

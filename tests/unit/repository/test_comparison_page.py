@@ -32,7 +32,7 @@ def tables(path):
 def compared(hosts):
     """Return the table of a full sync against nova-manage's."""
     found = [rows for path in sorted((
-        SOURCE / 'benchmarks').glob('*.inc'))
+        SOURCE / 'reference' / 'benchmarks').glob('*.inc'))
         for title, rows in tables(path)
         if title.startswith('%s x 3 hosts and memberships, 20 ' % hosts)
         and 'nova-manage' in rows[0]]
@@ -54,8 +54,8 @@ class TestComparisonPage(testtools.TestCase):
         return [cell.partition(' (')[0] for cell in found[1:4]]
 
     def test_figures(self):
-        shown = [row for _title, rows in tables(SOURCE / 'comparison.rst')
-                 for row in rows
+        page = SOURCE / 'user' / 'comparison.rst'
+        shown = [row for _title, rows in tables(page) for row in rows
                  if re.match(r'(%s)?\d+ hosts' % REQUESTS, row[0])]
         self.assertEqual(6, len(shown))
         for row in shown:

@@ -10,9 +10,9 @@ import testtools
 from nova_aggregate_mirror.agent import metrics
 
 ROOT = pathlib.Path(__file__).parents[3]
-PAGES = ROOT / 'doc' / 'source'
+PAGES = ROOT / 'doc' / 'source' / 'admin'
 WATCH = (PAGES / 'operations.rst').read_text()
-LOG = (PAGES / 'operations' / 'log.rst').read_text()
+LOG = (PAGES / 'log.rst').read_text()
 RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
 ENDINGS = {'counter': '_total', 'info': '_info'}
 LEVELS = {'warning': 'WARNING', 'error': 'ERROR', 'exception': 'ERROR',
