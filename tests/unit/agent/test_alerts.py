@@ -46,7 +46,7 @@ class TestAlerts(testtools.TestCase):
     def test_every_alert_says_what_to_do(self):
         for rule in alerts():
             self.assertIn(rule['labels']['severity'], ('critical', 'warning'))
-            self.assertEqual({'summary', 'description'},
+            self.assertEqual({'summary', 'description', 'runbook_url'},
                              set(rule['annotations']), rule['alert'])
 
     def test_every_alert_is_seen_to_fire(self):

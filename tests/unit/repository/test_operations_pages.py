@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import testtools
+import yaml
 
 from nova_aggregate_mirror.agent import metrics
 
@@ -14,11 +15,13 @@ PAGES = ROOT / 'doc' / 'source' / 'admin'
 WATCH = (PAGES / 'operations.rst').read_text()
 LOG = (PAGES / 'log.rst').read_text()
 RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
+PUBLISHED = 'https://docs.openstack.org/nova-aggregate-mirror/latest/'
 ENDINGS = {'counter': '_total', 'info': '_info'}
 LEVELS = {'warning': 'WARNING', 'error': 'ERROR', 'exception': 'ERROR',
           'critical': 'CRITICAL'}
 ROW = re.compile(r'^   \* - (WARNING|ERROR|CRITICAL)\n     - ``(.+?)``$',
                  re.DOTALL | re.MULTILINE)
+LABEL = re.compile(r'^\.\. _([\w-]+):$', re.MULTILINE)
 VALUE = re.compile(r'%[sdg]')
 WORD = re.compile(r'\b[A-Z]{1,9}\b')
 
@@ -74,3 +77,19 @@ class TestOperationsPages(testtools.TestCase):
         self.assertEqual(
             sorted(alerts),
             sorted(re.findall(r'``(NovaAggregateMirror\w+)``', WATCH)))
+
+    def test_each_alert_leads_to_its_section(self):
+        """The page of each runbook_url exists, and has the label."""
+        rules = [rule for group in yaml.safe_load(RULES.read_text())['groups']
+                 for rule in group['rules']]
+        for rule in rules:
+            url = rule['annotations']['runbook_url']
+            self.assertTrue(url.startswith(PUBLISHED), url)
+            page, _, label = url.removeprefix(PUBLISHED).partition('.html#')
+            labels = LABEL.findall(
+                (PAGES.parent / (page + '.rst')).read_text())
+            self.assertIn(label, labels, rule['alert'])
+            # The table of alerts has the same section.
+            row = WATCH.partition('``%s``\n     - ' % rule['alert'])[2]
+            self.assertEqual(
+                ':ref:`%s`' % label, row.partition('\n')[0], rule['alert'])
