@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smoke test with a cloud that a script stands for."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import fixtures
+import testtools
+
+HERE = pathlib.Path(__file__).parent
+SMOKE = HERE.parents[2] / 'devstack' / 'smoke'
+DEVSTACK_DIR = os.environ.get('DEVSTACK_DIR')
+# What the server of DevStack imports: it has no other use for the client.
+SHELL = """\
+import subprocess
+import sys
+
+
+class OpenStackShell:
+    def run(self, argv):
+        done = subprocess.run(['openstack', *argv], capture_output=True,
+                              text=True)
+        sys.stdout.write(done.stdout)
+        sys.stderr.write(done.stderr)
+        return done.returncode
+"""
+
+
+class SmokeTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.programs = self.cloud / 'bin'
+        self.programs.mkdir()
+        for program in ('curl', 'openstack'):
+            (self.programs / program).symlink_to(HERE / 'cloud')
+        self.environment = {
+            'CLOUD': str(self.cloud), 'AGGREGATE_MIRROR_PATIENCE': '0',
+            'PATH': '%s:%s:/usr/bin:/bin' % (
+                self.programs, pathlib.Path(sys.executable).parent)}
+
+    def smoke(self, failing=''):
+        """Run the smoke test; return its exit status and output."""
+        done = subprocess.run(
+            [SMOKE], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**self.environment, 'FAILING': failing})
+        return done.returncode, done.stdout
+
+    def commands(self):
+        return (self.cloud / 'commands').read_text()
+
+
+class TestSmoke(SmokeTest):
+
+    def test_it_passes_where_all_is_well(self):
+        status, output = self.smoke()
+        self.assertEqual(0, status, output)
+        self.assertTrue(output.endswith('\nPASSED\n'), output)
+        self.assertIn('aggregate set --generation 7 --aggregate '
+                      'another-aggregate node-1\n', self.commands())
+
+    def test_no_compute_is_asked_for_its_uptime(self):
+        """One that is down would delay nova's answer by a minute."""
+        self.smoke()
+        self.assertNotIn('hypervisor show', self.commands())
+        self.assertIn('OpenStack-API-Version: compute 2.87\n',
+                      (self.cloud / 'headers').read_text())
+        self.assertNotIn('2.88', self.commands())
+
+    def test_the_token_is_no_argument(self):
+        self.smoke()
+        self.assertIn('secret-token', (self.cloud / 'headers').read_text())
+        self.assertNotIn('secret-token', self.commands())
+
+    def test_an_error_of_nova_is_reported_as_such(self):
+        status, output = self.smoke('curl *os-hypervisors*')
+        self.assertEqual(1, status, output)
+        self.assertIn('HTTP 500', output)
+        self.assertIn('FAILED: nova does not show its compute nodes at '
+                      'http://nova/os-hypervisors/detail\n', output)
+        self.assertNotIn('has no compute node', output)
+
+    def test_a_region_without_nova_is_reported_as_such(self):
+        self.environment['OS_REGION_NAME'] = 'two'
+        self.assertEqual(
+            (1, 'FAILED: the catalog has no public endpoint of nova\n'),
+            self.smoke())
+
+    def test_each_failing_command_fails_the_test(self):
+        """Its error is the last output, not what is concluded from it."""
+        for failing in (
+                '*compute service list*', '*token issue*', '*catalog show*',
+                '*aggregate create*', '*aggregate add*',
+                '*provider list*', '*provider show*',
+                '*provider aggregate list*', '*aggregate remove*',
+                '*/metrics'):
+            (self.cloud / 'member').unlink(missing_ok=True)
+            status, output = self.smoke(failing)
+            self.assertNotEqual(0, status, failing)
+            self.assertTrue(output.splitlines()[-1].startswith('HTTP 500'),
+                            output)
+
+
+@testtools.skipUnless(
+    DEVSTACK_DIR, 'DEVSTACK_DIR does not name a checkout of devstack')
+class TestServer(SmokeTest):
+    """The service openstack-cli-server, which DevStack's jobs enable.
+
+    A server runs the commands, and what is called openstack sends them to it
+    without most of the environment.
+    """
+
+    def start(self, failing=''):
+        """Start the server, and find its client instead of openstack."""
+        package = self.cloud / 'openstackclient'
+        package.mkdir()
+        (package / 'shell.py').write_text(SHELL)
+        programs = pathlib.Path(DEVSTACK_DIR) / 'files/openstack-cli-server'
+        server = subprocess.Popen(
+            [sys.executable, programs / 'openstack-cli-server'],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env={
+                **self.environment, 'FAILING': failing,
+                'PYTHONPATH': str(self.cloud)})
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        self.environment['PATH'] = '%s:%s' % (
+            programs, self.environment['PATH'])
+        # It waits for the rest of a request if a client only connects.
+        while subprocess.run(
+                ['openstack', '--version'], env=self.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL).returncode:
+            self.assertIsNone(server.poll())
+
+    def test_it_passes_where_all_is_well(self):
+        self.start()
+        status, output = self.smoke()
+        self.assertEqual(0, status, output)
+        self.assertIn('openstack --version\n', self.commands())
+
+    def test_an_error_is_reported_as_such(self):
+        self.start('*aggregate add*')
+        status, output = self.smoke()
+        self.assertEqual(1, status, output)
+        self.assertIn('HTTP 500', output)
+        self.assertNotIn('FAILED', output)
