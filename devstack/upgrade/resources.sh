@@ -46,6 +46,14 @@ function verify {
     wait_for_members "$(resource_get aggregate_mirror uuid)" 1
 }
 
+# Check while nova-api is stopped that the saved journal knows the aggregate.
+function verify_noapi {
+    local uuid
+    uuid=$(resource_get aggregate_mirror uuid)
+    grep -q "$uuid" "$SAVE_DIR/aggregate-mirror-journal.sql.$BASE_RELEASE" ||
+        die $LINENO "the saved journal does not have aggregate $uuid"
+}
+
 function destroy {
     openstack aggregate remove host "$NAME" \
         "$(resource_get aggregate_mirror host)"
@@ -59,6 +67,9 @@ case $1 in
         ;;
     "verify")
         verify
+        ;;
+    "verify_noapi")
+        verify_noapi
         ;;
     "destroy")
         destroy

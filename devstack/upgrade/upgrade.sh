@@ -15,17 +15,22 @@ source "$TARGET_DEVSTACK_DIR/stackrc"
 source "$TARGET_DEVSTACK_DIR/lib/tls"
 source "$TARGET_DEVSTACK_DIR/lib/apache"
 source "$TARGET_DEVSTACK_DIR/lib/nova"
+source "$TARGET_DEVSTACK_DIR/lib/database"
 source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/settings"
 source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/lib/aggregate_mirror"
+source "$(dirname "${BASH_SOURCE[0]}")/journal.sh"
 
 set -o xtrace
 
 install_aggregate_mirror
-# The configuration is kept: an upgrade must not require changes to it.
-migrate_aggregate_mirror
 
 # Nova-api still has the old package loaded.
 stop_process n-api
+# The journal that is upgraded is the saved one: what nova-api has recorded since
+# is lost, as after a restored backup, and repaired by the next full sync.
+restore_journal
+# The configuration is kept: an upgrade must not require changes to it.
+migrate_aggregate_mirror
 start_nova_api
 
 start_aggregate_mirror

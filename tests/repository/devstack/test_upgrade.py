@@ -19,6 +19,10 @@ case $1 in
     is-enabled|status) test -e "$running";;
 esac
 """
+DUMP = ['mysqldump', '--user=root', '--host=127.0.0.1', '--single-transaction',
+        '--skip-comments', '--add-drop-database', '--databases',
+        'nova_aggregate_mirror']
+RESTORE = ['mysql', '--user=root', '--host=127.0.0.1']
 
 
 @testtools.skipUnless(
@@ -39,26 +43,49 @@ class TestUpgrade(testtools.TestCase):
             (directory / 'requirements').symlink_to(
                 self.sandbox.dest / 'requirements')
             (directory / sandbox.PLUGIN).symlink_to(self.sandbox.plugin)
+        save = self.sandbox.dest / 'save'
+        save.mkdir()
+        self.saved = save / 'aggregate-mirror-journal.sql.old'
         played = self.sandbox.play('stack')
         self.assertEqual(0, played.returncode, played.output)
+        # A database that its password opens.
+        self.database = self.sandbox.path / 'database'
+        self.database.write_text('uuid-of-aggregate')
+        for program, action in (('mysql', 'cat >'), ('mysqldump', 'cat <')):
+            self.sandbox.answer(
+                program, '[[ $MYSQL_PWD == secret ]] && %s "%s"' % (
+                    action, self.database))
+
+    def run_script(self, *command, expected=0):
+        """Run a script of the plugin."""
+        script, *arguments = command
+        played = self.sandbox.run(
+            [self.sandbox.plugin / 'devstack' / 'upgrade' / script,
+             *arguments],
+            GRENADE_DIR=GRENADE_DIR, STACK_ROOT=str(self.sandbox.dest))
+        self.assertEqual(expected, played.returncode, played.output)
+        self.assertNotIn('secret', played.output)
+        return played
 
     def play(self, script):
         """Run a script of the plugin; return its commands, except queries."""
-        played = self.sandbox.run(
-            [self.sandbox.plugin / 'devstack' / 'upgrade' / script],
-            GRENADE_DIR=GRENADE_DIR, STACK_ROOT=str(self.sandbox.dest))
-        self.assertEqual(0, played.returncode, played.output)
+        played = self.run_script(script)
         return [
             command for command in played.phases['']
             if command[0] not in QUESTIONS
             and command[1] not in ('daemon-reload', 'is-enabled', 'status')]
 
-    def test_shutdown_stops_the_agent_alone(self):
+    def test_shutdown_stops_the_agent_and_saves_the_journal(self):
         """Nova-api is stopped by nova's own script."""
         self.assertEqual(
             [['systemctl', 'stop', 'devstack@aggregate-mirror.service'],
-             ['systemctl', 'disable', 'devstack@aggregate-mirror.service']],
-            self.play('shutdown.sh'))
+             ['systemctl', 'disable', 'devstack@aggregate-mirror.service'],
+             DUMP], self.play('shutdown.sh'))
+        self.assertEqual('uuid-of-aggregate', self.saved.read_text())
+
+    def test_journal_that_cannot_be_saved(self):
+        self.sandbox.answer('mysqldump', 'exit 2')
+        self.run_script('shutdown.sh', expected=2)
 
     def test_upgrade_ends_with_the_new_package_everywhere(self):
         """Nova-api is restarted: it loads the package only at its start."""
@@ -68,12 +95,42 @@ class TestUpgrade(testtools.TestCase):
         commands = self.play('upgrade.sh')
         self.assertEqual(['-e', '%s[agent]' % new], commands[1][-2:])
         self.assertEqual(
-            [['%s/nova-aggregate-mirror-manage' % programs, 'db', 'sync'],
-             ['systemctl', 'stop', 'devstack@n-api.service'],
+            [['systemctl', 'stop', 'devstack@n-api.service'],
              ['systemctl', 'disable', 'devstack@n-api.service'],
+             RESTORE, DUMP,
+             ['%s/nova-aggregate-mirror-manage' % programs, 'db', 'sync'],
              ['systemctl', 'enable', 'devstack@n-api.service'],
              ['systemctl', 'start', 'devstack@n-api.service'],
              ['systemctl', 'enable', 'devstack@aggregate-mirror.service'],
              ['systemctl', 'start', 'devstack@aggregate-mirror.service'],
              ['%s/nova-aggregate-mirror-status' % programs, 'upgrade',
               'check']], commands[2:])
+
+    def test_upgrade_starts_from_the_saved_journal(self):
+        self.play('shutdown.sh')
+        self.database.write_text('another content')
+        self.sandbox.answer('nova-aggregate-mirror-manage',
+                            'cp "%s" "$SANDBOX/migrated"' % self.database)
+        self.play('upgrade.sh')
+        self.assertEqual('uuid-of-aggregate',
+                         (self.sandbox.path / 'migrated').read_text())
+
+    def test_journal_that_is_not_restored_completely(self):
+        self.play('shutdown.sh')
+        self.sandbox.answer('mysql', 'exit 0')
+        self.database.write_text('part of it')
+        played = self.run_script('upgrade.sh', expected=1)
+        self.assertIn('the restored journal differs', played.output)
+        self.assertNotIn('db sync', played.output)
+
+    def test_saved_journal_without_the_aggregate(self):
+        """The dump of a wrong or an empty database is one, too."""
+        self.play('shutdown.sh')
+        (self.saved.parent / 'grenade_db.ini').write_text(
+            '[aggregate_mirror]\nuuid = uuid-of-aggregate\n')
+        self.run_script('resources.sh', 'verify_noapi', 'pre-upgrade')
+        self.saved.write_text('another content')
+        played = self.run_script(
+            'resources.sh', 'verify_noapi', 'pre-upgrade', expected=1)
+        self.assertIn('does not have aggregate uuid-of-aggregate',
+                      played.output)
