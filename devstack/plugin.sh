@@ -26,11 +26,20 @@ if is_service_enabled aggregate-mirror && is_service_enabled n-api; then
             check_aggregate_mirror
             smoke_test_aggregate_mirror
             ;;
-        "unstack ")
-            stop_aggregate_mirror
-            ;;
-        "clean ")
-            cleanup_aggregate_mirror
-            ;;
     esac
+elif [[ "$1 ${2:-}" == "stack install" ]]; then
+    # DevStack keeps nova's environment and configuration between runs, so that
+    # nova-api would load what a run with this service has installed.
+    echo_summary "Removing nova-aggregate-mirror"
+    remove_aggregate_mirror
 fi
+
+# In any case: the service may have been disabled after it was stacked.
+case "$1" in
+    "unstack")
+        stop_aggregate_mirror
+        ;;
+    "clean")
+        cleanup_aggregate_mirror
+        ;;
+esac

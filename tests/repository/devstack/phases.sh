@@ -19,6 +19,9 @@ function play_stack {
     define_database_baseurl
     async_init
     phase stack pre-install
+    if is_service_enabled openstack-cli-server; then
+        PYTHON=$DEVSTACK_VENV/bin/python3 install_openstack_cli_server
+    fi
     configure_nova
     if is_service_enabled n-api; then
         configure_placement
@@ -34,6 +37,8 @@ function play_stack {
     phase stack extra
     service_check
     phase stack test-config
+    mkdir -p "$SANDBOX/etc/bash_completion.d"
+    touch "$SANDBOX/etc/bash_completion.d/osc.bash_completion"
 }
 
 function play_unstack {

@@ -17,16 +17,16 @@ PATIENCE = 120
 
 # Programs that DevStack's functions may really run: they work on files.
 TOOLS = (
-    'awk', 'basename', 'bash', 'cat', 'chmod', 'cp', 'cut', 'date', 'dirname',
-    'env', 'grep', 'head', 'hostname', 'install', 'kill', 'ls', 'mkdir',
-    'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed', 'seq', 'sort',
-    'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc', 'which', 'whoami',
-    'xargs')
+    'awk', 'basename', 'bash', 'cat', 'chmod', 'cmp', 'cp', 'cut', 'date',
+    'dirname', 'env', 'grep', 'head', 'hostname', 'install', 'kill', 'ls',
+    'mkdir', 'mkfifo', 'mktemp', 'mv', 'nproc', 'python3', 'rm', 'sed', 'seq',
+    'sort', 'tail', 'tee', 'timeout', 'touch', 'tr', 'uname', 'wc', 'which',
+    'whoami', 'xargs')
 # Programs that would change the machine. Any other program is not found.
 PROGRAMS = (
     'a2dissite', 'a2ensite', 'curl', 'id', 'ip', 'iptables', 'iscsi-iname',
-    'iscsiadm', 'lsb_release', 'mount', 'mysql', 'nvme', 'sleep', 'sysctl',
-    'systemctl', 'systemd-tmpfiles', 'uwsgi', 'virsh')
+    'iscsiadm', 'lsb_release', 'mount', 'mysql', 'mysqldump', 'nvme', 'sleep',
+    'sysctl', 'systemctl', 'systemd-tmpfiles', 'uwsgi', 'virsh')
 # Programs that pip installs next to nova.
 INSTALLED = (
     'nova-aggregate-mirror-agent', 'nova-aggregate-mirror-manage',
@@ -82,6 +82,7 @@ class Sandbox(fixtures.Fixture):
         self.drop_in = self.etc / 'nova/nova.conf.d/aggregate-mirror.conf'
         self.unit = (self.etc / 'systemd/system'
                      / 'devstack@aggregate-mirror.service')
+        self.completion = self.etc / 'bash_completion.d/osc.bash_completion'
         self.plugin = self.dest / PLUGIN
         self._copy_devstack()
         self._copy_plugin()
@@ -144,8 +145,13 @@ class Sandbox(fixtures.Fixture):
         top = self.path / 'devstack'
         shutil.copytree(self._devstack, top,
                         ignore=shutil.ignore_patterns('.git', 'doc', 'tests'))
-        for path in (top / 'stackrc', *top.glob('functions*'),
-                     *(top / 'inc').rglob('*'), *(top / 'lib').rglob('*')):
+        self._keep_inside(
+            top / 'stackrc', *top.glob('functions*'),
+            *(top / 'inc').rglob('*'), *(top / 'lib').rglob('*'))
+
+    def _keep_inside(self, *paths: pathlib.Path) -> None:
+        """Make the paths in scripts lead into the folder."""
+        for path in paths:
             if path.is_file():
                 # Not paths that follow a variable.
                 path.write_text(re.sub(
@@ -155,6 +161,7 @@ class Sandbox(fixtures.Fixture):
 
     def _copy_plugin(self) -> None:
         shutil.copytree(ROOT / 'devstack', self.plugin / 'devstack')
+        self._keep_inside(*(self.plugin / 'devstack' / 'lib').iterdir())
         shutil.copy(ROOT / 'setup.cfg', self.plugin)
         self.record(self.plugin / 'devstack', 'smoke')
 

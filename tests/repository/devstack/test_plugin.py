@@ -18,6 +18,10 @@ SMOKE = ['opt/stack/nova-aggregate-mirror/devstack/smoke']
 PHASES = ['stack pre-install', 'stack install', 'stack post-config',
           'stack extra', 'stack test-config']
 UNIT = 'devstack@aggregate-mirror.service'
+DISABLED = 'disable_service aggregate-mirror'
+UNINSTALL = ['%s/bin/pip' % VENV, 'uninstall', '-y', 'nova-aggregate-mirror']
+ASK = ['systemctl', 'is-enabled', UNIT]
+STOP = [ASK, ['systemctl', 'stop', UNIT], ['systemctl', 'disable', UNIT]]
 
 
 @testtools.skipUnless(
@@ -218,22 +222,85 @@ class TestFailure(PluginTest):
 
 
 class TestAbsent(PluginTest):
-    """Where the plugin is disabled, nothing is run, written or installed."""
+    """Where the plugin is disabled, nothing of it is in nova."""
 
     def check_absent(self, localrc):
-        for script in ('stack', 'unstack', 'clean'):
+        """Check that a run removes what an earlier run may have left."""
+        self.sandbox.answer('systemctl', '[[ $1 != is-enabled ]]')
+        for script, phase, expected in (
+                ('stack', 'stack install', [ASK, UNINSTALL]),
+                ('unstack', 'unstack', [ASK]),
+                ('clean', 'clean', [UNINSTALL])):
             played = self.play(script, localrc)
-            self.assertEqual(
-                [], [phase for phase in played.phases
-                     if phase and played.phases[phase]])
+            self.assertEqual({phase: expected}, {
+                phase: commands for phase, commands in played.phases.items()
+                if phase and commands})
             self.assertFalse(self.sandbox.drop_in.exists())
             self.assertFalse(self.sandbox.unit.exists())
 
     def test_service_disabled(self):
-        self.check_absent('disable_service aggregate-mirror')
+        self.check_absent(DISABLED)
 
     def test_host_without_nova_api(self):
         self.check_absent('disable_service n-api')
+
+    def test_service_disabled_after_it_was_stacked(self):
+        """DevStack keeps nova's environment and its configuration."""
+        for localrc, uninstall in (
+                (DISABLED, UNINSTALL),
+                (DISABLED + '\nUSE_VENV=True',
+                 ['opt/stack/nova.venv/bin/pip', *UNINSTALL[1:]])):
+            self.play(localrc=COMPUTE)
+            self.assertTrue(self.sandbox.drop_in.exists())
+            played = self.play('stack', localrc)
+            self.assertEqual([*STOP, uninstall],
+                             played.phases['stack install'])
+            self.assertFalse(self.sandbox.drop_in.exists())
+            self.assertEqual([], [
+                command for phase in PHASES[2:]
+                for command in played.phases[phase]])
+
+    def test_service_disabled_before_unstack_and_clean(self):
+        self.play(localrc=COMPUTE)
+        self.assertEqual(
+            STOP, self.play('unstack', DISABLED).phases['unstack'])
+        self.assertEqual(
+            [UNINSTALL], self.play('clean', DISABLED).phases['clean'])
+
+    def test_clean_of_a_system_installation(self):
+        """DevStack deletes its own environment, but not the system's."""
+        self.sandbox.record(self.sandbox.path / 'bin', 'python3.99')
+        played = self.play('clean', '\n'.join((
+            DISABLED, 'GLOBAL_VENV=False', 'PYTHON3_VERSION=3.99')))
+        self.assertEqual(
+            [['python3.99', '-m', 'pip', *UNINSTALL[1:]]],
+            played.phases['clean'])
+
+    def test_host_filters_are_not_enabled_without_the_package(self):
+        """Nova-scheduler does not start with an unknown filter."""
+        for localrc in (DISABLED, 'disable_service n-api'):
+            self.play(localrc='AGGREGATE_MIRROR_REQUEST_FILTERS='
+                      'tenant_isolation\n' + localrc)
+            self.assertNotIn('AggregateMembershipFilter',
+                             self.sandbox.nova_conf.read_text())
+
+
+class TestServerOfCommands(PluginTest):
+    """The service openstack-cli-server, which DevStack's jobs enable."""
+
+    def test_the_phases_are_the_same_with_it(self):
+        """The smoke test finds its client, which is called openstack."""
+        self.sandbox.answer('smoke', 'type -P openstack > "$SANDBOX/found"')
+        localrc = COMPUTE + '\nenable_service openstack-cli-server'
+        phases = self.play(localrc=localrc).phases
+        self.assertEqual(
+            'devstack/files/openstack-cli-server/openstack\n',
+            (self.sandbox.path / 'found').read_text().removeprefix(
+                '%s/' % self.sandbox.path))
+        self.sandbox.answer('smoke', 'exit 0')
+        without = self.play(localrc=COMPUTE).phases
+        self.assertEqual({phase: without[phase] for phase in PHASES},
+                         {phase: phases[phase] for phase in PHASES})
 
 
 class TestUnstack(PluginTest):
@@ -242,10 +309,7 @@ class TestUnstack(PluginTest):
         self.play()
         for _twice in range(2):
             played = self.play('unstack')
-            self.assertEqual(
-                [['systemctl', 'is-enabled', UNIT],
-                 ['systemctl', 'stop', UNIT],
-                 ['systemctl', 'disable', UNIT]], played.phases['unstack'])
+            self.assertEqual(STOP, played.phases['unstack'])
 
     def test_clean_leaves_nova_without_the_package(self):
         """An entry point without its module would stop nova-api."""
@@ -255,6 +319,12 @@ class TestUnstack(PluginTest):
             self.play(localrc=localrc)
             for _twice in range(2):
                 played = self.play('clean', localrc)
-                self.assertEqual(
-                    [[pip, 'uninstall', '-y', 'nova-aggregate-mirror']],
-                    played.phases['clean'])
+                self.assertEqual([[pip, *UNINSTALL[1:]]],
+                                 played.phases['clean'])
+
+    def test_clean_leaves_no_completion_of_its_commands(self):
+        """Stack.sh writes it, and nothing else would delete it."""
+        self.play()
+        self.assertTrue(self.sandbox.completion.exists())
+        self.play('clean')
+        self.assertFalse(self.sandbox.completion.exists())
