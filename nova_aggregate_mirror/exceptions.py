@@ -26,6 +26,7 @@
         |-- UnknownName           nova has no such host or aggregate
         |-- MissingCredentials    nova.conf has no credentials for placement
         |-- InvalidConfiguration  an option has an invalid value
+        |-- MissingPackage        an optional package is not installed
         `-- UnexpectedNova        nova's internals are not supported
 """
 
@@ -120,6 +121,10 @@ class MissingCredentials(Permanent):
 
 class InvalidConfiguration(Permanent):
     """An option has an invalid value."""
+
+
+class MissingPackage(Permanent):
+    """A package that only some commands require is not installed."""
 
 
 class UnexpectedNova(Permanent):

@@ -119,7 +119,7 @@ def _serve() -> int:
         from nova_aggregate_mirror.agent import metrics
         from nova_aggregate_mirror.agent import metrics_server
     except ImportError as exc:
-        raise exceptions.InvalidConfiguration(
+        raise exceptions.MissingPackage(
             '%s: install the dependencies of the agent with pip install '
             '"nova-aggregate-mirror[agent]"' % exc) from exc
     options = CONF.aggregate_mirror

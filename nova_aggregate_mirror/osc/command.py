@@ -35,7 +35,8 @@ BATCH = 1000
 # Errors of nova or of the arguments; all others are errors of placement.
 _COULD_NOT_RUN = (
     exceptions.NovaUnavailable, exceptions.UnexpectedNova,
-    exceptions.UnknownName, exceptions.InvalidConfiguration)
+    exceptions.UnknownName, exceptions.InvalidConfiguration,
+    exceptions.MissingPackage)
 
 
 class Lister(command.Lister):

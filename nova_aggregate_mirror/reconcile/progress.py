@@ -5,10 +5,8 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import itertools
-import shutil
 import sys
 import time
-from typing import Any
 from typing import Protocol
 from typing import TextIO
 
@@ -16,6 +14,12 @@ from nova_aggregate_mirror.reconcile import wording
 
 INTERVAL = 3.0
 """Minimum seconds between two progress lines of the same step."""
+
+REFRESH = 0.1
+"""Minimum seconds between two counts on a terminal."""
+
+ERASE = '\r\x1b[K'
+"""Return to the start of the terminal's line, and erase it."""
 
 
 class Progress(Protocol):
@@ -45,63 +49,47 @@ class Silent:
 
 
 class Lines:
-    """Lines for a file, a pipe or a log: one per step, more in long steps."""
+    """A line per step, and the number of completed providers in long steps.
+
+    :param interval: minimum seconds between two numbers of the same step
+    :param in_place: rewrite the number on a terminal, instead of a line for
+        each; the next step or the end of the output erases it
+    """
 
     def __init__(self, out: TextIO | None = None,
-                 now: Callable[[], float] = time.monotonic) -> None:
+                 now: Callable[[], float] = time.monotonic,
+                 interval: float = INTERVAL, in_place: bool = False) -> None:
         self._out = out or sys.stderr
         self._now = now
+        self._interval = interval
+        self._start, self._end = (ERASE, '') if in_place else ('', '\n')
         self._said = now()
         self._count, self._numbers = 0, itertools.count(1)
 
     def step(self, text: str) -> None:
-        self._say(text)
+        self._say(text, '\n')
 
     def expect(self, count: int) -> None:
         self._count, self._numbers = count, itertools.count(1)
+        if count and not self._end:
+            self._say_done(0)
 
     def advance(self) -> None:
         # Unlike +=, next() of a count is atomic among threads.
         done = next(self._numbers)
-        if self._count and self._now() - self._said >= INTERVAL:
-            self._say('%d of %s done'
-                      % (done, wording.count(self._count, 'provider')))
-
-    def _say(self, text: str) -> None:
-        self._said = self._now()
-        print(text, file=self._out, flush=True)
-
-
-class Bar:
-    """A line per step and a bar of the providers, for a terminal."""
-
-    def __init__(self, out: TextIO | None = None) -> None:
-        self._out = out or sys.stderr
-        self._bar: Any = None
-
-    def step(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
-
-    def expect(self, count: int) -> None:
-        self.close()
-        if count:
-            # Imported only when needed: it takes a noticeable time.
-            import tqdm
-            # A serial console reports a size of zero; this has a fallback.
-            size = shutil.get_terminal_size()
-            self._bar = tqdm.tqdm(
-                total=count, file=self._out, leave=False, unit=' providers',
-                ncols=size.columns, nrows=size.lines)
-
-    def advance(self) -> None:
-        if self._bar is not None:
-            with self._bar.get_lock():
-                self._bar.update()
+        if self._count and self._now() - self._said >= self._interval:
+            self._say_done(done)
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        self._bar = None
+        print(self._start, end='', file=self._out, flush=True)
+
+    def _say_done(self, done: int) -> None:
+        self._say('%d of %s done' % (
+            done, wording.count(self._count, 'provider')), self._end)
+
+    def _say(self, text: str, end: str) -> None:
+        self._said = self._now()
+        print(self._start + text, end=end, file=self._out, flush=True)
 
 
 @contextlib.contextmanager
@@ -116,5 +104,6 @@ def shown(quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
     elif lines or not sys.stderr.isatty():
         yield Lines()
     else:
-        with contextlib.closing(Bar()) as bar:
-            yield bar
+        with contextlib.closing(
+                Lines(interval=REFRESH, in_place=True)) as display:
+            yield display

@@ -12,9 +12,6 @@ import contextlib
 import dataclasses
 from typing import Any
 
-from novaclient import client as nova_client
-from novaclient.v2 import client as nova_v2
-
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
@@ -27,11 +24,19 @@ SOME = 10
 """Maximum number of names in a message."""
 
 
-def connect(**where: Any) -> nova_v2.Client:
+def connect(**where: Any) -> Any:
     """Create a client of nova-api without network access.
 
     :param where: keystoneauth's arguments: ``session``, ``region_name``...
+    :raises MissingPackage: when python-novaclient is not installed
     """
+    # Only these commands need it, and nova itself does not.
+    try:
+        from novaclient import client as nova_client
+    except ImportError as exc:
+        raise exceptions.MissingPackage(
+            '%s: install what the openstack commands require with pip install '
+            '"nova-aggregate-mirror[osc]"' % exc) from exc
     return nova_client.Client(api_responses.MICROVERSION, **where)
 
 
@@ -42,7 +47,7 @@ class ApiSource:
     :param timeout: seconds per request
     """
 
-    def __init__(self, nova: nova_v2.Client, timeout: float) -> None:
+    def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:

@@ -447,8 +447,8 @@ class TestProgress(SyncTest):
         self.addCleanup(process.kill)
         return process
 
-    def test_bar_on_a_terminal(self):
-        """A terminal gets a bar; the final output has no trace of it."""
+    def test_count_on_a_terminal(self):
+        """A terminal gets a count; the final output has no trace of it."""
         for number in range(3):
             self.host('h%d' % number)
         ours, theirs = pty.openpty()
@@ -462,7 +462,7 @@ class TestProgress(SyncTest):
         os.close(ours)
         self.assertEqual(3, len(json.loads(printed)['add']))
         self.assertIn(b'Nova has 2 aggregates and 3 compute nodes', drawn)
-        self.assertIn(b'0/3', drawn)
+        self.assertIn(b'0 of 3 providers done', drawn)
 
     def test_lines_elsewhere(self):
         """Otherwise, the steps are printed to standard error."""

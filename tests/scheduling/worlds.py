@@ -140,8 +140,8 @@ def _wanted() -> st.SearchStrategy[str]:
     return st.one_of(st.sampled_from(VALUES), st.sampled_from(joined))
 
 
-# One draw for each value instead of one for each of its parts: hypothesis would
-# take longer to generate a world than the filters to decide it.
+# One draw for each value instead of one for each of its parts: hypothesis
+# would take longer to generate a world than the filters to decide it.
 WITHIN = st.sampled_from([
     frozenset(chosen) for length in range(4)
     for chosen in itertools.combinations(AGGREGATES, length)])

@@ -35,7 +35,7 @@ ALLOWED = {
     'openstack': {'placement/', 'http/errors.py'},
     'keystoneauth1': {'http/', 'checks/discovery.py'},
     'requests': {'http/', 'placement/'},
-    'novaclient': {'osc/', 'source/api.py'},
+    'novaclient': {'source/api.py'},
     'osc_lib': {'osc/'},
     'cliff': {'osc/'},
     'sqlalchemy': {'journal/db/', 'limits/engines.py', 'source/'},
@@ -49,7 +49,6 @@ ALLOWED = {
                   'source/connections.py'},
     'fcntl': set(),
     'concurrent': {'placement/parallel.py'},
-    'tqdm': {'reconcile/progress.py'},
     'jinja2': {'html_report/page.py'},
 }
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that OpenStack's requirements check reads, and what they add."""
+
+import configparser
+import importlib.metadata
+import pathlib
+import re
+
+import testtools
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+# The check compares these files, and the extras in setup.cfg, with
+# global-requirements.txt of openstack/requirements.
+CHECKED = ('requirements.txt', 'test-requirements.txt', 'doc/requirements.txt')
+
+# Tests require them, and global-requirements.txt does not have them.
+UNLISTED = {'hypothesis', 'keystone', 'nova', 'openstack-placement',
+            'waitress'}
+
+LINE = re.compile(r'([A-Za-z0-9._-]+)>=[0-9][0-9.]* # \S.*')
+
+
+def lines(text):
+    return [line for line in text.splitlines()
+            if line and not line.startswith('#')]
+
+
+def read(name):
+    return lines((ROOT / name).read_text())
+
+
+def extras():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / 'setup.cfg')
+    return {name: lines(text) for name, text in parser.items('extras')}
+
+
+def normal(line):
+    """Return the normalized name of the package that a line names."""
+    return re.sub('[-_.]+', '-', re.match('[A-Za-z0-9._-]+', line)[0]).lower()
+
+
+class TestRequirements(testtools.TestCase):
+
+    def checked(self):
+        return {**{name: read(name) for name in CHECKED}, **extras()}
+
+    def test_each_line_has_a_lower_bound_and_a_licence(self):
+        """The check requires a bound, a reviewer the licence."""
+        for name, found in self.checked().items():
+            for line in found:
+                self.assertTrue(LINE.fullmatch(line), (name, line))
+
+    def test_packages_that_openstack_does_not_list_are_elsewhere(self):
+        """The check would fail."""
+        for name, found in self.checked().items():
+            self.assertEqual(
+                set(), UNLISTED.intersection(map(normal, found)), name)
+        self.assertEqual(
+            UNLISTED, set(map(normal, read('tests/requirements.txt'))))
+
+    def test_names_are_spelled_as_openstack_spells_them(self):
+        """The check compares them exactly."""
+        self.assertIn('PrettyTable', {
+            line.partition('>')[0] for line in read('requirements.txt')})
+
+    def test_installation_adds_no_package_to_nova_s_environment(self):
+        """Each requirement is nova's own, too."""
+        nova = set(map(normal, importlib.metadata.requires('nova')))
+        self.assertEqual(
+            set(), set(map(normal, read('requirements.txt'))) - nova)
