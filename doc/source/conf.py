@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Sphinx builds the documentation."""
 
+from docutils import nodes
+
 project = 'nova-aggregate-mirror'
 author = 'nova-aggregate-mirror contributors'
 copyright = author
@@ -21,3 +23,27 @@ config_generator_config_file = [
 
 html_theme = 'openstackdocs'
 pygments_style = 'native'
+
+# The first line of a man page is "name - description".
+man_pages = [
+    ('cli/%s' % name, name, description, [author], 1)
+    for name, description in (
+        ('nova-aggregate-mirror-agent',
+         'mirror host aggregates to placement continuously'),
+        ('nova-aggregate-mirror-manage',
+         'mirror host aggregates to placement on demand'),
+        ('nova-aggregate-mirror-status',
+         'check a deployment of nova-aggregate-mirror'),
+    )]
+
+
+def setup(app):
+    app.connect('doctree-resolved', keep_text_only)
+
+
+def keep_text_only(app, doctree, _page):
+    """Remove links between pages from man pages, where they lead nowhere."""
+    if app.builder.name == 'man':
+        for link in list(doctree.findall(nodes.reference)):
+            if link.get('internal') or 'refid' in link:
+                link.replace_self(link.children)
