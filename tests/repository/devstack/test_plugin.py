@@ -64,7 +64,7 @@ class TestStack(PluginTest):
             played = self.play(localrc=localrc)
             self.assertEqual(
                 [*pip, 'install', '-c', str(constraints), '-e',
-                 '%s[agent]' % self.sandbox.plugin],
+                 '%s[agent,osc]' % self.sandbox.plugin],
                 played.phases['stack install'][-1])
 
     def test_its_constraint_is_lifted(self):

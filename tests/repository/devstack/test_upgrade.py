@@ -93,7 +93,7 @@ class TestUpgrade(testtools.TestCase):
         new = self.sandbox.dest / 'new' / sandbox.PLUGIN
         programs = 'opt/stack/data/venv/bin'
         commands = self.play('upgrade.sh')
-        self.assertEqual(['-e', '%s[agent]' % new], commands[1][-2:])
+        self.assertEqual(['-e', '%s[agent,osc]' % new], commands[1][-2:])
         self.assertEqual(
             [['systemctl', 'stop', 'devstack@n-api.service'],
              ['systemctl', 'disable', 'devstack@n-api.service'],
