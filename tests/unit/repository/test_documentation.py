@@ -43,6 +43,16 @@ class TestLinks(testtools.TestCase):
             'admin/log.html: c.png: no such file'], self.broken())
 
 
+class TestReadme(testtools.TestCase):
+
+    def test_its_links_lead_to_files(self):
+        links = re.findall(r'<(?!https:)([^<>\s]+)>`_',
+                           (ROOT / 'README.rst').read_text())
+        self.assertGreater(len(links), 10)
+        self.assertEqual([], [link for link in links
+                              if not (ROOT / link).is_file()])
+
+
 class TestManPages(testtools.TestCase):
 
     def test_each_program_has_one(self):
