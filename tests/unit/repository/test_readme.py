@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's first screen has what was measured and what the demo prints."""
+
+import ast
+import inspect
+import pathlib
+import re
+
+import testtools
+
+from tests.cloud.demo import steps
+from tests.unit.repository import test_comparison_page
+
+README = pathlib.Path(__file__).parents[3] / 'README.rst'
+REPORT = test_comparison_page.SOURCE / 'reference/benchmarks/report.inc'
+
+
+def extract():
+    """Return the lines of the terminal extract."""
+    text = README.read_text().partition('The end of ``./tools/demo``')[2]
+    return re.findall(r'^    (.+)', text.partition('Try it::')[0], re.M)
+
+
+def commands():
+    """Yield the commands of the demonstration whose arguments are constant."""
+    for node in ast.walk(ast.parse(inspect.getsource(steps))):
+        if (isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == 'run'
+                and all(isinstance(one, ast.Constant) for one in node.args)):
+            yield '$ ' + ' '.join(one.value for one in node.args)
+
+
+def row(rows, name):
+    """Return the row of a table with this name: nova's, and ours."""
+    found, = (one for one in rows if one[0] == name)
+    return found[1], found[2]
+
+
+class TestReadme(testtools.TestCase):
+
+    def test_steps_are_the_demonstrations(self):
+        shown = [line for line in extract() if line.startswith('[')]
+        self.assertEqual(4, len(shown))
+        self.assertEqual(set(), set(shown) - {
+            '[ok] %02d %s' % (number, step.__doc__)
+            for number, step in enumerate(steps.STORY, start=1)})
+
+    def test_commands_are_the_demonstrations(self):
+        shown = [line for line in extract() if line.startswith('$')]
+        self.assertEqual(4, len(shown))
+        self.assertEqual(set(), set(shown) - set(commands()))
+
+    def test_figures_are_the_benchmarks(self):
+        (_title, rows), = test_comparison_page.tables(README)
+        outage, = (table for title, table in test_comparison_page.tables(
+            REPORT) if title.startswith('1000 hosts added during an outage'))
+        wait = row(outage, '1000 hosts: until placement is in sync, s')
+        self.assertIn(
+            '%s are answered with 500' % row(
+                outage, '1000 hosts: add-host answered 500')[0], rows[1][1])
+        self.assertIn(
+            '%s are answered with 200; the agent mirrors them in %s s' % (
+                row(outage, '1000 hosts: add-host answered 200')[1], wait[1]),
+            rows[1][2])
+        self.assertIn('\n       %s s, otherwise' % wait[0],
+                      README.read_text())
+        sync = test_comparison_page.compared(5000)
+        self.assertEqual(
+            ['%s s, %s requests' % figures for figures in zip(
+                row(sync, 'all in sync: wall, s'),
+                row(sync, 'all in sync: placement requests'))],
+            rows[5][1:])
