@@ -17,6 +17,9 @@ from nova_aggregate_mirror.reconcile import wording
 COLUMNS = ('Server', 'Host', 'Asked for', 'Found', 'Why', 'To move it')
 WIDTH = 38
 
+FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
+          'found', 'cause', 'why', 'since', 'command')
+
 
 def table(found: Iterable[audit.Misplacement]) -> str:
     """Render some misplacements."""
@@ -35,13 +38,18 @@ def table(found: Iterable[audit.Misplacement]) -> str:
 def fields(one: audit.Misplacement) -> Mapping[str, Any]:
     """Return a misplacement for a program; see the command's page."""
     server, cause = one.server, one.cause
-    return {
-        'server': server.uuid, 'name': server.name, 'host': server.host,
-        'project': server.project, 'state': server.state, 'rule': one.rule,
-        'asked': one.asked, 'found': one.found, 'cause': cause.kind,
-        'why': cause.text,
-        'since': moment(cause.since) if cause.since else None,
-        'command': one.command}
+    return dict(zip(FIELDS, (
+        server.uuid, server.name, server.host, server.project, server.state,
+        one.rule, one.asked, one.found, cause.kind, cause.text,
+        moment(cause.since) if cause.since else None, one.command)))
+
+
+def totals(counts: auditor.Counts, cells_down: Mapping[str, str]
+           ) -> Mapping[str, Any]:
+    """Return the counts for a program."""
+    return {'servers': counts.servers, 'misplaced': counts.misplaced,
+            'without_request': counts.unknown,
+            'rules': dict(counts.by_rule), 'cells_down': dict(cells_down)}
 
 
 def document(pages: Iterable[Iterable[audit.Misplacement]],
@@ -54,10 +62,7 @@ def document(pages: Iterable[Iterable[audit.Misplacement]],
         for one in page:
             yield separator + json.dumps(fields(one))
             separator = ',\n'
-    yield '\n], "servers": %d, "misplaced": %d, "without_request": %d, ' % (
-        counts.servers, counts.misplaced, counts.unknown)
-    yield '"rules": %s, "cells_down": %s}\n' % (
-        json.dumps(counts.by_rule), json.dumps(dict(cells_down)))
+    yield '\n], %s\n' % json.dumps(totals(counts, cells_down))[1:]
 
 
 def summary(counts: auditor.Counts) -> str:

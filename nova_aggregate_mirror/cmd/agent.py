@@ -18,6 +18,7 @@ from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.cmd import build
+from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -173,7 +174,7 @@ def _reload() -> None:
 
 def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
-    build.read_configuration(argv)
+    build.read_configuration(argv, PROGRAM, manuals.AGENT)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')

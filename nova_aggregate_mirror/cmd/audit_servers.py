@@ -40,6 +40,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
@@ -69,9 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--rule', action='append', default=[], choices=audit.RULES,
         dest='rules', help='check this rule; may be repeated')
-    parser.add_argument(
-        '--format', choices=('table', 'json'), default='table',
-        help='output format: table (the default) or json')
+    formats.add_argument(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
@@ -127,6 +126,16 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
         for part in render.document(pages, found.counts, source.cells_down):
             print(part, end='')
         return
+    if form == 'yaml':
+        _show_yaml(pages, found, source)
+        return
+    if form in formats.LINES:
+        if form == 'csv':
+            formats.lines(form, [render.FIELDS])
+        for page in pages:
+            formats.lines(form, [
+                tuple(render.fields(one).values()) for one in page])
+        return
     rows: list[audit.Misplacement] = []
     try:
         for page in pages:
@@ -138,6 +147,23 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
         # Also what was found before an interruption or an error.
         if rows:
             print(render.table(rows), flush=True)
+
+
+def _show_yaml(pages: Iterable[list[audit.Misplacement]], found: Any,
+               source: servers.Servers) -> None:
+    from nova_aggregate_mirror.audit import render
+    # A list, and each part of it, has no indentation.
+    print('misplacements:')
+    empty = True
+    for page in pages:
+        if page:
+            empty = False
+            print(formats.document(
+                'yaml', [dict(render.fields(one)) for one in page]), end='')
+    if empty:
+        print('  []')
+    print(formats.document(
+        'yaml', render.totals(found.counts, source.cells_down)), end='')
 
 
 def counted(pages: Iterator[list[audit.Misplacement]], found: Any,
@@ -167,6 +193,8 @@ def _finish(asked: argparse.Namespace, found: Any,
         _tell('No server is selected: check --zone, --host and --project')
     if asked.format == 'table':
         print(render.summary(counts))
+    elif asked.format in formats.LINES:
+        _tell(render.summary(counts))
     if down:
         return exit_status.NO_NODE
     if counts.unknown and not counts.servers:

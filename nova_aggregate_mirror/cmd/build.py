@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova.conf import CONF
-from nova import version
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.cmd import command_line
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
@@ -16,16 +16,18 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
 
-def read_configuration(argv: Sequence[str]) -> None:
+def read_configuration(argv: Sequence[str], program: str,
+                       manual: str) -> None:
     """Read the files and options that nova reads, in nova's order.
 
     Nova's own function does the same for its services, but its imports take
     longer than most commands.
 
+    :param manual: see ``command_line.read``
     :raises oslo_config.cfg.Error: when a file or an option is invalid
     """
     logging.register_options(CONF)
-    CONF(argv, project='nova', version=version.version_string())
+    command_line.read(CONF, argv, program, manual, project='nova')
 
 
 def log_to_stderr() -> None:

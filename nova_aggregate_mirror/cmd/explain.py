@@ -43,6 +43,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import explain_arguments
+from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
@@ -73,8 +74,7 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
             answer = _write_page(conf, nova, journal, asked.html)
         else:
             answer = _explain(conf, nova, journal)
-            print(render.document(answer) if asked.format == 'json'
-                  else render.text(answer))
+            _show(asked.format, answer)
     except KeyboardInterrupt:
         print('Interrupted', file=sys.stderr)
         return exit_status.INTERRUPTED
@@ -142,6 +142,17 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                            parallel.Workers(asked.workers).each),
             requests.Prepared(request.spec, request.about,
                               [*request.notes, *notes]), asked.hosts)
+
+
+def _show(form: str, answer: explanation.Answer) -> None:
+    if form == 'table':
+        print(render.text(answer))
+        return
+    if form in formats.LINES:
+        print('\n\n'.join([*render.head(answer), *render.notes(answer)]),
+              file=sys.stderr)
+    formats.show(form, render.document(answer), render.HOSTS,
+                 render.hosts(answer))
 
 
 def _image(conf: cfg.ConfigOpts, asked: argparse.Namespace

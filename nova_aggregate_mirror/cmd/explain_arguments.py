@@ -3,6 +3,7 @@
 
 import argparse
 
+from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.reconcile import arguments
@@ -62,9 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='number of concurrent placement requests, from 1 to 64; the '
              'default is 4')
     output = parser.add_mutually_exclusive_group()
-    output.add_argument(
-        '--format', choices=('table', 'json'), default='table',
-        help='output format: table (the default) or json')
+    formats.add_argument(output)
     output.add_argument(
         '--html', metavar='FILE',
         help='write an HTML page to this file, - for standard output, and '

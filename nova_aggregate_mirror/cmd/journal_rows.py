@@ -4,13 +4,13 @@
 from collections.abc import Callable
 from collections.abc import Collection
 import datetime
-import json
 import sys
 import time
 from typing import Any
 
 import prettytable
 
+from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 
@@ -29,8 +29,11 @@ def show(kept: rows.Rows, form: str, name: str,
     :param name: of the journal, to display
     """
     rows = kept.all()
-    if form == 'json':
-        print(json.dumps([_document(row) for row in rows], indent=2))
+    cells = [[row.id, row.dirty.host, row.state,
+              '%d s' % max(0, now() - row.created_at), row.attempts,
+              row.last_error] for row in rows]
+    if form != 'table':
+        formats.show(form, [_document(row) for row in rows], COLUMNS, cells)
         return OK
     if not rows:
         print('The journal %s is empty: no operation is pending.' % name)
@@ -38,11 +41,7 @@ def show(kept: rows.Rows, form: str, name: str,
     print('Journal: %s' % name)
     table = prettytable.PrettyTable(COLUMNS)
     table.align, table.max_width = 'l', WIDTH
-    for row in rows:
-        table.add_row([
-            row.id, row.dirty.host, row.state,
-            '%d s' % max(0, now() - row.created_at), row.attempts,
-            row.last_error])
+    table.add_rows(cells)
     print(table)
     return OK
 

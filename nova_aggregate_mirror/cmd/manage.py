@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Sequence
 import inspect
-import json
 import sys
 from typing import TypeAlias
 
@@ -16,7 +15,9 @@ from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import explain_arguments
+from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import journal_rows
+from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
@@ -106,11 +107,13 @@ def db_version() -> int:
     found = None
     if _exists():
         found = engine.Database(CONF).version()
-    if CONF.command.format == 'json':
-        print(json.dumps({'version': found, 'needed': migration.HEAD}))
-    else:
+    shown = {'version': found, 'needed': migration.HEAD}
+    if CONF.command.format == 'table':
         print('%s (this release needs %s)' % (
             found or 'no tables', migration.HEAD))
+    else:
+        formats.show(CONF.command.format, shown, tuple(shown),
+                     [tuple(shown.values())])
     return 0
 
 
@@ -155,7 +158,8 @@ def _existing_journal() -> store.Journal:
     return store.Journal(CONF, engine.existing(CONF))
 
 
-def _commands(subparsers: Subparsers) -> None:
+def add_commands(subparsers: Subparsers) -> None:
+    """Add every command with its arguments."""
     placement = subparsers.add_parser(
         'placement', help='Commands for placement').add_subparsers(
             metavar='COMMAND', required=True)
@@ -197,10 +201,7 @@ def _commands(subparsers: Subparsers) -> None:
         parser = tables.add_parser(
             name, help=run.__doc__, description=run.__doc__)
         parser.set_defaults(run=run)
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table',
-                        help='output format: a line of text (the default) or '
-                             'json')
+    formats.add_argument(parser)
     _journal_commands(subparsers.add_parser(
         'journal', help='Commands for the rows of the journal').add_subparsers(
             metavar='COMMAND', required=True))
@@ -214,10 +215,7 @@ def _journal_commands(subparsers: Subparsers) -> None:
         parsers[name] = subparsers.add_parser(
             name, help=manual.partition('\n')[0], description=manual)
         parsers[name].set_defaults(run=run)
-    parsers['list'].add_argument(
-        '--format', choices=('table', 'json'), default='table',
-        help='output format: table (the default) or json, which is [] for an '
-             'empty journal')
+    formats.add_argument(parsers['list'])
     parsers['retry'].add_argument(
         'id', nargs='*', help='IDs of the rows; all rows by default')
     parsers['forget'].add_argument(
@@ -230,8 +228,8 @@ def _journal_commands(subparsers: Subparsers) -> None:
 def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
-        'command', title='Commands', handler=_commands))
-    build.read_configuration(argv)
+        'command', title='Commands', handler=add_commands))
+    build.read_configuration(argv, PROGRAM, manuals.MANAGE)
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)

@@ -4,11 +4,15 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import functools
+import io
+import json
 import logging
 import sys
 import textwrap
+import types
 from typing import Any
 
 from nova.conf import CONF
@@ -25,6 +29,9 @@ from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror.checks import segments
 from nova_aggregate_mirror.cmd import build
+from nova_aggregate_mirror.cmd import command_line
+from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
@@ -38,13 +45,13 @@ from nova_aggregate_mirror.source import database
 PROGRAM = 'nova-aggregate-mirror-status'
 COMMAND = 'upgrade'
 WIDTH = 60
+COLUMNS = ('check', 'result', 'details')
+DESCRIPTION = ('Check the deployment. Exit status: 0 success, 1 a warning, '
+               '2 a failure, 255 nothing could be checked.')
 
 
 class Deployment:
-    """The deployment under check; each part is created at its first use.
-
-    :param conf: nova's configuration, with this package's options
-    """
+    """The deployment under check; each part is created at its first use."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.conf = conf
@@ -194,26 +201,47 @@ def _configure(argv: Sequence[str]) -> None:
     :param argv: the options before the command
     """
     nova_aggregate_mirror.conf.register_opts(CONF)
-    build.read_configuration(argv)
+    build.read_configuration(argv, PROGRAM, manuals.STATUS)
     build.check_configuration()
+
+
+def _commands(subparsers: Any) -> None:
+    parser = subparsers.add_parser(COMMAND, description=DESCRIPTION)
+    parser.add_argument('check', choices=['check'], help='run every check')
+    formats.add_argument(parser)
+    parser.add_argument('--json', action='store_const', const='json',
+                        dest='format', help='the same as --format json')
+
+
+def _show(commands: Checks, form: str) -> int:
+    # It is a parsed command line, of which ``check`` reads --json only.
+    upgradecheck.CONF = types.SimpleNamespace(  # type: ignore[assignment]
+        command=types.SimpleNamespace(json=form != 'table'))
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        status = int(commands.check())
+    if form in ('table', 'json'):
+        print(printed.getvalue(), end='')
+        return status
+    document = json.loads(printed.getvalue())
+    formats.show(form, document, COLUMNS, [
+        [check[name] for name in COLUMNS] for check in document['checks']])
+    return status
 
 
 def _check(argv: list[str]) -> int:
     conf = cfg.ConfigOpts()
-    upgradecheck.register_cli_options(conf, Checks(Deployment(CONF)))
+    conf.register_cli_opt(cfg.SubCommandOpt('command', handler=_commands))
     try:
         # Nova's own function reads the configuration files.
-        conf(argv, prog=PROGRAM, default_config_files=[],
-             default_config_dirs=[])
+        command_line.read(conf, argv, PROGRAM, manuals.STATUS,
+                          default_config_files=[], default_config_dirs=[])
     except SystemExit as exc:
         # Argparse exits with 2, which here means that a check failed.
         return exit_status.COULD_NOT_RUN if exc.code else 0
     # The checks report what is wrong, not the log of a library.
     logging.getLogger().addHandler(logging.NullHandler())
     _configure(argv[:len(argv) - 1 - argv[::-1].index(COMMAND)])
-    # ``check`` reads --json from it.
-    upgradecheck.CONF = conf
-    return int(conf.command.action_fn())
+    return _show(Checks(Deployment(CONF)), conf.command.format)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -26,13 +26,13 @@ Exit status, the lowest that applies:
 import argparse
 from collections.abc import Callable
 import dataclasses
-import json
 import sys
 import time
 from typing import Any
 
 import prettytable
 
+from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
@@ -74,9 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--force', action='store_true',
         help='remove even more than [aggregate_mirror] max_removed_share '
              'allows, and even if nova reports no host in any aggregate')
-    parser.add_argument(
-        '--format', choices=('table', 'json'), default='table',
-        help='output format: table (the default) or json')
+    formats.add_argument(parser)
     parser.add_argument(
         '--workers', type=arguments.workers, metavar='N',
         help='number of concurrent placement requests, from 1 to 64; the '
@@ -116,7 +114,7 @@ def run(build: Build, journal: store.Journal,
 
     :param build: creates the reconciler, given a function that returns
         whether to stop, and the display of the progress
-    :param form: format of the result, ``table`` or ``json``
+    :param form: format of the result, see ``formats``
     :param advice: advice that is printed with the result
     :raises MirrorError: when nova or the journal could not be read
     """
@@ -155,15 +153,17 @@ def run(build: Build, journal: store.Journal,
 
 
 def _print(shown: result.Result, form: str, status: int) -> None:
-    if form == 'json':
-        print(json.dumps({**shown.document(), 'exit_status': status},
-                         indent=2))
-    else:
+    if form == 'table':
         _print_table(shown)
+    else:
+        formats.show(form, {**shown.document(), 'exit_status': status},
+                     result.COLUMNS, shown.rows())
     for line in shown.faults():
         print(line, file=sys.stderr)
-    if form != 'json':
+    if form == 'table':
         print(shown.summary())
+    elif form in formats.LINES:
+        print(shown.summary(), file=sys.stderr)
 
 
 def _print_table(shown: result.Result) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations as text and as JSON documents: pure, no I/O."""
+"""Explanations as text and as documents: pure, no I/O."""
 
-import json
 import textwrap
 from typing import Any
 
@@ -38,9 +37,9 @@ def notes(answer: explanation.Answer) -> list[str]:
             for note in answer.notes]
 
 
-def document(answer: explanation.Answer) -> str:
-    """Render a JSON object; its keys are documented with the command."""
-    return json.dumps({
+def document(answer: explanation.Answer) -> dict[str, Any]:
+    """Return a JSON object; its keys are documented with the command."""
+    return {
         'summary': sentence.sentence(answer),
         'request': dict(answer.request),
         'failure': answer.failure,
@@ -56,7 +55,7 @@ def document(answer: explanation.Answer) -> str:
         'count': answer.count,
         'placed': list(answer.placed),
         'notes': list(answer.notes),
-    }, indent=2)
+    }
 
 
 def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:

@@ -93,7 +93,7 @@ class TestText(testtools.TestCase):
 
     def test_document(self):
         """Each host has its own advice there."""
-        found = json.loads(render.document(answer()))
+        found = json.loads(json.dumps(render.document(answer())))
         self.assertEqual({
             'host': 'off-7', 'node': 'node-off-7', 'weight': None, 'step': 0,
             'kind': 'disabled', 'reason': 'disabled', 'detail': '',
