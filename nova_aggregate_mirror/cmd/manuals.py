@@ -12,7 +12,7 @@ journal every second, and all of nova at an interval.
   nova-aggregate-mirror-agent --config-file /etc/nova/nova.conf
       with this file only
 
-SIGHUP reloads the configuration, SIGUSR2 reports the state of the agent.
+SIGHUP reloads the configuration.
 '''
 
 MANAGE = '''\

@@ -113,7 +113,7 @@ class TestInstallation(testtools.TestCase):
         with tarfile.open(self.sdist) as archive:
             names = {name.partition('/')[2] for name in archive.getnames()}
         # pbr leaves out files that only git reads.
-        self.assertEqual({'.gitignore'}, tracked() - names)
+        self.assertEqual({'.gitignore', '.gitreview'}, tracked() - names)
 
     def test_the_wheel_has_the_modules_and_what_operators_copy(self):
         with zipfile.ZipFile(self.wheel) as archive:
