@@ -18,6 +18,8 @@ from tests import commands
 from tests import databases
 from tests.unit import doubles
 
+JOURNALS = pathlib.Path(__file__).parent / 'journals'
+
 load_tests = testscenarios.load_tests_apply_scenarios
 
 
@@ -93,6 +95,36 @@ class TestMigrations(MigrationTest):
         self.assertEqual(printed[1], printed[3])
         self.assertIn(migration.HEAD, printed[2])
         self.assert_is_the_models()
+
+
+class TestFirstRelease(MigrationTest):
+    """The journal of release 1.0.0, with a row in each table."""
+
+    def setUp(self):
+        super().setUp()
+        dump = JOURNALS / ('1.0.0-%s.sql' % self.kind)
+        databases.execute(self.url, *(
+            statement for statement in dump.read_text().split(';\n')
+            if statement))
+
+    def test_every_later_release_opens_it(self):
+        """It gets the current tables and keeps everything it has."""
+        self.database.migrate()
+        self.assert_is_the_models()
+        kept = store.Journal(self.conf)
+        [row] = kept.rows.all()
+        self.assertEqual(
+            (journal.Dirty('cmp-1', frozenset({'node-1', 'node-2'}), 'req-1'),
+             False, 1.5, 2, 'placement is down'),
+            (row.dirty, row.running, row.created_at, row.attempts,
+             row.last_error))
+        self.assertEqual(
+            {'1f3b2c4d-0000-4000-8000-0000000000a1': journal.Entry(True)},
+            kept.ledger.entries())
+        [sync] = kept.history.newest(9)
+        self.assertEqual(('controller-1', 3), (sync.host, sync.added))
+        self.record()
+        self.assertEqual(2, len(kept.rows.all()))
 
 
 class TestServer(MigrationTest):
