@@ -5,6 +5,7 @@ Long because it has every option with its help text.
 """
 
 import copy
+from importlib import metadata
 from typing import Any
 
 from oslo_config import cfg
@@ -32,6 +33,18 @@ DATABASE_GROUP = cfg.OptGroup(
 DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
 
 MAX_REMOVED_SHARE = 0.3
+
+PACKAGE = 'nova-aggregate-mirror'
+
+
+def missing_credentials(version: str) -> str:
+    """Return the default of ``missing_credentials`` in a release.
+
+    A release warns before the next major release fails, as nova announced
+    missing credentials of placement: spec mirror-host-aggregates-in-placement.
+    """
+    return 'warn' if int(version.split('.')[0]) < 2 else 'fail'
+
 
 OPTS = [
     cfg.ListOpt(
@@ -180,7 +193,7 @@ OPTS = [
         help='Port of ``/metrics`` and ``/healthz``. 0 disables both.'),
     cfg.StrOpt(
         'missing_credentials',
-        default='warn',
+        default=missing_credentials(metadata.version(PACKAGE)),
         choices=[
             ('warn', 'Log a warning; operations stay in the journal until '
                      'the credentials are configured'),
@@ -190,8 +203,8 @@ OPTS = [
         help='Action at the start of nova-api if the ``[placement]`` section '
              'has no credentials; and of nova-scheduler if it uses the '
              'segments of routed networks, and the ``[neutron]`` section has '
-             'none. The default will change to ``fail`` in the next major '
-             'release.'),
+             'none. The default is ``warn`` in version 1, and ``fail`` from '
+             'version 2 on.'),
 ]
 
 

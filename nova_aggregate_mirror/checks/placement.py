@@ -59,7 +59,7 @@ def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
             '%s: %s. Add any of these that are missing:'
             % (reason, next_release), *lines)]
     return [checks.warning(
-        '%s: %s, and from the next major release on %s. Add any of these '
+        '%s: %s, and from version 2 of this package on %s. Add any of these '
         'that are missing:' % (reason, now, next_release), *lines)]
 
 

@@ -22,7 +22,7 @@ class TestBeforePlacementRuns(status_command.StatusTest):
         """A warning in this major release, with all lines to add."""
         self.write_conf('')
         self.assert_ends_at(
-            'Placement credentials', WARNING, 'from the next major release '
+            'Placement credentials', WARNING, 'from version 2 of this package '
             'on nova-api does not start', '  [placement]\n'
             '  auth_type = password\n'
             '  auth_url = https://keystone.example.org/v3\n'
@@ -210,7 +210,7 @@ class TestNeutron(status_command.StatusTest):
         rows = self.rows(WARNING)
         self.assert_row(
             WARNING, rows['Neutron credentials'], 'routed network',
-            'from the next major release on nova-scheduler does not start',
+            'from version 2 of this package on nova-scheduler does not start',
             '  [neutron]\n  auth_type = password\n', '  username = neutron\n')
         self.assert_others_good(rows, 'Neutron credentials', 'Segments')
 
