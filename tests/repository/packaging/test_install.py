@@ -20,7 +20,8 @@ PACKAGE = 'nova-aggregate-mirror'
 CONSTRAINTS = os.environ.get('TOX_CONSTRAINTS_FILE',
                              str(ROOT / 'constraints.txt'))
 SHARED = {'aggregate-mirror.conf', 'nova-aggregate-mirror-agent.service',
-          'nova-aggregate-mirror.rules.yaml'}
+          'nova-aggregate-mirror-agent.yaml', 'nova-aggregate-mirror.json',
+          'nova-aggregate-mirror.rules.yaml', 'openstack-helm-values.yaml'}
 # The part of nova-api's start that loads plugins.
 LOAD = """
 import logging
