@@ -255,7 +255,7 @@ class TestPage(ExplainTest):
         done = self.explain('--flavor', 'm1.small', '--format', 'json',
                             '--html', str(self.file))
         self.assertEqual((2, ''), (done.returncode, done.stdout))
-        self.assertIn('not allowed with argument --format', done.stderr)
+        self.assertIn('not allowed with argument -f/--format', done.stderr)
 
     def assert_stopped(self, number, status, said):
         """Send a signal while placement is read; the file is unchanged."""
