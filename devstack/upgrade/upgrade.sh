@@ -16,9 +16,12 @@ source "$TARGET_DEVSTACK_DIR/lib/tls"
 source "$TARGET_DEVSTACK_DIR/lib/apache"
 source "$TARGET_DEVSTACK_DIR/lib/nova"
 source "$TARGET_DEVSTACK_DIR/lib/database"
-source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/settings"
-source "$TARGET_RELEASE_DIR/nova-aggregate-mirror/devstack/lib/aggregate_mirror"
-source "$(dirname "${BASH_SOURCE[0]}")/journal.sh"
+# This file is in the checkout of the new package: a job has it in the directory of
+# the new release, and a run of grenade.sh by hand in that of the plugins only.
+plugin=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$plugin/settings"
+source "$plugin/lib/aggregate_mirror"
+source "$plugin/upgrade/journal.sh"
 
 set -o xtrace
 

@@ -42,7 +42,9 @@ class TestUpgrade(testtools.TestCase):
             (directory / 'devstack').symlink_to(self.sandbox.path / 'devstack')
             (directory / 'requirements').symlink_to(
                 self.sandbox.dest / 'requirements')
-            (directory / sandbox.PLUGIN).symlink_to(self.sandbox.plugin)
+        # Grenade.sh clones no plugin for the new release.
+        (self.sandbox.dest / 'old' / sandbox.PLUGIN).symlink_to(
+            self.sandbox.plugin)
         save = self.sandbox.dest / 'save'
         save.mkdir()
         self.saved = save / 'aggregate-mirror-journal.sql.old'
@@ -90,10 +92,9 @@ class TestUpgrade(testtools.TestCase):
     def test_upgrade_ends_with_the_new_package_everywhere(self):
         """Nova-api is restarted: it loads the package only at its start."""
         self.play('shutdown.sh')
-        new = self.sandbox.dest / 'new' / sandbox.PLUGIN
         programs = 'opt/stack/data/venv/bin'
         commands = self.play('upgrade.sh')
-        self.assertEqual(['-e', '%s[agent,osc]' % new], commands[1][-2:])
+        self.assertEqual(['-e', '%s[agent,osc]' % self.sandbox.plugin], commands[1][-2:])
         self.assertEqual(
             [['systemctl', 'stop', 'devstack@n-api.service'],
              ['systemctl', 'disable', 'devstack@n-api.service'],
