@@ -10,7 +10,7 @@ from tests.cloud.integration import base
 from tests.cloud import processes
 from tests.repository.docs import page
 
-PAGE = 'aggregate-metadata'
+PAGE = 'admin/aggregate-metadata'
 ISOLATE = '''
 [scheduler]
 enable_isolated_aggregate_filtering = True

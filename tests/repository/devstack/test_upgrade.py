@@ -94,7 +94,8 @@ class TestUpgrade(testtools.TestCase):
         self.play('shutdown.sh')
         programs = 'opt/stack/data/venv/bin'
         commands = self.play('upgrade.sh')
-        self.assertEqual(['-e', '%s[agent,osc]' % self.sandbox.plugin], commands[1][-2:])
+        self.assertEqual(['-e', '%s[agent,osc]' % self.sandbox.plugin],
+                         commands[1][-2:])
         self.assertEqual(
             [['systemctl', 'stop', 'devstack@n-api.service'],
              ['systemctl', 'disable', 'devstack@n-api.service'],
