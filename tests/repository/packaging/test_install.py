@@ -19,9 +19,12 @@ ROOT = pathlib.Path(__file__).parents[3]
 PACKAGE = 'nova-aggregate-mirror'
 CONSTRAINTS = os.environ.get('TOX_CONSTRAINTS_FILE',
                              str(ROOT / 'constraints.txt'))
-SHARED = {'aggregate-mirror.conf', 'nova-aggregate-mirror-agent.service',
+SHARED = {'aggregate-mirror.conf', 'kolla-agent.yml', 'kolla-build.conf',
+          'kolla-nova-api.conf', 'kolla-template-override.j2',
+          'nova-aggregate-mirror-agent.service',
           'nova-aggregate-mirror-agent.yaml', 'nova-aggregate-mirror.json',
-          'nova-aggregate-mirror.rules.yaml', 'openstack-helm-values.yaml'}
+          'nova-aggregate-mirror.rules.yaml', 'openstack-ansible-agent.yml',
+          'openstack-helm-values.yaml', 'user_nova_aggregate_mirror.yml'}
 # The part of nova-api's start that loads plugins.
 LOAD = """
 import logging

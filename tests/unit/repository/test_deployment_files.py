@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard and the files for Kubernetes that operators copy."""
+"""The dashboard and the files of deployment tools that operators copy."""
 
+import configparser
 import json
 import pathlib
 import re
 
 import fixtures
+import jinja2
 from oslo_config import cfg
 from prometheus_client import exposition
 import testtools
@@ -18,6 +20,47 @@ ETC = pathlib.Path(__file__).parents[3] / 'etc'
 DASHBOARD = ETC / 'grafana' / 'nova-aggregate-mirror.json'
 MANIFEST = ETC / 'kubernetes' / 'nova-aggregate-mirror-agent.yaml'
 VALUES = ETC / 'kubernetes' / 'openstack-helm-values.yaml'
+KOLLA = ETC / 'kolla'
+OSA = ETC / 'openstack-ansible'
+UNIT = ETC / 'systemd' / 'nova-aggregate-mirror-agent.service'
+
+
+def load(case, text):
+    """Return the options with those of a text; each has to exist."""
+    path = pathlib.Path(case.useFixture(fixtures.TempDir()).path) / 'nova.conf'
+    path.write_text(text)
+    options = cfg.ConfigOpts()
+    conf.register_opts(options)
+    options(['--config-file', str(path)], project='nova')
+    conf.check(options)
+    parser = configparser.RawConfigParser()
+    parser.read_string(text)
+    for section in parser.sections():
+        for option in parser[section]:
+            case.assertIn(option, options[section])
+    return options
+
+
+def ini(sections):
+    return ''.join('[%s]\n%s' % (name, ''.join(
+        '%s = %s\n' % pair for pair in section.items()))
+        for name, section in sections.items())
+
+
+def render(text, **variables):
+    """Render a template; a variable that is not given is an error."""
+    return jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False).from_string(
+            text).render(variables)
+
+
+def program(line):
+    """Check that the last word of a line is a program of the package."""
+    setup = configparser.RawConfigParser()
+    setup.read(ETC.parent / 'setup.cfg')
+    return pathlib.Path(line.split()[-1]).name in [
+        entry.partition(' =')[0] for entry in
+        setup['entry_points']['console_scripts'].splitlines()]
 
 
 class TestDashboard(testtools.TestCase):
@@ -52,21 +95,8 @@ class TestKubernetes(testtools.TestCase):
 
     def options(self):
         """Return the options with what the values for the chart set."""
-        path = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
-        sections = yaml.safe_load(VALUES.read_text())['conf']['nova']
-        path.write_text(''.join(
-            '[%s]\n%s' % (name, ''.join('%s = %s\n' % pair
-                                        for pair in section.items()))
-            for name, section in sections.items()))
-        options = cfg.ConfigOpts()
-        conf.register_opts(options)
-        options(['--config-file', str(path)], project='nova')
-        conf.check(options)
-        for name, section in sections.items():
-            for option in section:
-                self.assertIn(option, options[name])
-        return options
+        return load(self, ini(
+            yaml.safe_load(VALUES.read_text())['conf']['nova']))
 
     def test_the_probe_reaches_the_agent(self):
         mirror = self.options().aggregate_mirror
@@ -101,3 +131,111 @@ class TestKubernetes(testtools.TestCase):
         container, = spec['template']['spec']['containers']
         images = yaml.safe_load(VALUES.read_text())['images']['tags']
         self.assertEqual(images['nova_api'], container['image'])
+
+
+class TestKolla(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.play, = yaml.safe_load((KOLLA / 'kolla-agent.yml').read_text())
+
+    def test_the_image_gets_the_package_with_the_extra_of_the_agent(self):
+        """As kolla-build renders it, with stand-ins for its own templates."""
+        build = configparser.RawConfigParser()
+        build.read(KOLLA / 'kolla-build.conf')
+        # kolla-build extracts sources of this name below /additions.
+        self.assertEqual(['nova-api-additions-aggregate-mirror'],
+                         build.sections())
+        override = KOLLA / pathlib.Path(
+            build['DEFAULT']['template_override']).name
+        environment = jinja2.Environment(loader=jinja2.DictLoader({
+            'macros.j2': '{% macro install_pip(packages) %}'
+                         'pip install {{ packages | join(" ") }}'
+                         '{% endmacro %}',
+            'nova-api': 'FROM nova-base\n'
+                        '{% import "macros.j2" as macros with context %}'
+                        '{% block nova_api_footer %}{% endblock %}'}),
+            autoescape=False)
+        self.assertEqual(
+            ['FROM nova-base', 'ADD additions-archive /',
+             'RUN pip install '
+             '"$(echo /additions/nova_aggregate_mirror-*)[agent]"'],
+            [line for line in environment.from_string(
+                override.read_text()).render(
+                    parent_template='nova-api').splitlines() if line])
+
+    def options(self):
+        return load(self, render(
+            (KOLLA / 'kolla-nova-api.conf').read_text(),
+            nova_api_database_address='192.0.2.1:3306',
+            nova_aggregate_mirror_database_password='secret'))
+
+    def test_agents_on_several_hosts_share_a_journal(self):
+        self.assertThat(self.options().aggregate_mirror_database.connection,
+                        testtools.matchers.StartsWith('mysql'))
+
+    def test_the_health_check_reaches_the_agent(self):
+        mirror = self.options().aggregate_mirror
+        self.assertEqual(
+            'healthcheck_curl http://%s:%s/healthz' % (
+                mirror.metrics_host, mirror.metrics_port),
+            self.play['vars']['agent_healthcheck']['test'][-1])
+
+    def test_the_container_starts_the_agent_with_nova_apis_options(self):
+        start = self.play['vars']['agent_start']
+        self.assertTrue(program(start['command']))
+        sources = {path['dest']: path['source']
+                   for path in start['config_files']}
+        self.assertEqual('{{ nova_api_config }}/nova.conf',
+                         sources['/etc/nova/nova.conf'])
+        self.assertIn(
+            '{{ node_config_directory }}/nova-api/:{{ nova_api_config }}/:ro',
+            self.play['vars']['agent_volumes'])
+
+    def test_the_container_that_is_compared_is_the_one_that_is_started(self):
+        compared = self.play['tasks'][-1]['kolla_container']
+        handler, = self.play['handlers']
+        self.assertEqual(handler['name'], self.play['tasks'][-1]['notify'])
+        started = dict(handler['kolla_container'])
+        for only in ('action', 'graceful_timeout'):
+            started.pop(only)
+        self.assertEqual({**started, 'action': 'compare_container'}, compared)
+
+
+class TestOpenStackAnsible(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.variables = yaml.safe_load(
+            (OSA / 'user_nova_aggregate_mirror.yml').read_text())
+        self.play, = yaml.safe_load(
+            (OSA / 'openstack-ansible-agent.yml').read_text())
+
+    def test_agents_on_several_hosts_share_a_journal(self):
+        options = load(self, render(
+            ini(self.variables['nova_nova_conf_overrides']),
+            galera_address='192.0.2.1',
+            nova_aggregate_mirror_galera_password='secret'))
+        self.assertThat(options.aggregate_mirror_database.connection,
+                        testtools.matchers.StartsWith('mysql'))
+
+    def test_the_environment_gets_the_extra_of_the_agent(self):
+        requirement, = self.variables['nova_user_pip_packages']
+        self.assertEqual('nova-aggregate-mirror[agent]',
+                         requirement.partition(' @ ')[0])
+
+    def test_the_unit_starts_the_agent_of_the_environment(self):
+        """The playbook replaces the directory of the program."""
+        content, = [task['ansible.builtin.copy']['content']
+                    for task in self.play['tasks']
+                    if 'ansible.builtin.copy' in task]
+        nova_bin = '/openstack/venvs/nova-33.0.0/bin'
+        environment = jinja2.Environment(undefined=jinja2.StrictUndefined,
+                                         autoescape=False)
+        environment.filters['b64decode'] = str
+        unit = environment.from_string(content).render(
+            installed={'content': UNIT.read_text()}, nova_bin=nova_bin)
+        start, = re.findall('(?m)^ExecStart=(.*)', unit)
+        self.assertEqual(nova_bin, str(pathlib.Path(start).parent))
+        self.assertTrue(program(start))
+        self.assertEqual(UNIT.name, self.play['vars']['agent_unit'])
