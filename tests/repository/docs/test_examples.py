@@ -244,11 +244,18 @@ class TestExamples(unittest.TestCase):
         self.assertEqual(set(), set(ORDER) - set(ordered()))
 
     def test_what_is_not_run_is_counted(self):
-        """Most examples are run, and each reason not to run is printed."""
+        """Most examples are run, and each reason not to run is printed.
+
+        Pages for deployments that the tests do not have are not counted.
+        """
         found = [one for name in page.pages() for one in page.examples(name)]
+        for one in found:
+            if one.not_run:
+                print('not run: %s.rst:%s: %s' % (
+                    one.page, one.line, one.not_run))
+        found = [one for one in found if one.page == INSTALL
+                 or not one.page.startswith(READ_ONLY)]
         left_out = [one for one in found if one.not_run]
-        for one in left_out:
-            print('not run: %s.rst:%s: %s' % (one.page, one.line, one.not_run))
         print('%s examples, %s of them '
               'are run' % (len(found), len(found) - len(left_out)))
         self.assertLess(len(left_out), len(found) / 2)
