@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel and the source distribution, installed next to nova alone."""
 
+import calendar
 import configparser
+import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import venv
 import zipfile
 
@@ -35,13 +39,16 @@ config.parse_args(['nova-api'], default_config_files=[], init_rpc=False)
 from nova.api.validation.extra_specs import validators
 validators.load_validators()
 """
+# The time of the commit that is built, in the past and in even seconds, which
+# is the resolution of a wheel.
+COMMITTED = time.struct_time((2026, 2, 3, 4, 5, 6, 1, 34, 0))
 MIRRORS = 'Host aggregates are mirrored to placement by ' + PACKAGE
 
 
-def run(*command, **variables):
+def run(*command, cwd=tempfile.gettempdir(), **variables):
     """Run a program that has to succeed; return its standard output."""
     done = subprocess.run(
-        command, cwd=tempfile.gettempdir(), text=True,
+        command, cwd=cwd, text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={**os.environ, **variables})
     if done.returncode:
@@ -67,11 +74,31 @@ def copy_repository(target):
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, copy)
-    run('git', '-C', str(target), 'add', '--all')
+    git = ('git', '-C', str(target), '-c', 'user.name=test',
+           '-c', 'user.email=test@localhost')
+    run(*git, 'add', '--all')
+    run(*git, 'commit', '--quiet', '--allow-empty', '--message', 'Test',
+        GIT_COMMITTER_DATE=time.strftime('%FT%TZ', COMMITTED))
+
+
+def build(source, target):
+    """Build the distributions with the packages of this environment."""
+    run(sys.executable, str(source / 'tools' / 'build'), '--installed',
+        '--outdir', str(target))
+
+
+def refusal(source):
+    """Return the message with which a build fails."""
+    done = subprocess.run(
+        [sys.executable, str(source / 'tools' / 'build'), '--installed'],
+        text=True, stderr=subprocess.PIPE)
+    return done.returncode, done.stderr
 
 
 @testtools.skipUnless((ROOT / '.git').exists(),
                       'this is no git clone: pbr cannot tell the version')
+@testtools.skipIf((ROOT / '.git' / 'shallow').exists(),
+                  'this clone is shallow: tools/build needs the history')
 class TestInstallation(testtools.TestCase):
 
     @classmethod
@@ -80,11 +107,9 @@ class TestInstallation(testtools.TestCase):
         directory = tempfile.TemporaryDirectory(prefix='packaging-')
         cls.addClassCleanup(directory.cleanup)
         cls.built = pathlib.Path(directory.name) / 'dist'
-        source = pathlib.Path(directory.name) / 'source'
-        copy_repository(source)
-        # The wheel is built from the source distribution.
-        run(sys.executable, '-m', 'build', '--outdir', str(cls.built),
-            str(source), PIP_CONSTRAINT=CONSTRAINTS)
+        cls.source = pathlib.Path(directory.name) / 'source'
+        copy_repository(cls.source)
+        build(cls.source, cls.built)
         cls.wheel, = cls.built.glob('*.whl')
         cls.sdist, = cls.built.glob('*.tar.gz')
         cls.environment = pathlib.Path(directory.name) / 'nova'
@@ -128,6 +153,64 @@ class TestInstallation(testtools.TestCase):
         self.assertEqual(
             {'data/share/%s/%s' % (PACKAGE, name) for name in SHARED},
             {name.partition('.data/')[2] for name in names - modules})
+
+    def clone(self, *options):
+        """Clone the repository that was built into another directory."""
+        directory = tempfile.TemporaryDirectory(prefix='another-')
+        self.addCleanup(directory.cleanup)
+        target = pathlib.Path(directory.name) / 'clone'
+        run('git', 'clone', '--quiet', *options, self.source.as_uri(),
+            str(target))
+        return target
+
+    def test_a_second_build_has_the_same_digests(self):
+        self.addCleanup(os.umask, os.umask(0o077))
+        source = self.clone()
+        build(source, source / 'dist')
+        sums, = self.built.glob('SHA256SUMS')
+        self.assertEqual(sums.read_text(),
+                         (source / 'dist' / 'SHA256SUMS').read_text())
+        self.assertEqual(3, run('sha256sum', '--check', str(sums),
+                                cwd=self.built).count(': OK'))
+
+    def test_all_times_are_that_of_the_commit(self):
+        with zipfile.ZipFile(self.wheel) as archive:
+            self.assertEqual({COMMITTED[:6]}, {
+                member.date_time for member in archive.infolist()})
+        with tarfile.open(self.sdist) as archive:
+            self.assertEqual({calendar.timegm(COMMITTED)}, {
+                member.mtime for member in archive})
+
+    def test_the_sbom_lists_what_an_installation_requires(self):
+        sbom, = self.built.glob('*.cdx.json')
+        content = json.loads(sbom.read_text())
+        package = content['metadata']['component']
+        self.assertEqual(PACKAGE, package['name'])
+        self.assertEqual(
+            hashlib.sha256(self.wheel.read_bytes()).hexdigest(),
+            package['hashes'][0]['content'])
+        setup = configparser.RawConfigParser()
+        setup.read(ROOT / 'setup.cfg')
+        declared = '\n'.join([
+            (ROOT / 'requirements.txt').read_text(),
+            *setup['extras'].values()])
+        self.assertEqual(
+            set(re.findall(r'^[\w.-]+>=[\d.]+', declared, re.MULTILINE)),
+            {component['description'].partition(';')[0]
+             for component in content['components']})
+
+    def test_uncommitted_changes_are_refused(self):
+        source = self.clone()
+        (source / 'new').touch()
+        self.assertEqual(
+            (1, 'tools/build: these changes are not committed, and would not '
+             'be in the files; commit or stash them:\n?? new\n'),
+            refusal(source))
+
+    def test_a_shallow_clone_is_refused(self):
+        status, message = refusal(self.clone('--depth', '1'))
+        self.assertEqual(1, status)
+        self.assertIn('git fetch --unshallow', message)
 
     def check_installation(self, distribution):
         """Install, use and uninstall it; nova's packages stay unchanged."""
