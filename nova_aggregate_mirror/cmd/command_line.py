@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-PACKAGE = 'nova-aggregate-mirror'
+import nova_aggregate_mirror.conf
 
 # Of the programs themselves; the others are those of oslo.log.
 _OWN = ('  -h', '  --config-', '  --shell', '  --version')
@@ -29,7 +29,8 @@ def read(conf: cfg.ConfigOpts, argv: Sequence[str], program: str,
     try:
         with contextlib.redirect_stdout(printed):
             conf(argv, prog=program,
-                 version=importlib.metadata.version(PACKAGE), **where)
+                 version=importlib.metadata.version(
+                     nova_aggregate_mirror.conf.PACKAGE), **where)
     except SystemExit:
         text = printed.getvalue()
         # The help of a command begins with its name instead.
