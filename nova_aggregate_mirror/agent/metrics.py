@@ -170,6 +170,12 @@ class Metrics:
         """Record that a loop is alive."""
         self._beats[loop] = self._beating()
 
+    def state(self) -> dict[str, str]:
+        """Describe when each loop last reported, for a report."""
+        now = self._beating()
+        return {'last report of the %s loop' % loop: '%d s ago' % (now - beat)
+                for loop, beat in dict(self._beats).items()}
+
     def late(self, limits: Mapping[str, float]) -> list[str]:
         """List the loops that have been silent for longer than allowed.
 

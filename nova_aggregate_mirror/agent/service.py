@@ -68,6 +68,17 @@ class Agent:
             except exceptions.JournalUnavailable as exc:
                 LOG.info('The lease is not released and will expire: %s', exc)
 
+    def state(self) -> dict[str, str]:
+        """Describe the agent for a report, without waiting for anything."""
+        return {
+            'leader': str(self._leads),
+            'journal belongs to this nova': str(self._bound),
+            **{'trouble of the %s loop' % name: trouble or 'none'
+               for name, trouble in self._troubles.items()},
+            **{'thread of the %s loop' % thread.name:
+               'alive' if thread.is_alive() else 'ended'
+               for thread in self._threads}}
+
     def _loop(self, name: str, step: Callable[[], bool]) -> None:
         while not self._stop.is_set():
             again = False

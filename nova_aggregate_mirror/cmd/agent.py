@@ -14,6 +14,7 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import guru_report
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
@@ -40,7 +41,7 @@ PROGRAM = 'nova-aggregate-mirror-agent'
 AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
                 'alembic=WARNING', 'oslo_db=CRITICAL', 'keystoneauth=ERROR']
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 
 
 def _build(journal: store.Journal,
@@ -133,9 +134,15 @@ def _serve() -> int:
     # Blocked in all threads started from here on; this thread waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     running = _build(journal, figures)
+    report = guru_report.Report(
+        CONF, PROGRAM, lambda: running.state() | figures.state())
     running.start()
     LOG.info('Started; a full sync every %g seconds', options.sync_interval)
-    while signal.sigwait(SIGNALS) == signal.SIGHUP:
+    while (asked := signal.sigwait(SIGNALS)) in (
+            signal.SIGHUP, signal.SIGUSR2):
+        if asked == signal.SIGUSR2:
+            report.write()
+            continue
         LOG.info('SIGHUP: reloading the configuration')
         running.stop()
         _reload()
@@ -174,6 +181,7 @@ def _reload() -> None:
 
 def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
+    guru_report.register_opts(CONF)
     build.read_configuration(argv, PROGRAM, manuals.AGENT)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)

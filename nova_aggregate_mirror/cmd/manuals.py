@@ -12,7 +12,7 @@ journal every second, and all of nova at an interval.
   nova-aggregate-mirror-agent --config-file /etc/nova/nova.conf
       with this file only
 
-SIGHUP reloads the configuration.
+SIGHUP reloads the configuration. SIGUSR2 writes a guru meditation report.
 '''
 
 MANAGE = '''\

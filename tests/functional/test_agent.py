@@ -341,6 +341,32 @@ class TestProcess(AgentTest):
         self.assertNotIn('Traceback', self.log())
         self.assertNotIn(placement_service.TOKEN, self.log())
 
+    def test_guru_meditation_report(self):
+        """SIGUSR2 shows what each thread does, without secrets."""
+        self.write_conf(
+            'sync_interval = 1\n[oslo_reports]\nlog_dir = %s\n'
+            '[vmware]\nhost_password = %s' % (self.directory, PASSWORD))
+        process = self.start()
+        self.wait_for(lambda: 'is the leader' in self.log())
+        process.send_signal(signal.SIGUSR2)
+        self.wait_for(lambda: any(
+            'thread of the sync loop' in each.read_text()
+            for each in self.reports()))
+        report, = self.reports()
+        text = report.read_text()
+        for part in ('leader = True', 'thread of the drain loop = alive',
+                     'product = nova-aggregate-mirror', 'in _loop',
+                     'inline_timeout = ', ' token = ***'):
+            self.assertIn(part, text)
+        self.assertNotIn(PASSWORD, text)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, process.wait(PATIENCE))
+        self.assertNotIn('Traceback', self.log())
+
+    def reports(self):
+        return list(self.directory.glob(
+            'nova-aggregate-mirror-agent_gurumeditation_*'))
+
     def test_audits(self):
         """Servers in the wrong zone are counted, from 0 on, and logged."""
         self.cloud.create_host('far', cell='cell2')
@@ -396,6 +422,8 @@ class TestProcess(AgentTest):
         """It prints a line with the solution, and exits with 255."""
         for changes, expected in (
                 ({'options': 'sync_interval = soon'}, 'sync_interval'),
+                ({'options': '[oslo_reports]\nfile_event_handler = /none'},
+                 '[oslo_reports] file_event_handler: /none: No such file'),
                 ({'placement': ''}, 'auth_type'),
                 ({'api': ''}, '[api_database]')):
             self.write_conf(**changes)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guru meditation reports of the agent, as of every nova service."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import importlib.metadata
+
+from oslo_config import cfg
+from oslo_reports import guru_meditation_report
+from oslo_reports.models import with_default_views
+from oslo_reports import opts
+from oslo_reports.views.text import generic
+
+import nova_aggregate_mirror.conf
+from nova_aggregate_mirror import exceptions
+
+_Meditation = guru_meditation_report.TextGuruMeditation
+
+
+class _Version:
+    """The names by which oslo.reports asks for a version."""
+
+    def vendor_string(self) -> str:
+        return 'nova-aggregate-mirror contributors'
+
+    def product_string(self) -> str:
+        return nova_aggregate_mirror.conf.PACKAGE
+
+    def version_string_with_package(self) -> str:
+        return importlib.metadata.version(nova_aggregate_mirror.conf.PACKAGE)
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register ``[oslo_reports]``; idempotent."""
+    opts.set_defaults(conf)
+
+
+class Report:
+    """Writer of reports, to the standard error or a file.
+
+    If ``[oslo_reports] file_event_handler`` is set, a report is also written
+    when that file changes.
+
+    A process has one.
+
+    :param conf: nova's configuration; shown without its secrets
+    :param state: describes the agent; must not wait for another process
+    :raises InvalidConfiguration: when the file cannot be watched
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, program: str,
+                 state: Callable[[], Mapping[str, str]]) -> None:
+        self._conf = conf
+        self._program = program
+        _Meditation.register_section(
+            'Agent', lambda: with_default_views.ModelWithDefaultViews(
+                dict(state()), text_view=generic.KeyValueView()))
+        try:
+            _Meditation.setup_autorun(
+                _Version(), program, conf=conf, setup_signal=False)
+        except OSError as exc:
+            raise exceptions.InvalidConfiguration(
+                '[oslo_reports] file_event_handler: %s: %s; create the file '
+                'or unset the option' % (
+                    conf.oslo_reports.file_event_handler,
+                    exc.strerror)) from exc
+
+    def write(self) -> None:
+        """Write a report of this moment."""
+        _Meditation.handle_signal(
+            _Version(), self._program, self._conf.oslo_reports.log_dir, None)
