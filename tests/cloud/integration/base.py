@@ -39,6 +39,9 @@ class TestCase(testtools.TestCase):
     themselves.
     """
 
+    directory = environment.TOP / '.cloud-test'
+    # Its servers are killed: they must not be this machine's.
+    flags: tuple[str, ...] = ('--private',)
     without_agents = False
     """Whether the agents are stopped, which would repair what a call missed.
 
@@ -47,22 +50,26 @@ class TestCase(testtools.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        directory = environment.TOP / '.cloud-test'
+        directory = self.directory
         if named := os.environ.get(VARIABLE):
             directory = pathlib.Path(named).absolute()
         else:
-            done = _up(directory)
+            done = _up(directory, self.flags)
             if done.returncode == command.UNAVAILABLE:
                 self.skipTest(done.stderr[-500:])
             self.assertEqual(0, done.returncode,
                              done.stdout[-2000:] + done.stderr[-5000:])
-        self.cloud = cloud.Cloud(statefile.State.read(directory))
-        self.cloud.forked = _clients(self.cloud.programs)
+        self.read_cloud(directory)
         if self.without_agents:
             self._kill_agents()
         else:
             self.start_agents()
         self.addCleanup(self.assert_equal)
+
+    def read_cloud(self, directory: pathlib.Path) -> None:
+        """Read which processes the cloud has."""
+        self.cloud = cloud.Cloud(statefile.State.read(directory))
+        self.cloud.forked = _clients(self.cloud.programs)
 
     def run_client(self, *argv: str, controller: int = 1) -> Any:
         """Run a client that has to succeed.
@@ -254,8 +261,14 @@ def _clients(programs: pathlib.Path) -> clients.Clients:
     return clients.Clients(programs)
 
 
+def forget() -> None:
+    """Forget the cloud, which was stopped: another test starts a new one."""
+    _up.cache_clear()
+
+
 @functools.cache
-def _up(directory: pathlib.Path) -> 'subprocess.CompletedProcess[str]':
+def _up(directory: pathlib.Path, flags: tuple[str, ...],
+        ) -> 'subprocess.CompletedProcess[str]':
     """Start the cloud until the run ends; return the completed command.
 
     A failure is cached too: each test would otherwise wait minutes for another
@@ -265,4 +278,5 @@ def _up(directory: pathlib.Path) -> 'subprocess.CompletedProcess[str]':
     # A killed run may have left a cloud.
     subprocess.run([*tool, 'down'], capture_output=True)
     atexit.register(subprocess.run, [*tool, 'down'], capture_output=True)
-    return subprocess.run([*tool, 'up'], capture_output=True, text=True)
+    return subprocess.run(
+        [*tool, 'up', *flags], capture_output=True, text=True)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private cloud under random faults while users work."""
+"""Random faults while users work, and the end of the cloud.
 
-import atexit
+By its name this module is the last: chaos leaves relays in the cloud, and
+deletes all aggregates.
+"""
+
 import os
 import signal
 import subprocess
@@ -12,12 +15,10 @@ import testtools
 from testtools import content
 
 from tests.cloud.chaos import soak
-from tests.cloud import command
 from tests.cloud import environment
 from tests.cloud.integration import base
 from tests.cloud.integration import leftovers
 from tests.cloud import options
-from tests.cloud import statefile
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
 GALERA = 'AGGREGATE_MIRROR_GALERA_SECONDS'
@@ -26,48 +27,25 @@ NODE = 'node-'
 # each kind of fault has occurred.
 SHORT = '90'
 FEW = '30'
-# A cloud starts in a minute or two; installing its packages may take as long.
 PATIENCE = 900
 
 
-class ChaosTest(testtools.TestCase):
-    """A cloud of its own for all tests of a class."""
+class ChaosTest(base.TestCase):
 
-    # Its servers are killed: they must not be this machine's.
-    directory = environment.TOP / '.cloud-chaos'
-    flags: tuple[str, ...] = ('--private', '--hosts', '3')
-    up: 'subprocess.CompletedProcess[str] | None' = None
+    def assert_equal(self):
+        # Chaos has started processes again.
+        self.read_cloud(self.cloud.state.directory)
+        super().assert_equal()
 
-    def setUp(self):
-        super().setUp()
-        cls = type(self)
-        if cls.up is None:
-            atexit.register(cls.tool, 'down')
-            # A killed run may have left a cloud.
-            cls.tool('down')
-            cls.up = cls.tool('up', *self.flags)
-        if self.up.returncode == command.UNAVAILABLE:
-            self.skipTest(self.up.stderr[-500:])
-        self.assertEqual(0, self.up.returncode,
-                         self.up.stdout[-2000:] + self.up.stderr[-5000:])
-
-    @classmethod
-    def tearDownClass(cls):
-        super().tearDownClass()
-        # Other tests use another cloud, and two clouds overload a machine.
-        cls.tool('down')
-
-    @classmethod
-    def argv(cls, *argv):
+    def argv(self, *argv):
         """Return the command line of the tool for this cloud."""
         return [sys.executable, str(base.TOOL), '--directory',
-                str(cls.directory), *argv]
+                str(self.cloud.state.directory), *argv]
 
-    @classmethod
-    def tool(cls, *argv, seconds=0):
+    def tool(self, *argv, seconds=0):
         """Run the tool."""
         return subprocess.run(
-            cls.argv(*argv), capture_output=True, text=True,
+            self.argv(*argv), capture_output=True, text=True,
             stdin=subprocess.DEVNULL, timeout=PATIENCE + seconds)
 
     def soak(self, *argv, seconds):
@@ -93,6 +71,16 @@ class ChaosTest(testtools.TestCase):
         for kind in kinds:
             self.assertIn('\n%s ' % kind, out)
 
+    def start(self, errors):
+        """Start a chaos run, and wait until it holds the cloud's lock."""
+        running = subprocess.Popen(
+            self.argv('chaos', '--faults', 'kill,swallow'),
+            stdout=subprocess.PIPE, stderr=errors, text=True)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        self.assertIn('Seed', running.stdout.readline())
+        return running
+
 
 class TestChaos(ChaosTest):
 
@@ -109,16 +97,6 @@ class TestChaos(ChaosTest):
         _out, counts = self.soak('--faults', 'worker,kill,pause', seconds=FEW)
         self.assertEqual('0', counts['left to the full sync'])
         self.assertLess(0, int(counts['faults']))
-
-    def start(self, errors):
-        """Start a chaos run, and wait until it holds the cloud's lock."""
-        running = subprocess.Popen(
-            self.argv('chaos', '--faults', 'kill,swallow'),
-            stdout=subprocess.PIPE, stderr=errors, text=True)
-        self.addCleanup(running.wait)
-        self.addCleanup(running.kill)
-        self.assertIn('Seed', running.stdout.readline())
-        return running
 
     def test_interrupted_chaos_leaves_a_running_cloud(self):
         """Ctrl-C undoes the faults and deletes the aggregates."""
@@ -139,17 +117,24 @@ class TestChaos(ChaosTest):
             'exec', 'openstack', 'aggregate', 'list', '-f', 'value')
         self.assertEqual(('', 0), (listed.stdout, listed.returncode))
 
+
+class TestDown(ChaosTest):
+
+    def assert_equal(self):
+        pass  # The cloud does not exist any more.
+
     def test_stopped_cloud_leaves_nothing(self):
         """Down removes everything, including a chaos run and its processes.
 
-        While the cloud ran, it was not reachable from other machines. This is
-        the last test of the class: another one would start a new cloud.
+        While the cloud ran, it was not reachable from other machines.
         """
-        there = leftovers.Footprint(statefile.State.read(self.directory))
+        if base.VARIABLE in os.environ:
+            self.skipTest('the cloud is not one of the tests')
+        there = leftovers.Footprint(self.cloud.state)
         self.assertNotEqual([], there.processes)
         self.assertEqual([], there.reachable())
         self.assertNotEqual([], there.left())
-        TestChaos.up = None
+        base.forget()
         with tempfile.TemporaryFile('w+') as errors:
             running = self.start(errors)
             _wait_for_fault(running)
@@ -157,7 +142,7 @@ class TestChaos(ChaosTest):
             self.assertEqual(('', 0), (done.stderr, done.returncode))
             there.wait()
             self.assertEqual([], there.left())
-            self.assertFalse(self.directory.exists())
+            self.assertFalse(self.cloud.state.directory.exists())
             self.assertEqual(130, running.poll())
         self.assertIn('process %s\n' % running.pid, done.stdout)
 
@@ -167,7 +152,7 @@ class TestChaos(ChaosTest):
 class TestGalera(ChaosTest):
 
     directory = environment.TOP / '.cloud-galera'
-    flags = (*ChaosTest.flags, '--galera')
+    flags = (*base.TestCase.flags, '--hosts', '3', '--galera')
 
     def test_placement_is_nova_after_faults_of_nodes(self):
         """Each way to leave the cluster and to join it again is repaired."""
