@@ -5,10 +5,16 @@
 background, and follows the reader's choice of light or dark.
 """
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
+import sys
 from xml.sax import saxutils
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import charts  # noqa: E402
+
+FIGURES = pathlib.Path(__file__).parent / 'source/reference/benchmarks'
 PICTURES = pathlib.Path(__file__).parent / 'source' / 'pictures'
 STYLE = '''<style>
 .page { fill: #ffffff } .box { fill: #eef3fa; stroke: #33507a }
@@ -16,10 +22,16 @@ STYLE = '''<style>
 .life { stroke: #9aa7b8; stroke-dasharray: 4 4 } .bad { stroke: #b3261e }
 .head { fill: #33507a } text { fill: #1c2733; font: 14px sans-serif;
 paint-order: stroke; stroke: #ffffff; stroke-width: 4px }
+.grid { stroke: #d5dce5 } .shade { fill: #f6e3e1 }
+.curve { fill: none; stroke-width: 2.5 } .one { stroke: #1f5fbf }
+.two { stroke: #b3261e; stroke-dasharray: 8 4 }
+.three { stroke: #2d7d46; stroke-dasharray: 2 3 }
 .box + text { stroke: none } text.bad { fill: #b3261e; stroke: #ffffff }
 @media (prefers-color-scheme: dark) {
 .page { fill: #14181d } .box { fill: #202b39; stroke: #8fb1e3 }
 .line { stroke: #8fb1e3 } .life { stroke: #5b6775 } .bad { stroke: #ff8a80 }
+.grid { stroke: #323c48 } .shade { fill: #40272a }
+.one { stroke: #7fb0ff } .two { stroke: #ff8a80 } .three { stroke: #7fd69a }
 .head { fill: #8fb1e3 } text { fill: #e4e9ef; stroke: #14181d }
 text.bad { fill: #ff8a80; stroke: #14181d } }
 </style>
@@ -121,6 +133,41 @@ def architecture() -> str:
     return picture(920, 310, shapes)
 
 
+def growth_of_sync() -> str:
+    """Return how long a full sync takes with 1000 to 100,000 providers."""
+    table = next(iter(charts.tables(FIGURES / 'scale.inc').values()))
+    head, *rows = table
+    curves = {
+        name: [(float(row[0]), float(row[head.index(column)]))
+               for row in rows]
+        for name, column in (
+            ('nothing mirrored', 'sync, nothing mirrored, s'),
+            ('all in sync', 'sync, all in sync, s'))}
+    return _growth('Full sync: processor time without placement',
+                   'providers', 's', curves)
+
+
+def growth_of_scheduling() -> str:
+    """Return how long nova-scheduler takes with 200 to 2000 hosts."""
+    stock, ours = [], []
+    for title, rows in charts.tables(FIGURES / 'report.inc').items():
+        for name, *cells in rows:
+            hosts, _hosts, what = name.partition(' hosts: ')
+            if title.startswith('A flavor') and what == 'wall, ms':
+                for curve, cell in zip((ours, stock), reversed(cells[:2])):
+                    curve.append((float(hosts), float(cell.split()[0])))
+    return _growth('Placing a server on one of 20 hosts', 'hosts', 'ms',
+                   {'this package': ours, 'stock nova': stock})
+
+
+def _growth(title: str, across: str, up: str,
+            curves: Mapping[str, Sequence[charts.Point]]) -> str:
+    points = [point for curve in curves.values() for point in curve]
+    return picture(charts.WIDTH, charts.HEIGHT, charts.chart(
+        title, charts.decades(across, [x for x, _y in points]),
+        charts.decades(up, [y for _x, y in points]), curves))
+
+
 def picture(width: float, height: float, shapes: Sequence[str]) -> str:
     """Return a whole SVG file."""
     return '\n'.join([
@@ -134,7 +181,9 @@ def pictures() -> dict[str, str]:
     """Return the text of each picture by its file name."""
     made = {name: sequence(*one) for name, one in SEQUENCES.items()}
     return {name + '.svg': one for name, one in sorted(
-        {**made, 'architecture': architecture()}.items())}
+        {**made, 'architecture': architecture(),
+         'growth-sync': growth_of_sync(),
+         'growth-scheduling': growth_of_scheduling()}.items())}
 
 
 def main() -> None:

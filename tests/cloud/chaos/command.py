@@ -3,15 +3,19 @@
 
 import argparse
 from collections.abc import Callable
+import contextlib
+import pathlib
 import secrets
 import sys
 import time
 
 from tests.cloud.chaos import report
+from tests.cloud.chaos import series
 from tests.cloud.chaos import soak
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
 from tests.cloud import cluster
+from tests.cloud import processes
 
 # Seconds between two progress lines if the output is not a terminal.
 INTERVAL = 10
@@ -23,6 +27,8 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     :raises CloudError: when it cannot be done
     """
     seed = chosen.seed or secrets.token_hex(4)
+    if chosen.series:
+        _create(chosen.series)
     tell = _teller()
     print('Seed %s' % seed, flush=True)
     names = {each.name for each in running.state.processes}
@@ -35,13 +41,25 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     try:
         wiring.prepare(running, chosen.without)
         soaked = soak.Soak(running, seed, chosen.faults, tell)
+        sampled = series.Series(running, soaked.result, soak.FOREIGN)
         try:
-            soaked.run(chosen.seconds)
+            with sampled if chosen.series else contextlib.nullcontext():
+                soaked.run(chosen.seconds)
         finally:
+            if chosen.series:
+                sampled.write(chosen.series)
             print('\n' + report.render(soaked.result), flush=True)
     finally:
         wiring.revive(running)
     return 0 if soaked.result.good else 1
+
+
+def _create(path: pathlib.Path) -> None:
+    try:
+        path.touch()
+    except OSError as exc:
+        raise processes.CloudError(
+            '--series %s: %s' % (path, exc.strerror)) from exc
 
 
 def _teller() -> Callable[[str], None]:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Line charts of measured figures as SVG, on logarithmic or linear axes."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
+import pathlib
+import re
+from xml.sax import saxutils
+
+WIDTH, HEIGHT = 640, 360
+LEFT, RIGHT, TOP, BOTTOM = 70, 20, 60, 50
+# Of the curves, in both modes of the page; each has a dash pattern, too.
+KINDS = ('one', 'two', 'three')
+
+Point = tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """A scale from ``low`` to ``high`` with its name and unit."""
+
+    name: str
+    low: float
+    high: float
+    ticks: Sequence[float]
+    logarithmic: bool = False
+
+    def share(self, value: float) -> float:
+        """Return where a value is on this axis, from 0 to 1."""
+        low, high, at = self.low, self.high, max(value, self.low)
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(at)
+        return (at - low) / (high - low)
+
+
+def decades(name: str, values: Sequence[float]) -> Axis:
+    """Return a logarithmic axis of whole decades around positive values."""
+    low = math.floor(math.log10(min(values)))
+    high = math.ceil(math.log10(max(values)))
+    return Axis(name, 10.0 ** low, 10.0 ** high,
+                [10.0 ** each for each in range(low, high + 1)], True)
+
+
+def linear(name: str, highest: float) -> Axis:
+    """Return an axis from 0 with about five round ticks."""
+    step = 10.0 ** math.floor(math.log10(highest or 1))
+    for divisor in (1, 2, 5, 10):
+        if highest / (step / divisor) >= 4:
+            step /= divisor
+            break
+    count = math.ceil(highest / step)
+    return Axis(name, 0.0, count * step,
+                [each * step for each in range(count + 1)])
+
+
+def chart(title: str, across: Axis, up: Axis,
+          curves: Mapping[str, Sequence[Point]],
+          shades: Sequence[Point] = ()) -> list[str]:
+    """Return the shapes of a chart.
+
+    :param curves: name to points
+    :param shades: start and end of the spans that are shaded
+    """
+    def x(value: float) -> float:
+        return LEFT + across.share(value) * (WIDTH - LEFT - RIGHT)
+
+    def y(value: float) -> float:
+        return HEIGHT - BOTTOM - up.share(value) * (HEIGHT - TOP - BOTTOM)
+
+    shapes = ['<rect class="shade" x="%.1f" y="%d" width="%.1f" '
+              'height="%d"/>' % (x(start), TOP, x(end) - x(start),
+                                 HEIGHT - TOP - BOTTOM)
+              for start, end in shades]
+    for tick in up.ticks:
+        shapes += ['<path class="grid" d="M%d,%.1f L%d,%.1f"/>' % (
+            LEFT, y(tick), WIDTH - RIGHT, y(tick)),
+            text(LEFT - 8, y(tick) + 5, number(tick), 'end')]
+    for tick in across.ticks:
+        shapes += ['<path class="grid" d="M%.1f,%d L%.1f,%d"/>' % (
+            x(tick), TOP, x(tick), HEIGHT - BOTTOM),
+            text(x(tick), HEIGHT - BOTTOM + 20, number(tick))]
+    shapes += [text(LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 8,
+                    across.name),
+               text(LEFT - 40, TOP - 12, up.name, 'start'),
+               text(WIDTH / 2, 20, title)]
+    start = LEFT + 170
+    for kind, (name, points) in zip(KINDS, curves.items()):
+        shapes += [
+            '<path class="curve %s" d="M%s"/>' % (kind, ' L'.join(
+                '%.1f,%.1f' % (x(one), y(two)) for one, two in points)),
+            '<path class="curve %s" d="M%d,%d l24,0"/>' % (
+                kind, start, TOP - 17),
+            text(start + 30, TOP - 12, name, 'start')]
+        start += 50 + 8 * len(name)
+    return shapes
+
+
+def number(value: float) -> str:
+    """Return a value as people write it."""
+    return format(int(value), ',') if value >= 1 else '%g' % value
+
+
+def text(left: float, top: float, said: str, anchor: str = 'middle') -> str:
+    """Return a text."""
+    return '<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>' % (
+        left, top, anchor, saxutils.escape(said))
+
+
+def tables(path: pathlib.Path) -> dict[str, list[list[str]]]:
+    """Read the list-tables of a file: title to rows of cells."""
+    found: dict[str, list[list[str]]] = {}
+    rows: list[list[str]] = []
+    for line in path.read_text().splitlines():
+        if titled := re.match(r'\.\. list-table:: ?(.*)', line):
+            rows = found[titled[1]] = []
+        elif cell := re.match(r'   (\*| ) - ?(.*)', line):
+            if cell[1] == '*':
+                rows.append([])
+            rows[-1].append(cell[2])
+    return found
