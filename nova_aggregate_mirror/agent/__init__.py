@@ -19,13 +19,13 @@ class Figures(Protocol):
         """Record the backlog of the journal."""
 
     def drained(self, result: str, seconds: float, added: int,
-                removed: int) -> None:
+                removed: int, conflicts: int = 0) -> None:
         """Record that one batch of the journal was processed."""
 
     def synced(self, result: str, seconds: float, added: int = 0,
                removed: int = 0,
                drift: Mapping[tuple[str, str], int] | None = None,
-               refused: bool = False) -> None:
+               refused: bool = False, conflicts: int = 0) -> None:
         """Record that one full sync finished."""
 
     def expect_audits(self, rules: Iterable[str]) -> None:

@@ -92,7 +92,7 @@ class Drain:
         self._figures.drained(
             'unavailable' if self._outage
             else 'failure' if left else 'success',
-            self._now() - start, *outcome.counts())
+            self._now() - start, *outcome.counts(), outcome.conflicts)
         return not left and len(due) == tried
 
     def _keep(self, rows: list[journal.Row],

@@ -60,6 +60,9 @@ class Metrics:
             'associations_added', 'Providers added to an aggregate.')
         self._removed = self._counter(
             'associations_removed', 'Providers removed from an aggregate.')
+        self._conflicts = self._counter(
+            'placement_conflicts',
+            'Writes that placement refused because the provider had changed.')
         self._drift = prometheus_client.Gauge(
             PREFIX + 'drift_associations',
             'Associations that the last full sync found missing or stale.',
@@ -107,20 +110,20 @@ class Metrics:
             self._succeeded('drain')
 
     def drained(self, result: str, seconds: float, added: int,
-                removed: int) -> None:
+                removed: int, conflicts: int = 0) -> None:
         """Record that one batch of the journal was processed.
 
         :param result: ``success``, ``failure`` or ``unavailable``
         """
         self._converge.labels(result).observe(seconds)
-        self._changed('drain', added, removed)
+        self._changed('drain', added, removed, conflicts)
         if result == 'success':
             self._succeeded('drain')
 
     def synced(self, result: str, seconds: float, added: int = 0,
                removed: int = 0,
                drift: Mapping[tuple[str, str], int] | None = None,
-               refused: bool = False) -> None:
+               refused: bool = False, conflicts: int = 0) -> None:
         """Record that one full sync finished.
 
         :param result: ``success`` or ``failure``
@@ -128,7 +131,7 @@ class Metrics:
             when the comparison failed
         """
         self._sync.labels(result).observe(seconds)
-        self._changed('sync', added, removed)
+        self._changed('sync', added, removed, conflicts)
         if drift is not None:
             self._set_drift(drift)
             self._brake.set(refused)
@@ -192,7 +195,8 @@ class Metrics:
     def _initialize(self, loops: Iterable[str]) -> None:
         """Export 0 for each label, so that it can be told from absent."""
         for loop in loops:
-            for family in (self._added, self._removed, self._success):
+            for family in (self._added, self._removed, self._conflicts,
+                           self._success):
                 family.labels(loop)
         for result in ('success', 'failure'):
             self._sync.labels(result)
@@ -220,9 +224,11 @@ class Metrics:
             self._misplaced.labels(rule).set(count * shown)
         self._audited.set(self._servers * shown)
 
-    def _changed(self, loop: str, added: int, removed: int) -> None:
+    def _changed(self, loop: str, added: int, removed: int,
+                 conflicts: int) -> None:
         self._added.labels(loop).inc(added)
         self._removed.labels(loop).inc(removed)
+        self._conflicts.labels(loop).inc(conflicts)
 
     def _succeeded(self, loop: str) -> None:
         self._success.labels(loop).set(self._now())

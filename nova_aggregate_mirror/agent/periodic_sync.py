@@ -116,7 +116,8 @@ class PeriodicSync:
         self._say('; '.join(troubles))
         self._figures.synced(
             'failure' if troubles else 'success', seconds, added, removed,
-            self._by_zone(result.drift), bool(result.refused))
+            self._by_zone(result.drift), bool(result.refused),
+            outcome.conflicts)
 
     def _by_zone(self, drift: comparison.Drift
                  ) -> Mapping[tuple[str, str], int]:

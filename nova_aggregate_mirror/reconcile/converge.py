@@ -170,11 +170,11 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         states = _get(context, todo, outcome)
         decision = decide(states)
         conflicts = _write(context, states, decision, mode, outcome)
+        outcome.conflicts += len(conflicts)
         todo = frozenset(conflicts) | (decision.found - seen)
         if not todo:
             return
-    outcome.failed.update({
-        Provider(provider): exc for provider, exc in conflicts.items()})
+    outcome.failed |= {Provider(one): exc for one, exc in conflicts.items()}
 
 
 def _get(context: context.Context, providers: Iterable[str],

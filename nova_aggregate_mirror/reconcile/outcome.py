@@ -77,6 +77,8 @@ class Outcome:
     unfinished: dict[journal.Dirty, exceptions.MirrorError] = (
         dataclasses.field(default_factory=dict))
     """Requests that are not known to be in sync, to the first reason."""
+    conflicts: int = 0
+    """Writes that placement refused because the provider had changed."""
 
     def counts(self) -> tuple[int, int]:
         """Count the associations that were added and removed."""
@@ -127,6 +129,7 @@ class Outcome:
         self.failed |= other.failed
         self.unwritten |= other.unwritten
         self.unfinished |= other.unfinished
+        self.conflicts += other.conflicts
 
     def mend(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""

@@ -20,7 +20,8 @@ class TestDrain(case.AgentTest):
         self.assertFalse(self.drain.step())
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual([], self.left())
-        self.assertEqual(('success', 0.0, 1, 0), self.figures.last('drained'))
+        self.assertEqual(('success', 0.0, 1, 0, 0),
+                         self.figures.last('drained'))
 
     def test_full_batch_is_followed_by_the_next_at_once(self):
         """A long journal is not limited to a batch per second."""

@@ -73,9 +73,9 @@ class TestMetrics(testtools.TestCase):
 
     def test_batches_and_syncs(self):
         """Durations by result, changes by loop, and the last success."""
-        self.metrics.drained('success', 0.2, 3, 1)
+        self.metrics.drained('success', 0.2, 3, 1, 4)
         self.metrics.drained('unavailable', 5.0, 0, 0)
-        self.metrics.synced('success', 2.0, 5, 2, drift=DRIFT)
+        self.metrics.synced('success', 2.0, 5, 2, drift=DRIFT, conflicts=6)
         figures = self.figures()
         self.assertEqual(1, figures['converge_duration_seconds_count',
                                     'success'])
@@ -84,6 +84,8 @@ class TestMetrics(testtools.TestCase):
         self.assertEqual(2, figures['sync_duration_seconds_sum', 'success'])
         self.assertEqual(3, figures['associations_added_total', 'drain'])
         self.assertEqual(1, figures['associations_removed_total', 'drain'])
+        self.assertEqual(4, figures['placement_conflicts_total', 'drain'])
+        self.assertEqual(6, figures['placement_conflicts_total', 'sync'])
         self.assertEqual(5, figures['associations_added_total', 'sync'])
         self.assertEqual(2, figures['associations_removed_total', 'sync'])
         self.assertEqual(3, figures['drift_associations', 'missing', 'az1'])

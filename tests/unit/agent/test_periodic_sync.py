@@ -49,7 +49,7 @@ class TestSync(case.AgentTest):
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},
                          self.placement.aggregates)
         self.assertEqual(('success', 0.0, 2, 1, {
-            ('', 'missing'): 2, ('', 'stale'): 1}, False),
+            ('', 'missing'): 2, ('', 'stale'): 1}, False, 0),
             self.figures.last('synced'))
 
     def test_drift_by_zone(self):
@@ -108,7 +108,7 @@ class TestSync(case.AgentTest):
                          self.placement.aggregates)
         self.assertEqual(
             ('success', 0.0, 0, 0,
-             {('', 'missing'): 0, ('', 'stale'): 2}, True),
+             {('', 'missing'): 0, ('', 'stale'): 2}, True, 0),
             self.figures.last('synced'))
 
     def test_unavailable_placement_is_a_failure(self):

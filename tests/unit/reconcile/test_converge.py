@@ -85,7 +85,7 @@ class TestHosts(doubles.TestCase):
             self.nova.hosts_of['b'].add('h1')
 
         self.placement.before_put = interfere
-        self.converge('h1')
+        self.assertEqual(1, self.converge('h1').conflicts)
         self.assertEqual({'a', 'b', 'foreign'},
                          self.placement.aggregates['n1'])
         self.assertEqual([('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')],
@@ -100,6 +100,8 @@ class TestHosts(doubles.TestCase):
                               exceptions.GenerationConflict)
         self.assertIn(journal.Dirty('h1'), outcome.unfinished)
         self.assertEqual({Provider('n1')}, outcome.unwritten)
+        # The first round only finds the node.
+        self.assertEqual(converge.ROUNDS - 1, outcome.conflicts)
 
     def test_closing_converge_writes_even_when_nothing_differs(self):
         """Rule 5: the new generation invalidates writes in flight."""
