@@ -8,8 +8,9 @@ import testtools
 from testtools import content
 
 from tests.cloud import command
-from tests.cloud.integration import base
+from tests.cloud import environment
 
+TOOL = environment.TOP / 'tools' / 'cloud'
 # Most of the time is spent waiting.
 JOBS = '6'
 PATIENCE = 900
@@ -20,7 +21,7 @@ class TestOutages(testtools.TestCase):
     def test_pairs(self):
         """Every pair of party, fault, moment and call keeps the promise."""
         done = subprocess.run(
-            [sys.executable, str(base.TOOL), 'outages', '--pairs', '--jobs',
+            [sys.executable, str(TOOL), 'outages', '--pairs', '--jobs',
              JOBS], capture_output=True, text=True,
             stdin=subprocess.DEVNULL, timeout=PATIENCE)
         if done.returncode == command.UNAVAILABLE:

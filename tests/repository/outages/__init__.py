@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outages of each dependency, on small clouds."""
