@@ -67,8 +67,8 @@ class TestZuulYaml(testtools.TestCase):
         tox.read(ROOT / 'tox.ini')
         for name, said in self.jobs.items():
             if said['parent'] == 'openstack-tox':
-                self.assertIn('testenv:' + said['vars']['tox_envlist'], tox,
-                              name)
+                for env in said['vars']['tox_envlist'].split(','):
+                    self.assertIn('testenv:' + env, tox, name)
 
     def test_jobs_with_devstack_enable_the_plugin(self):
         settings = (ROOT / 'devstack' / 'settings').read_text()
