@@ -12,7 +12,6 @@ from nova.db.api import api as api_db
 from nova.scheduler import request_filter
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
-from oslo_concurrency import lockutils
 
 from nova_aggregate_mirror import conf
 from tests import fixtures
@@ -24,17 +23,6 @@ GUARD = 'AggregateMembershipFilter'
 PATIENCE = 120
 """How often a server is polled; the machine may be busy."""
 SSD = {'aggregate_instance_extra_specs:ssd': 'true'}
-
-
-class _ReadersFirst(lockutils.ReaderWriterLock):
-    """A lock whose readers never wait for a writer that waits as well.
-
-    Nova's fixture of the cells holds it while a cell is targeted, also during
-    a call to another service, which needs it, too: with a writer between them
-    this was a deadlock.
-    """
-
-    has_pending_writers = False
 
 
 class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
@@ -71,8 +59,12 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
             host: -position for position, host in enumerate(self.hosts)})
         weights.setUp()
         self.addCleanup(weights.cleanUp)
+        # Nova's fixture of the cells holds a read lock while a cell is
+        # targeted, also during a call to another service or in a transaction
+        # that another thread waits for. Both need it, too: with a writer that
+        # waits between them this was a deadlock.
         lock = base_fixtures.MonkeyPatch(
-            'oslo_concurrency.lockutils.ReaderWriterLock', _ReadersFirst)
+            'nova.tests.fixtures.ReaderWriterLock.has_pending_writers', False)
         lock.setUp()
         self.addCleanup(lock.cleanUp)
         super().setUp()
