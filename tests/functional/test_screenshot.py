@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The screenshots in the documentation show the report as it is.
+
+To take them again, with a Chromium installed:
+AGGREGATE_MIRROR_WRITE_SCREENSHOTS=1 tox -e functional -- test_screenshot
+"""
+
+import hashlib
+import os
+import pathlib
+import uuid
+
+import fixtures as base_fixtures
+import testtools
+
+from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import render
+from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror import source
+from tests import chromium
+from tests.functional import test_chromium
+
+WRITE = 'AGGREGATE_MIRROR_WRITE_SCREENSHOTS'
+SCREENSHOTS = (pathlib.Path(__file__).parents[2] / 'doc' / 'source'
+               / 'screenshots')
+DIGEST = SCREENSHOTS / 'report.sha256'
+NOW = 1.7e9
+WIDTH, HEIGHT = 1000, 820
+ZONES = {'zone-a': 'az-a', 'zone-b': 'az-b', 'rack-1': '', 'rack-2': ''}
+UUIDS = {name: str(uuid.UUID(int=number, version=4))
+         for number, name in enumerate(ZONES, start=1)}
+HOSTS = ('cmp-1', 'cmp-2', 'cmp-3', 'cmp-4', 'cmp-5', 'cmp-6')
+
+
+def example():
+    """A cloud in which cmp-2 and cmp-5 have drifted."""
+    members = {
+        host: frozenset({UUIDS['zone-a' if number < 3 else 'zone-b'],
+                         UUIDS['rack-%d' % (1 + number % 2)]})
+        for number, host in enumerate(HOSTS)}
+    nodes = {str(uuid.UUID(int=number, version=4)): host
+             for number, host in enumerate(HOSTS, start=100)}
+    by_host = {host: node for node, host in nodes.items()}
+    changes = [plan.Change(by_host['cmp-2'], add=(UUIDS['zone-a'],)),
+               plan.Change(by_host['cmp-5'], remove=(UUIDS['zone-a'],))]
+    return collect.Collected(
+        full_sync.Sync(
+            outcome.Outcome(changes),
+            source.Nova({one: name for name, one in UUIDS.items()}, members,
+                        nodes),
+            comparison.Drift({UUIDS['zone-a']: 1}, {UUIDS['zone-a']: 1})),
+        full_sync.Request(0.3, write=False),
+        collect.Journal(syncs=(history.Entry(
+            'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),
+        {UUIDS[name]: zone for name, zone in ZONES.items() if zone},
+        'region RegionOne, interface internal, '
+        'http://placement.example.org:8778')
+
+
+class TestScreenshot(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.file = pathlib.Path(self.useFixture(
+            base_fixtures.TempDir()).path, 'report.html')
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'importlib.metadata.version', lambda name: '1.0.0'))
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'socket.gethostname', lambda: 'controller-1'))
+        page = ''.join(render.render(example(), NOW))
+        self.file.write_text(page)
+        self.digest = hashlib.sha256(page.encode()).hexdigest()
+
+    def test_taken_of_this_page(self):
+        """The page did not change since the screenshots were taken."""
+        if WRITE not in os.environ:
+            self.assertEqual(DIGEST.read_text().strip(), self.digest,
+                             'take them again: %s' % __doc__)
+
+    def test_take(self):
+        """The browser shows the page, light and dark, without an error."""
+        self.browser = self.useFixture(chromium.Chromium(
+            chromium.find(self)))
+        self.browser.call('Emulation.setScrollbarsHidden', hidden=True)
+        for scheme in ('light', 'dark'):
+            test_chromium.open_page(self, WIDTH, scheme)
+            self.browser.look(WIDTH, HEIGHT, scheme)
+            self.assertIn('cmp-5', self.browser.evaluate(
+                'document.body.innerText'))
+            if WRITE in os.environ:
+                self.browser.screenshot(
+                    SCREENSHOTS / ('report-%s.png' % scheme))
+                DIGEST.write_text(self.digest + '\n')
