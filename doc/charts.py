@@ -10,7 +10,7 @@ import re
 from xml.sax import saxutils
 
 WIDTH, HEIGHT = 640, 360
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 60, 50
+LEFT, RIGHT, TOP, BOTTOM = 70, 40, 60, 50
 # Of the curves, in both modes of the page; each has a dash pattern, too.
 KINDS = ('one', 'two', 'three')
 
@@ -85,7 +85,8 @@ def chart(title: str, across: Axis, up: Axis,
                     across.name),
                text(LEFT - 40, TOP - 12, up.name, 'start'),
                text(WIDTH / 2, 20, title)]
-    start = LEFT + 170
+    # A legend in one line, at the right.
+    start = WIDTH - RIGHT - sum(50 + 8 * len(name) for name in curves)
     for kind, (name, points) in zip(KINDS, curves.items()):
         shapes += [
             '<path class="curve %s" d="M%s"/>' % (kind, ' L'.join(

@@ -7,6 +7,7 @@ background, and follows the reader's choice of light or dark.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import csv
 import pathlib
 import sys
 from xml.sax import saxutils
@@ -37,6 +38,8 @@ text.bad { fill: #ff8a80; stroke: #14181d } }
 </style>
 <defs><marker id="head" markerWidth="9" markerHeight="8" refX="8" refY="4"
 orient="auto"><path class="head" d="M0,0 L9,4 L0,8 z"/></marker></defs>'''
+# Rows of a series, over which a rate is taken.
+SPAN = 6
 COLUMN = 185
 ROW = 38
 
@@ -160,6 +163,41 @@ def growth_of_scheduling() -> str:
                    {'this package': ours, 'stock nova': stock})
 
 
+def outage() -> str:
+    """Return what users and placement saw in the course of a chaos run."""
+    with (FIGURES / 'outage.csv').open() as file:
+        rows = list(csv.DictReader(file))
+    times = [float(row['seconds']) for row in rows]
+    answers = [int(row['answers']) for row in rows]
+    curves = {
+        'answers per second': [
+            (times[n], (answers[n] - answers[n - SPAN])
+             / (times[n] - times[n - SPAN]))
+            for n in range(SPAN, len(rows))],
+        **{name: [(at, float(row[column])) for at, row in zip(times, rows)
+                  if row[column]]
+           for name, column in (('pending rows', 'pending'),
+                                ('differences', 'differing'))}}
+    away = [':placement' in row['faults'] for row in rows]
+    shades = [(times[start], times[end]) for start, end in _spans(away)]
+    highest = max(y for curve in curves.values() for _x, y in curve)
+    return picture(charts.WIDTH, charts.HEIGHT, charts.chart(
+        'Placement is killed or hangs (shaded)',
+        charts.linear('seconds', times[-1]), charts.linear('', highest),
+        curves, shades))
+
+
+def _spans(flags: Sequence[bool]) -> list[tuple[int, int]]:
+    """Return the first and the last index of each run of true flags."""
+    found: list[tuple[int, int]] = []
+    for at, flag in enumerate(flags):
+        if flag and found and found[-1][1] == at - 1:
+            found[-1] = (found[-1][0], at)
+        elif flag:
+            found.append((at, at))
+    return found
+
+
 def _growth(title: str, across: str, up: str,
             curves: Mapping[str, Sequence[charts.Point]]) -> str:
     points = [point for curve in curves.values() for point in curve]
@@ -182,7 +220,7 @@ def pictures() -> dict[str, str]:
     made = {name: sequence(*one) for name, one in SEQUENCES.items()}
     return {name + '.svg': one for name, one in sorted(
         {**made, 'architecture': architecture(),
-         'growth-sync': growth_of_sync(),
+         'growth-sync': growth_of_sync(), 'outage': outage(),
          'growth-scheduling': growth_of_scheduling()}.items())}
 
 
