@@ -3,6 +3,7 @@
 
 import atexit
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import json
@@ -42,6 +43,8 @@ class TestCase(testtools.TestCase):
     directory = environment.TOP / '.cloud-test'
     # Its servers are killed: they must not be this machine's.
     flags: tuple[str, ...] = ('--private',)
+    foreign: Mapping[str, str] = {}
+    """Aggregates that are not nova's and that stay, UUID to name."""
     without_agents = False
     """Whether the agents are stopped, which would repair what a call missed.
 
@@ -252,7 +255,8 @@ class TestCase(testtools.TestCase):
                         '\n' + observer.table(rows))
 
     def _rows(self) -> list[observer.Row]:
-        return observer.Observer(self.cloud, {}).compare(self.cloud.nodes())
+        return observer.Observer(
+            self.cloud, self.foreign).compare(self.cloud.nodes())
 
 
 @functools.cache

@@ -32,6 +32,8 @@ PATIENCE = 900
 
 class ChaosTest(base.TestCase):
 
+    foreign = {soak.FOREIGN: soak.FOREIGN}
+
     def assert_equal(self):
         # Chaos has started processes again.
         self.read_cloud(self.cloud.state.directory)
