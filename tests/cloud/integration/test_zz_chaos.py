@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random faults while users work, and the end of the cloud.
 
-By its name this module is the last: chaos leaves relays in the cloud, and
-deletes all aggregates.
+By its name this module is the last: chaos leaves relays in the cloud, and an
+aggregate of another tool in placement.
 """
 
 import os
