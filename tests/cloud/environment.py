@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual environment of a cloud, created once in the checkout."""
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -9,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import typing
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OLDEST = (3, 11)
@@ -56,12 +59,20 @@ class Environment:
         self._content = content
         self._services = services
         self._verbose = verbose
+        self._lock = self.path.with_name(self.path.name + '.lock')
         self._log = self.path / 'install.log'
         self._python = self.path / 'bin' / 'python'
 
     def exists(self) -> bool:
         """Check whether its creation was ever completed."""
         return self._python.exists() and self._stamp('cloud') is not None
+
+    @contextlib.contextmanager
+    def locked(self) -> 'typing.Iterator[None]':
+        """Wait until no other process installs into it."""
+        with open(self._lock, 'w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def make(self) -> None:
         """Create the environment, unless it is up to date."""
@@ -154,6 +165,11 @@ class Environment:
             self._run([str(self._python), '-m', 'pip', *options[:3], 'uv'], '')
             self._run([str(self._python), '-m', 'uv', 'pip', *options,
                        '--python', str(self._python)], '')
+            # Unlike pip, uv leaves this to the first processes, which start at
+            # the same time and would compile the same modules.
+            self._run([str(self._python), '-m', 'compileall', '-q', '-j', '0',
+                       '-x', 'site-packages/.*/tests?/',
+                       str(self.path / 'lib')], '')
         except CannotInstall:
             # uv does not read pip's configuration, which may name an index.
             self._pip(*options)

@@ -3,9 +3,11 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 
 import fixtures
@@ -68,14 +70,22 @@ class TestWithoutEnvironment(testtools.TestCase):
         for name in ('constraints.txt', 'setup.cfg'):
             shutil.copy(environment.TOP / name, self.checkout)
 
-    def tool(self, *argv):
-        """Run tools/cloud of a checkout without .venv-cloud."""
-        return subprocess.run(
+    def start_tool(self, *argv):
+        """Start tools/cloud of a checkout without .venv-cloud."""
+        return subprocess.Popen(
             [sys.executable, str(self.checkout / 'tools' / 'cloud'),
              '--directory', str(self.cloud), *argv],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             # Nothing can be installed.
             env={**os.environ, 'PIP_NO_INDEX': '1'})
+
+    def tool(self, *argv):
+        """Run it to its end."""
+        process = self.start_tool(*argv)
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(
+            process.args, process.returncode, out, err)
 
     def test_missing_cloud_is_reported(self):
         """The absence of a cloud is reported without an environment."""
@@ -111,3 +121,18 @@ class TestWithoutEnvironment(testtools.TestCase):
         done = self.tool('down')
         self.assertIn('into %s' % there, done.stdout)
         self.assertEqual(3, done.returncode, done.stderr)
+
+    def test_installations_take_turns(self):
+        """A second cloud waits until the environment is complete."""
+        made = environment.Environment(
+            str(self.checkout / '.venv-cloud'), 'nothing', (), False)
+        with made.locked():
+            process = self.start_tool('up')
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            # The kernel lists who waits for a lock.
+            while not re.search(r'-> FLOCK .* %s ' % process.pid,
+                                pathlib.Path('/proc/locks').read_text()):
+                self.assertIsNone(process.poll(), 'it did not wait')
+                time.sleep(0.02)
+            self.assertFalse(made.path.exists())
