@@ -110,6 +110,9 @@ def _keystone(cloud: config.Config) -> config.Options:
         'credential': {'key_repository': cloud.path('credential')},
         # The lowest cost of bcrypt: a login takes 0.2 s otherwise.
         'identity': {'password_hash_rounds': '4'},
+        # Only changes by the same process are seen in it, see Services.
+        'cache': {'enabled': str(cloud.is_full),
+                  'backend': 'dogpile.cache.memory'},
     }
 
 
