@@ -58,7 +58,7 @@ class Access:
         :returns: its exit status, standard output and standard error
         """
         environment = {**processes.clean_environment(), **self.environment()}
-        if self.forked and argv[0] in ('openstack', 'nova'):
+        if self.forked and argv[0] in clients.PROGRAMS:
             return self.forked.run(argv, environment, self.config.directory)
         program = self.programs / argv[0]
         if not program.exists():

@@ -104,29 +104,31 @@ def placement(conf: str) -> None:
     program.main()
 
 
-def clients() -> None:
-    """Run command lines of clients, each in a fork, until the socket closes.
+def clients(entry_points: str, shell: str, *modules: str) -> None:
+    """Run command lines of a client, each in a fork, until the socket closes.
 
     A request is a line of JSON: the command line, the variables, the directory
     and the files of standard output and standard error. The answer is a line
     with the exit status.
+
+    :param entry_points: the prefix of the groups of entry points to load: some
+        clients load all of their commands each time
+    :param shell: the module with the ``main`` of the client
+    :param modules: further modules that it uses
     """
-    programs = {
-        'openstack': importlib.import_module('openstackclient.shell').main,
-        'nova': importlib.import_module('novaclient.shell').main}
-    importlib.import_module('openstack.connection')
-    # The openstack client loads all commands of all plugins each time.
+    main = importlib.import_module(shell).main
+    for name in modules:
+        importlib.import_module(name)
     extension = importlib.import_module('stevedore.extension')
     for group in importlib.metadata.entry_points().groups:
-        if group.startswith('openstack.'):
+        if group.startswith(entry_points):
             extension.ExtensionManager(group)
     with socket.socket(fileno=sys.stdin.fileno()) as there:
         requests, answers = there.makefile('r'), there.makefile('w')
         for request in requests:
             argv, environment, directory, outputs = json.loads(request)
             pid = _fork(lambda: _client(
-                programs[argv[0]], argv[1:], environment, directory, outputs),
-                argv)
+                main, argv[1:], environment, directory, outputs), argv)
             status = os.waitpid(pid, 0)[1]
             answers.write('%d\n' % os.waitstatus_to_exitcode(status))
             answers.flush()

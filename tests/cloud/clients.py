@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command-line clients, forked from one process that has imported them.
+"""Command-line clients, each forked from a process that has imported it.
 
 A client takes two seconds of processor time to import its packages, and a
 fraction of that to do its work.
@@ -19,6 +19,18 @@ from tests.cloud import processes
 from tests.cloud import programs
 
 TIMEOUT = 120
+# By program: what ``child.clients`` imports.
+PROGRAMS = {
+    'openstack': ('openstack.', 'openstackclient.shell',
+                  'openstack.connection'),
+    'nova': ('novaclient.', 'novaclient.shell'),
+    'nova-aggregate-mirror-manage': (
+        'nova_aggregate_mirror.', 'nova_aggregate_mirror.cmd.manage',
+        'pymysql'),
+    'nova-aggregate-mirror-status': (
+        'nova_aggregate_mirror.', 'nova_aggregate_mirror.cmd.status',
+        'pymysql'),
+}
 
 
 class Clients:
@@ -29,11 +41,35 @@ class Clients:
 
     def __init__(self, programs: pathlib.Path) -> None:
         self._python = programs / 'python'
+        self._clients: dict[str, Client] = {}
+
+    def run(self, argv: Sequence[str], environment: Mapping[str, str],
+            directory: pathlib.Path) -> tuple[int, str, str]:
+        """Run a command line of one of ``PROGRAMS`` in a directory.
+
+        :returns: its exit status, standard output and standard error
+        """
+        if argv[0] not in self._clients:
+            self._clients[argv[0]] = Client(self._python, PROGRAMS[argv[0]])
+        return self._clients[argv[0]].run(argv, environment, directory)
+
+    def close(self) -> None:
+        """Kill the processes and the command that runs."""
+        for each in self._clients.values():
+            each.close()
+
+
+class Client:
+    """A client, and the process that has imported it."""
+
+    def __init__(self, python: pathlib.Path, imported: Sequence[str]) -> None:
+        self._python = python
+        self._imported = imported
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, argv: Sequence[str], environment: Mapping[str, str],
             directory: pathlib.Path) -> tuple[int, str, str]:
-        """Run a command line of a client in a directory.
+        """Run a command line in a directory.
 
         :returns: its exit status, standard output and standard error
         """
@@ -52,7 +88,7 @@ class Clients:
                 return 124, '', '%s: no end within %s s\n' % (argv, TIMEOUT)
             if not answer:
                 self.close()
-                return 125, '', 'the process of the clients has died\n'
+                return 125, '', 'the process of the client has died\n'
             out, err = (pathlib.Path(path).read_text() for path in outputs)
             return int(answer), out, err
 
@@ -69,7 +105,8 @@ class Clients:
         here.settimeout(TIMEOUT)
         with there:
             self._process = subprocess.Popen(
-                [self._python, *programs.child('clients')[1:]],
+                [self._python,
+                 *programs.child('clients', *self._imported)[1:]],
                 stdin=there, start_new_session=True,
                 env=processes.clean_environment())
         self._requests = here.makefile('w')
