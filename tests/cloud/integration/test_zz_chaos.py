@@ -5,15 +5,19 @@ By its name this module is the last: chaos leaves relays in the cloud, and an
 aggregate of another tool in placement.
 """
 
+import csv
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 
+import fixtures
 import testtools
 from testtools import content
 
+from tests.cloud.chaos import series
 from tests.cloud.chaos import soak
 from tests.cloud import environment
 from tests.cloud.integration import base
@@ -94,11 +98,26 @@ class TestChaos(ChaosTest):
     def test_journal_heals_alone(self):
         """With its database available, the journal repairs everything.
 
-        Nova's own dependencies stay available too: no nova-api may die.
+        Nova's own dependencies stay available too: no nova-api may die. The
+        samples of the run show answers and faults.
         """
-        _out, counts = self.soak('--faults', 'worker,kill,pause', seconds=FEW)
+        kinds = 'worker,kill,pause'
+        path = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'series.csv')
+        _out, counts = self.soak('--faults', kinds, '--series', str(path),
+                                 seconds=FEW)
         self.assertEqual('0', counts['left to the full sync'])
         self.assertLess(0, int(counts['faults']))
+        with open(path, newline='') as written:
+            header, *rows = csv.reader(written)
+        self.assertEqual(list(series.HEADER), header)
+        answers = [int(row[1]) for row in rows]
+        self.assertEqual(sorted(answers), answers)
+        self.assertLess(0, answers[-1])
+        self.assertEqual(set(), {
+            fault.partition(':')[0] for row in rows for fault in row[5].split()
+        } - set(kinds.split(',')))
+        self.assertTrue(any(row[5] for row in rows))
 
     def test_interrupted_chaos_leaves_a_running_cloud(self):
         """Ctrl-C undoes the faults and deletes the aggregates."""
