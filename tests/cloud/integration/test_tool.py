@@ -57,11 +57,14 @@ class TestTool(base.TestCase):
              'up'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True)
         self.addCleanup(self.tool, 'down', directory=folder)
-        for line in starting.stdout:
-            if 'Starting placement' in line:
-                there = leftovers.Footprint(statefile.State.read(folder))
-                self.assertNotEqual([], there.left())
-                starting.send_signal(signal.SIGINT)
+        # Keystone runs, and the other services create their tables.
+        next(line for line in starting.stdout if 'Creating the tables' in line)
+        self.wait_until(lambda: 'keystone' in {
+            each.name for each in statefile.State.read(folder).processes},
+            'keystone has started')
+        there = leftovers.Footprint(statefile.State.read(folder))
+        self.assertNotEqual([], there.left())
+        starting.send_signal(signal.SIGINT)
         _out, err = starting.communicate()
         self.assertEqual(130, starting.returncode, err)
         self.assertIn('all started processes are stopped', err)

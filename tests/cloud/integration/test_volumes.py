@@ -108,7 +108,12 @@ class TestSameZone(VolumesTest):
             **{host: '%s.conf' % host for host in HOSTS.values()}},
             SAME_ZONE))
 
-    def test_volumes_of_a_server(self):
+    def test_server_and_its_volumes(self):
+        """They are in the same zone, whichever is created first."""
+        self.boot_in_the_zone_of_a_volume()
+        self.attach_in_the_zone_of_a_server()
+
+    def attach_in_the_zone_of_a_server(self):
         """A server in a zone has volumes of this zone only.
 
         Those that nova creates for it are in its zone. It cannot be unshelved
@@ -139,7 +144,7 @@ class TestSameZone(VolumesTest):
         found = self.wait_for(server, 'ACTIVE', HOSTS[SECOND])
         self.assertEqual(SECOND, found[ZONE])
 
-    def test_boot_from_volume(self):
+    def boot_in_the_zone_of_a_volume(self):
         """A server without a requested zone is created in its volume's."""
         for zone in (SECOND, FIRST):
             server = self.boot_from(self.volume(zone))
