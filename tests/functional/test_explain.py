@@ -261,19 +261,19 @@ class TestSeveral(explaining.ExplainingTest):
         self.flags(cores=-1, instances=-1, ram=-1, group='quota')
         wanted = self._create_flavor(
             memory_mb=64, vcpu=10, disk=1, ephemeral=0)
-        # Placement allocates 8 * 4 of them, three times 10.
+        # Placement allocates 5 * 4 of them, two times 10.
         for host in self.hosts:
-            self.reserve(host, 'VCPU', 2)
-        answer = self.explain_flavor(wanted, count=9)
-        self.assertEqual(9, len(answer.placed))
+            self.reserve(host, 'VCPU', 5)
+        answer = self.explain_flavor(wanted, count=6)
+        self.assertEqual(6, len(answer.placed))
         self.assertTrue(answer.possible)
-        answer = self.explain_flavor(wanted, count=10)
-        self.assertEqual(9, len(answer.placed))
+        answer = self.explain_flavor(wanted, count=7)
+        self.assertEqual(6, len(answer.placed))
         self.assertFalse(answer.possible)
-        self.assertIn('. 9 of 10 servers fit at once: 3 on ',
+        self.assertIn('. 6 of 7 servers fit at once: 2 on ',
                       sentence.sentence(answer))
-        self.assertEqual('ERROR', self.boot_many(wanted, 10))
-        self.assertEqual('ACTIVE', self.boot_many(wanted, 9))
+        self.assertEqual('ERROR', self.boot_many(wanted, 7))
+        self.assertEqual('ACTIVE', self.boot_many(wanted, 6))
 
     def test_servers_that_keep_apart(self):
         """A group needs a host for each of them."""
