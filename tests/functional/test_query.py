@@ -32,6 +32,8 @@ class QueryTest(testtools.TestCase):
         self.useFixture(fixtures.FakeLogger(level=logging.CRITICAL))
         self.placement = self.useFixture(
             nova_fixtures.PlacementFixture()).api
+        # Nothing else changes placement.
+        self.generations, self.aggregates = {}, {}
 
     def load(self, *names):
         self.process.configure(*names)
@@ -45,21 +47,26 @@ class QueryTest(testtools.TestCase):
 
     def create(self, name, *traits, **inventory):
         uuid = getattr(uuids, name)
-        self.call('post', '/resource_providers', {'uuid': uuid, 'name': name})
+        self.generations[uuid] = self.call(
+            'post', '/resource_providers', {'uuid': uuid, 'name': name}
+        )['generation']
         self.put(uuid, 'inventories', {'inventories': {
             resource: {'total': total} for resource, total
             in inventory.items()}})
         self.put(uuid, 'traits', {'traits': list(traits)})
 
     def put(self, provider, what, body):
-        url = '/resource_providers/' + provider
-        generation = self.call('get', url)['generation']
-        return self.call('put', '%s/%s' % (url, what), {
-            **body, 'resource_provider_generation': generation})
+        generation = 'resource_provider_generation'
+        self.generations[provider] = self.call(
+            'put', '/resource_providers/%s/%s' % (provider, what),
+            {**body, generation: self.generations[provider]})[generation]
 
     def set_aggregates(self, name, aggregates):
-        self.put(getattr(uuids, name), 'aggregates',
-                 {'aggregates': sorted(aggregates)})
+        wanted = sorted(aggregates)
+        if self.aggregates.get(name, []) != wanted:
+            self.put(getattr(uuids, name), 'aggregates',
+                     {'aggregates': wanted})
+            self.aggregates[name] = wanted
 
     def narrowed(self, world):
         spec = worlds.request_spec(**world.spec)
