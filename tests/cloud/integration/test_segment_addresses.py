@@ -12,7 +12,7 @@ from tests.cloud.integration import base
 from tests.cloud.integration import narrowed
 from tests.cloud.integration import routed_case
 
-SERVERS = int(os.environ.get('AGGREGATE_MIRROR_SERVERS', 8))
+SERVERS = int(os.environ.get('AGGREGATE_MIRROR_SERVERS', 5))
 AT_ONCE = 4
 RATE = 'NET_PACKET_RATE_KILOPACKET_PER_SEC'
 # The second segment has more nodes than nova tries, and is filled; the first
