@@ -20,6 +20,8 @@ from tests.cloud import services
 from tests.cloud import statefile
 from tests.cloud import tempest
 
+# A check takes processor time from the processes that start.
+POLL = 0.5
 # Stopped last: the other processes use them.
 SERVERS = {'mariadb', 'epmd', 'rabbitmq', *cluster.NODES, *cluster.BALANCERS}
 
@@ -149,7 +151,7 @@ def _wait_for_hosts(running: cloud.Cloud) -> None:
         return False
 
     for host in hosts.host_names():
-        running.process(host).wait(there, 'did not report its nodes')
+        running.process(host).wait(there, 'did not report its nodes', POLL)
 
 
 def _wait_for_network_agents(running: cloud.Cloud) -> None:
@@ -165,7 +167,8 @@ def _wait_for_network_agents(running: cloud.Cloud) -> None:
                 if each['alive']}
         return False
 
-    running.process('network-agents').wait(there, 'did not report its agents')
+    running.process('network-agents').wait(
+        there, 'did not report its agents', POLL)
 
 
 def _furnish(running: cloud.Cloud) -> None:

@@ -171,10 +171,12 @@ class Process:
             raise self._failure('took over %s s' % timeout)
         self.kill()
 
-    def wait(self, done: Callable[[], bool], what: str) -> None:
+    def wait(self, done: Callable[[], bool], what: str,
+             poll: float = POLL) -> None:
         """Wait until it has reached a condition.
 
         :param what: the error text if it does not, such as ``did not answer``
+        :param poll: seconds between two checks
         :raises CloudError: when it dies or takes too long
         """
         deadline = time.monotonic() + START_TIMEOUT
@@ -182,7 +184,7 @@ class Process:
             self.check()
             if time.monotonic() > deadline:
                 raise self._failure('%s within %s s' % (what, START_TIMEOUT))
-            time.sleep(POLL)
+            time.sleep(poll)
 
     def wait_ready(self) -> None:
         """Wait until its URL answers or its port listens, if any."""

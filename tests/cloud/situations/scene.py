@@ -15,7 +15,7 @@ from tests.cloud.situations import schedulers
 
 MANAGE = 'nova-aggregate-mirror-manage'
 PATIENCE = 120
-POLL = 0.2
+POLL = 0.5
 
 
 class Failed(Exception):
