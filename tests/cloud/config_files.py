@@ -150,7 +150,7 @@ def _nova(cloud: config.Config, host: str) -> config.Options:
 def _full_nova(cloud: config.Config, host: str) -> config.Options:
     return {
         'DEFAULT': {
-            'report_interval': '5', 'service_down_time': '30',
+            'service_down_time': '30',
             # The fake driver plugs nothing, so no event would arrive.
             'vif_plugging_is_fatal': 'False', 'vif_plugging_timeout': '0'},
         'compute': {'live_migration_wait_for_vif_plug': 'False'},
