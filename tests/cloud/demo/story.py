@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Callable
+import contextlib
 import importlib.metadata
 import sys
 import sysconfig
@@ -11,6 +12,7 @@ import time
 from keystoneauth1 import exceptions
 import sqlalchemy.exc
 
+from tests.cloud import clients
 from tests.cloud import cloud
 from tests.cloud.demo import steps
 from tests.cloud.demo import terminal
@@ -93,7 +95,10 @@ def _demonstrate(chosen: argparse.Namespace) -> int:
     with small.running() as running:
         print('They answer after %.0f s' % (time.monotonic() - started,),
               flush=True)
-        failed = play(steps.Scene(running, chosen.stock, chosen.verbose))
+        with contextlib.closing(clients.Clients(running.programs)) as forked:
+            running.forked = forked
+            failed = play(steps.Scene(
+                running, chosen.stock, chosen.verbose))
         _print_verdict(failed, chosen.stock)
         print('Took %.0f s' % (time.monotonic() - started,), flush=True)
         if chosen.keep:
