@@ -7,6 +7,8 @@ from nova_aggregate_mirror import explanation
 
 SHOWN = 5
 """Hosts that the sentence names."""
+UNKNOWN = 'nova shows no compute node'
+"""Nova has none, or the cells with all of them did not answer."""
 
 
 def sentence(answer: explanation.Answer) -> str:
@@ -14,8 +16,9 @@ def sentence(answer: explanation.Answer) -> str:
     total = len(answer.verdicts)
     left = [one.host for one in answer.acceptable]
     start = '%d of %d hosts' % (len(left), total)
-    if answer.failure:
-        return '%s: %s' % (start, answer.failure)
+    failure = answer.failure or ('' if total else UNKNOWN)
+    if failure:
+        return '%s: %s' % (start, failure)
     counted = collections.Counter(
         one.reason.phrase for one in answer.verdicts
         if one.reason.kind != explanation.ACCEPTABLE)

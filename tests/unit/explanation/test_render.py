@@ -54,6 +54,11 @@ class TestSentence(testtools.TestCase):
         self.assertEqual('0 of 9 hosts: no such zone',
                          sentence.sentence(found))
 
+    def test_no_compute_node(self):
+        """It says so: a cell may be down."""
+        self.assertEqual('0 of 0 hosts: nova shows no compute node',
+                         sentence.sentence(explanation.Answer({}, [], [])))
+
     def test_several_servers(self):
         """They are possible if each has a host."""
         found = answer(count=4, placed=['good-0', 'good-1', 'good-0'])

@@ -83,7 +83,8 @@ def cell_down(at: scene.Scene) -> Rounds:
     servers.boot(at, furnish.flavor(at), HOST, zone)
     database.refuse()
     yield situation.Round(
-        _create(at, zone), '', summary='0 of 0 hosts', takes=HOST,
+        _create(at, zone), '', takes=HOST,
+        summary='0 of 0 hosts: nova shows no compute node',
         note='did not answer, so that its hosts are not explained',
         action='start the database of the cell')
     database.answer()
