@@ -71,7 +71,7 @@ class Services:
             'keystone', 'keystone.wsgi.api', self._config.auth_url, {
                 'OS_KEYSTONE_CONFIG_DIR': self._path('.'),
                 'OS_KEYSTONE_CONFIG_FILES': self._path('keystone.conf')},
-            # It caches in its memory, and takes a third of all processor time
+            # It caches in its memory, and takes a quarter of all processor time
             # without a cache.
             1 if self._config.is_full else None)
 
