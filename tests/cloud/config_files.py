@@ -111,8 +111,7 @@ def _keystone(cloud: config.Config) -> config.Options:
         # The lowest cost of bcrypt: a login takes 0.2 s otherwise.
         'identity': {'password_hash_rounds': '4'},
         # Only changes by the same process are seen in it, see Services.
-        'cache': {'enabled': str(cloud.is_full),
-                  'backend': 'dogpile.cache.memory'},
+        'cache': {'backend': 'dogpile.cache.memory'},
     }
 
 

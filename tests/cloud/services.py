@@ -71,8 +71,8 @@ class Services:
             'keystone', 'keystone.wsgi.api', self._config.auth_url, {
                 'OS_KEYSTONE_CONFIG_DIR': self._path('.'),
                 'OS_KEYSTONE_CONFIG_FILES': self._path('keystone.conf')},
-            # It caches in its memory. Without a cache it takes a quarter of
-            # all processor time.
+            # It caches in the memory of its process. Without a cache it takes
+            # a quarter of all processor time.
             1 if self._config.is_full else None)
 
     def placement(self) -> processes.Process:
