@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import fixtures as base_fixtures
+from futurist import _thread
 from nova.conf import CONF
 from nova.db.api import api as api_db
 from nova.scheduler import request_filter
@@ -41,6 +42,7 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
     """In addition to nova's defaults."""
 
     def setUp(self) -> None:
+        self.addCleanup(_stop_threads)
         conf.register_opts(CONF)
         self.flags(api_paste_config=sys.prefix + '/etc/nova/api-paste.ini',
                    group='wsgi')
@@ -68,6 +70,8 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         lock.setUp()
         self.addCleanup(lock.cleanUp)
         super().setUp()
+        # Idle threads wake up less often than with nova's value of 0.01.
+        _thread.ThreadWorker.MAX_IDLE_FOR = 0.05
         # The databases of nova's fixtures are in the memory of its engines.
         self.useFixture(base_fixtures.MonkeyPatch(
             'nova_aggregate_mirror.source.connections.Pool._opened',
@@ -116,3 +120,9 @@ class CloudTest(integrated_helpers.ProviderUsageBaseTestCase):
         self._wait_for_server_parameter(
             server, {'OS-EXT-STS:task_state': None, **expected},
             max_retries=PATIENCE)
+
+
+def _stop_threads() -> None:
+    """Stop the idle threads that nova leaves, five or more per test."""
+    for each in list(_thread._to_be_cleaned):
+        each.stop()
