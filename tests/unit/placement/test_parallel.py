@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls in threads: limit, order, failures and interruption."""
 
+from concurrent import futures
 import threading
-import time
+from unittest import mock
 
 import testtools
 
@@ -12,7 +13,6 @@ from nova_aggregate_mirror.placement import parallel
 
 COUNT = 4
 PATIENCE = 20
-GRACE = 0.5
 
 
 class TestWorkers(testtools.TestCase):
@@ -49,22 +49,31 @@ class TestWorkers(testtools.TestCase):
 
     def test_after_a_failure_no_call_is_begun(self):
         """Running calls are completed, and the first failure is raised."""
-        begun, ended = [], []
+        begun, ended, failed = [], [], threading.Event()
+        keep = futures.Future.set_exception
+
+        def set_exception(future, exc):
+            failed.set()
+            keep(future, exc)
 
         def call(item):
             begun.append(item)
             meeting.wait()
             if not item:
                 raise exceptions.PlacementUnreachable('refused')
-            # The other threads notice this a little later.
-            time.sleep(GRACE)
+            # The other calls end after the failure has been recorded.
+            self.assertTrue(failed.wait(PATIENCE))
             ended.append(item)
 
         for count in (1, COUNT):
             del begun[:], ended[:]
+            failed.clear()
             meeting = threading.Barrier(count, timeout=PATIENCE)
-            self.assertRaises(exceptions.PlacementUnreachable,
-                              parallel.Workers(count).each, call, range(1000))
+            with mock.patch.object(futures.Future, 'set_exception',
+                                   set_exception):
+                self.assertRaises(
+                    exceptions.PlacementUnreachable,
+                    parallel.Workers(count).each, call, range(1000))
             self.assertEqual(list(range(count)), sorted(begun))
             self.assertEqual(list(range(1, count)), sorted(ended))
 
