@@ -61,6 +61,11 @@ class Memory:
             self._driver.execute('DELETE FROM ' + table)
         self._driver.commit()
 
+    def dump(self) -> Iterator[tuple]:
+        """Return all rows of all tables."""
+        for table in models.metadata.tables:
+            yield from self._driver.execute('SELECT * FROM ' + table)
+
     def has_rows(self) -> bool:
         """Check whether the journal has any row."""
         return bool(self._driver.execute('SELECT id FROM dirty').fetchone())

@@ -39,6 +39,26 @@ def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
     return '; '.join(wrong)
 
 
+def state(cloud: processes.Cloud) -> str:
+    """Render everything that the verdict depends on, if nothing is late.
+
+    Equal texts are equal states; equal states may differ in the order of sets.
+    """
+    world = cloud.world
+    found = [
+        world.now, world.down, world.wrong, world.disturbed, cloud.judged,
+        cloud.began, cloud.unrecorded, cloud.journal_failures, cloud.fed,
+        cloud.syncs, *sorted(map(repr, cloud.database.dump())),
+        *(value for part in (cloud.nova, cloud.placement)
+          for name, value in vars(part).items()
+          if name not in ('_world', '_nova'))]
+    text = repr(found)
+    # The IDs of rows are random.
+    for number, row in enumerate(cloud.began):
+        text = text.replace(row, 'row %d' % number)
+    return text
+
+
 def _settle(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
     """Check that placement is in sync a few steps after the last event."""
     while True:
