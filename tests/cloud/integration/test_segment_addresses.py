@@ -194,6 +194,9 @@ class PacketRates(fixtures.Fixture):
     def _remove(self):
         for each in self._providers():
             self._cloud.placement().delete('/resource_providers/%s' % each)
+        # A nova-compute that has read them fails until it is restarted.
+        for host in self._rates:
+            self._cloud.restart(host)
 
     def used(self):
         """Return the packet rate that servers use, in kpps."""
