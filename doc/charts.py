@@ -12,7 +12,7 @@ from xml.sax import saxutils
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 70, 40, 60, 50
 # Of the curves, in both modes of the page; each has a dash pattern, too.
-KINDS = ('one', 'two', 'three')
+KINDS = ('one', 'two', 'three', 'four', 'five', 'six')
 
 Point = tuple[float, float]
 
@@ -58,7 +58,7 @@ def linear(name: str, highest: float) -> Axis:
 def chart(title: str, across: Axis, up: Axis,
           curves: Mapping[str, Sequence[Point]],
           shades: Sequence[Point] = ()) -> list[str]:
-    """Return the shapes of a chart.
+    """Return the shapes of a chart, without a legend.
 
     :param curves: name to points
     :param shades: start and end of the spans that are shaded
@@ -85,17 +85,26 @@ def chart(title: str, across: Axis, up: Axis,
                     across.name),
                text(LEFT - 40, TOP - 12, up.name, 'start'),
                text(WIDTH / 2, 20, title)]
-    # A legend in one line, at the right.
-    start = WIDTH - RIGHT - sum(50 + 8 * len(name) for name in curves)
-    for kind, (name, points) in zip(KINDS, curves.items()):
-        shapes += [
-            '<path class="curve %s" d="M%s"/>' % (kind, ' L'.join(
-                '%.1f,%.1f' % (x(one), y(two)) for one, two in points)),
-            '<path class="curve %s" d="M%d,%d l24,0"/>' % (
-                kind, start, TOP - 17),
-            text(start + 30, TOP - 12, name, 'start')]
+    return shapes + [
+        '<path class="curve %s" d="M%s"/>' % (kind, ' L'.join(
+            '%.1f,%.1f' % (x(one), y(two)) for one, two in points))
+        for kind, points in zip(KINDS, curves.values())]
+
+
+def legend(names: Sequence[str]) -> list[str]:
+    """Return the names of curves in one line above a chart, at the right."""
+    start, shapes = WIDTH - RIGHT - sum(50 + 8 * len(name)
+                                        for name in names), []
+    for kind, name in zip(KINDS, names):
+        shapes += named(kind, name, start, TOP - 12)
         start += 50 + 8 * len(name)
     return shapes
+
+
+def named(kind: str, name: str, left: float, top: float) -> list[str]:
+    """Return the name of a curve, and a piece of it."""
+    return ['<path class="curve %s" d="M%d,%d l24,0"/>' % (
+        kind, left, top - 5), text(left + 30, top, name, 'start')]
 
 
 def number(value: float) -> str:

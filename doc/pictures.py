@@ -14,6 +14,7 @@ from xml.sax import saxutils
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import charts  # noqa: E402
+import dashboard  # noqa: E402
 
 FIGURES = pathlib.Path(__file__).parent / 'source/reference/benchmarks'
 PICTURES = pathlib.Path(__file__).parent / 'source' / 'pictures'
@@ -27,12 +28,17 @@ paint-order: stroke; stroke: #ffffff; stroke-width: 4px }
 .curve { fill: none; stroke-width: 2.5 } .one { stroke: #1f5fbf }
 .two { stroke: #b3261e; stroke-dasharray: 8 4 }
 .three { stroke: #2d7d46; stroke-dasharray: 2 3 }
+.four { stroke: #8a5a00; stroke-dasharray: 12 3 }
+.five { stroke: #7a3fa0; stroke-dasharray: 6 2 2 2 }
+.six { stroke: #4a5563; stroke-dasharray: 1 4 }
 .box + text { stroke: none } text.bad { fill: #b3261e; stroke: #ffffff }
+.figure { font-size: 72px }
 @media (prefers-color-scheme: dark) {
 .page { fill: #14181d } .box { fill: #202b39; stroke: #8fb1e3 }
 .line { stroke: #8fb1e3 } .life { stroke: #5b6775 } .bad { stroke: #ff8a80 }
 .grid { stroke: #323c48 } .shade { fill: #40272a }
 .one { stroke: #7fb0ff } .two { stroke: #ff8a80 } .three { stroke: #7fd69a }
+.four { stroke: #e0b45c } .five { stroke: #cfa3ee } .six { stroke: #b4bfcc }
 .head { fill: #8fb1e3 } text { fill: #e4e9ef; stroke: #14181d }
 text.bad { fill: #ff8a80; stroke: #14181d } }
 </style>
@@ -184,7 +190,7 @@ def outage() -> str:
     return picture(charts.WIDTH, charts.HEIGHT, charts.chart(
         'Placement is killed or hangs (shaded)',
         charts.linear('seconds', times[-1]), charts.linear('', highest),
-        curves, shades))
+        curves, shades) + charts.legend([*curves]))
 
 
 def _spans(flags: Sequence[bool]) -> list[tuple[int, int]]:
@@ -203,7 +209,8 @@ def _growth(title: str, across: str, up: str,
     points = [point for curve in curves.values() for point in curve]
     return picture(charts.WIDTH, charts.HEIGHT, charts.chart(
         title, charts.decades(across, [x for x, _y in points]),
-        charts.decades(up, [y for _x, y in points]), curves))
+        charts.decades(up, [y for _x, y in points]), curves)
+        + charts.legend([*curves]))
 
 
 def picture(width: float, height: float, shapes: Sequence[str]) -> str:
@@ -221,6 +228,7 @@ def pictures() -> dict[str, str]:
     return {name + '.svg': one for name, one in sorted(
         {**made, 'architecture': architecture(),
          'growth-sync': growth_of_sync(), 'outage': outage(),
+         'dashboard': picture(*dashboard.size(), [*dashboard.shapes()]),
          'growth-scheduling': growth_of_scheduling()}.items())}
 
 
