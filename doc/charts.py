@@ -63,6 +63,10 @@ def chart(title: str, across: Axis, up: Axis,
     :param curves: name to points
     :param shades: start and end of the spans that are shaded
     """
+    if len(curves) > len(KINDS):
+        raise ValueError('%s: only %d of %d curves could be told apart' % (
+            title, len(KINDS), len(curves)))
+
     def x(value: float) -> float:
         return LEFT + across.share(value) * (WIDTH - LEFT - RIGHT)
 

@@ -38,7 +38,7 @@ jsonschema.Draft202012Validator.check_schema = staticmethod(_check_schema)
 
 # Nova's fixtures keep each database in a file, for which oslo.db opens a
 # connection per transaction. SQLite then reads the whole schema each time, a
-# sixth of the time of a test.
+# quarter of the time of a test.
 engines = importlib.import_module('oslo_db.sqlalchemy.engines')
 pool = importlib.import_module('sqlalchemy.pool')
 
