@@ -7,6 +7,7 @@ a stock nova would find the package in it.
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import contextlib
 import importlib
 import importlib.metadata
 import json
@@ -114,11 +115,13 @@ def clients(entry_points: str, shell: str, *modules: str) -> None:
     :param entry_points: the prefix of the groups of entry points to load: some
         clients load all of their commands each time
     :param shell: the module with the ``main`` of the client
-    :param modules: further modules that it uses
+    :param modules: further modules that it uses if they are installed: the
+        demonstration has no driver of a database server
     """
     main = importlib.import_module(shell).main
     for name in modules:
-        importlib.import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     extension = importlib.import_module('stevedore.extension')
     for group in importlib.metadata.entry_points().groups:
         if group.startswith(entry_points):
