@@ -71,7 +71,7 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
 
 def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
     """List hosts by reason; hosts in the same state share a row."""
-    return [(len(found), _names([one.host for one in found]),
+    return [(len(found), sentence.names((one.host for one in found), SHOWN),
              found[0].reason.phrase, *remedy(found))
             for found in groups(answer)]
 
@@ -90,12 +90,6 @@ def remedy(group: list[explanation.Verdict]) -> tuple[str, str]:
     if group[1:]:
         return first.reason.detail, first.reason.advice
     return first.detail, first.advice
-
-
-def _names(names: list[str]) -> str:
-    shown = ', '.join(names[:SHOWN])
-    more = len(names) - SHOWN
-    return '%s and %d more' % (shown, more) if more > 0 else shown
 
 
 def _table(columns: tuple[str, ...], rows: list[Any]) -> str:

@@ -2,6 +2,7 @@
 """The summary of an explanation in one sentence: pure, no I/O."""
 
 import collections
+from collections.abc import Iterable
 
 from nova_aggregate_mirror import explanation
 
@@ -25,9 +26,7 @@ def sentence(answer: explanation.Answer) -> str:
     parts = ['%d %s' % (count, phrase) for phrase, count in sorted(
         counted.items(), key=lambda item: (-item[1], item[0]))]
     if left:
-        named = ', '.join(left[:SHOWN])
-        more = ['%d more' % (len(left) - SHOWN)] if left[SHOWN:] else []
-        start += ' can take the server (%s)' % ' and '.join([named, *more])
+        start += ' can take the server (%s)' % names(left, SHOWN)
     text = start + (': ' + ', '.join(parts) if parts else '')
     if answer.count == 1:
         return text
@@ -36,3 +35,16 @@ def sentence(answer: explanation.Answer) -> str:
         text, len(answer.placed), answer.count, ': ' + ', '.join(
             '%d on %s' % (count, host) for host, count
             in by_host.most_common(SHOWN)) if by_host else '')
+
+
+def names(hosts: Iterable[str], shown: int) -> str:
+    """Join the first hosts; a host with several nodes is named once.
+
+    :param hosts: the host of each compute node
+    :param shown: the number of hosts that are named
+    """
+    listed = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
+              for host, nodes in collections.Counter(hosts).items()]
+    named = ', '.join(listed[:shown])
+    more = len(listed) - shown
+    return '%s and %d more' % (named, more) if more > 0 else named

@@ -59,6 +59,16 @@ class TestSentence(testtools.TestCase):
         self.assertEqual('0 of 0 hosts: nova shows no compute node',
                          sentence.sentence(explanation.Answer({}, [], [])))
 
+    def test_several_nodes(self):
+        """A host with several nodes is named once, in the table, too."""
+        found = explanation.Answer({}, [], [
+            explanation.Verdict('node-%d' % one, 'ironic-1', GOOD, 0)
+            for one in range(3)])
+        self.assertEqual('3 of 3 hosts can take the server '
+                         '(ironic-1 with 3 nodes)', sentence.sentence(found))
+        self.assertEqual([(3, 'ironic-1 with 3 nodes', 'acceptable', '', '')],
+                         render.hosts(found))
+
     def test_several_servers(self):
         """They are possible if each has a host."""
         found = answer(count=4, placed=['good-0', 'good-1', 'good-0'])
