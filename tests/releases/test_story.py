@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of tools/demo, with the nova of the test environment."""
+"""The story of tools/demo, with another nova than the demonstration's."""
 
 import pathlib
 import subprocess
@@ -9,8 +9,6 @@ import tempfile
 import testtools
 from testtools import content
 from testtools import content_type
-
-from tests.cloud import clients
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS = 600
@@ -35,16 +33,3 @@ class TestStory(testtools.TestCase):
                 text = output.read()
         self.assertEqual(0, played.returncode)
         self.assertIn('Every expectation held', text)
-
-
-class TestClients(testtools.TestCase):
-
-    def test_driver_that_is_not_installed(self):
-        """The demonstration has SQLite only; this environment has more."""
-        name = 'nova-aggregate-mirror-manage'
-        client = clients.Client(
-            pathlib.Path(sys.executable), [*clients.PROGRAMS[name], 'no_such'])
-        self.addCleanup(client.close)
-        status, out, err = client.run([name, '--version'], {}, TOP)
-        self.assertEqual(0, status, err)
-        self.assertNotEqual('', out)

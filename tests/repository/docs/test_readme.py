@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README's first command works in a new environment, as it is written there.
+
+Its second command runs these tests.
+"""
+
+import re
+import subprocess
+import unittest
+
+from tests.repository.docs import shell
+
+
+class TestReadme(unittest.TestCase):
+
+    def test_the_demonstration(self):
+        """Outages, crashes and multi-node hosts, with real processes."""
+        command, = re.findall(
+            r'^Try it::\n\n    (.+)', (shell.ROOT / 'README.rst').read_text(),
+            re.MULTILINE)
+        played = subprocess.run(
+            ['bash', '-c', command], cwd=shell.ROOT, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=shell.TIMEOUT)
+        self.assertEqual(0, played.returncode, played.stdout)
+        self.assertIn('Every expectation held', played.stdout)
