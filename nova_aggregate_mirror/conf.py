@@ -4,6 +4,7 @@
 Long because it has every option with its help text.
 """
 
+from collections.abc import Mapping
 import copy
 from importlib import metadata
 from typing import Any
@@ -237,9 +238,18 @@ def forget_mistakes(conf: cfg.ConfigOpts) -> None:
             conf.clear_override(option.dest, group.name)
 
 
-def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
+def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], Any]:
+    """Return the value of every option, by group and option."""
+    return {(group.name, option.dest): conf[group.name][option.dest]
+            for group, options in list_opts() for option in options}
+
+
+def mistakes(conf: cfg.ConfigOpts,
+             valid: Mapping[tuple[str, str], Any] | None = None
+             ) -> dict[tuple[str, str], str]:
     """Read every option once and override each invalid value.
 
+    :param valid: what to override it with, instead of the default
     :returns: (group, option) to the reason why the value is invalid
     """
     found = {}
@@ -251,7 +261,9 @@ def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
                 found[group.name, option.dest] = str(exc)
                 # Nova-api reads every option again to log it, and would
                 # fail to start.
-                conf.set_override(option.dest, option.default, group.name)
+                conf.set_override(
+                    option.dest, valid[group.name, option.dest]
+                    if valid else option.default, group.name)
     options = conf.aggregate_mirror
     if options.max_call_age <= 4 * options.inline_timeout:
         found.setdefault(
@@ -264,12 +276,13 @@ def mistakes(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
     return found
 
 
-def check(conf: cfg.ConfigOpts) -> None:
+def check(conf: cfg.ConfigOpts,
+          valid: Mapping[tuple[str, str], Any] | None = None) -> None:
     """Check every option; invalid values are overridden as in ``mistakes``.
 
     :raises InvalidConfiguration: names each option with an invalid value
     """
-    wrong = mistakes(conf)
+    wrong = mistakes(conf, valid)
     if wrong:
         raise exceptions.InvalidConfiguration('; '.join(
             '[%s] %s: %s' % (group, name, reason)

@@ -168,15 +168,17 @@ def _limits() -> dict[str, float]:
 
 
 def _reload() -> None:
+    before = nova_aggregate_mirror.conf.values(CONF)
     if not CONF.reload_config_files():
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
     nova_aggregate_mirror.conf.forget_mistakes(CONF)
     try:
-        nova_aggregate_mirror.conf.check(CONF)
+        nova_aggregate_mirror.conf.check(CONF, before)
         client.Client(CONF).check_credentials()
     except exceptions.MirrorError as exc:
-        LOG.error('The configuration cannot be used: %s', exc)
+        LOG.error('The configuration cannot be used; options with invalid '
+                  'values keep their previous values: %s', exc)
 
 
 def _configure(argv: Sequence[str]) -> None:

@@ -336,6 +336,14 @@ class TestProcess(AgentTest):
         self.drift_of_another_tool()
         # Missing associations are added; stale associations are kept now.
         self.wait_for(lambda: len(self.cloud.drift()) == 1)
+        # They are kept, too, after a mistake in the file.
+        self.write_conf('sync_interval = 1\nprune = flase')
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: 'cannot be used' in self.log()
+                      and self.log().count('runs the full syncs') == 3)
+        self.placement.set_aggregates(self.one.nodes[0], [self.rack.uuid])
+        self.wait_for(lambda: self.placement.aggregates(
+            self.one.nodes[0]) == {self.zone.uuid, self.rack.uuid})
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())

@@ -91,6 +91,24 @@ class TestOptions(testtools.TestCase):
         conf.forget_mistakes(options)
         self.assertEqual(600, options.aggregate_mirror.max_call_age)
 
+    def test_reload_with_an_invalid_value(self):
+        """The previous value stays, not the default: prune must not begin."""
+        path = pathlib.Path(
+            self.useFixture(doubles.fixtures.TempDir()).path, 'nova.conf')
+        path.write_text('[aggregate_mirror]\nprune = false\n')
+        options = cfg.ConfigOpts()
+        options.register_opt(cfg.StrOpt('state_path'))
+        conf.register_opts(options)
+        options(['--config-file', str(path)])
+        before = conf.values(options)
+        for text, expected in (('flase', False), ('', False), ('true', True)):
+            path.write_text('[aggregate_mirror]\nprune = %s\n' % text)
+            options.reload_config_files()
+            conf.forget_mistakes(options)
+            found = conf.mistakes(options, before)
+            self.assertEqual(expected, options.aggregate_mirror.prune)
+            self.assertEqual(not expected, bool(found))
+
     def test_every_option_is_read(self):
         """There is no option without an effect."""
         package = pathlib.Path(nova_aggregate_mirror.__file__).parent
