@@ -211,13 +211,20 @@ class TestOpenStackAnsible(testtools.TestCase):
         self.play, = yaml.safe_load(
             (OSA / 'openstack-ansible-agent.yml').read_text())
 
+    def rendered(self, *groups):
+        return render(ini(self.variables['nova_nova_conf_overrides']),
+                      galera_address='192.0.2.1', group_names=groups,
+                      nova_aggregate_mirror_galera_password='secret')
+
     def test_agents_on_several_hosts_share_a_journal(self):
-        options = load(self, render(
-            ini(self.variables['nova_nova_conf_overrides']),
-            galera_address='192.0.2.1',
-            nova_aggregate_mirror_galera_password='secret'))
-        self.assertThat(options.aggregate_mirror_database.connection,
-                        testtools.matchers.StartsWith('mysql'))
+        options = load(self, self.rendered('nova_all', 'nova_api_os_compute'))
+        self.assertThat(
+            options.aggregate_mirror_database.connection,
+            testtools.matchers.StartsWith('mysql+pymysql://aggregate_mirror:'
+                                          'secret@192.0.2.1/'))
+
+    def test_compute_hosts_do_not_get_the_password(self):
+        self.assertNotIn('secret', self.rendered('nova_all', 'nova_compute'))
 
     def test_the_environment_gets_the_extra_of_the_agent(self):
         requirement, = self.variables['nova_user_pip_packages']
