@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's first screen has what was measured and what the demo prints."""
+"""The first pages have what was measured and what the demonstration prints."""
 
 import ast
 import inspect
@@ -13,6 +13,7 @@ from tests.unit.repository import test_comparison_page
 
 README = pathlib.Path(__file__).parents[3] / 'README.rst'
 REPORT = test_comparison_page.SOURCE / 'reference/benchmarks/report.inc'
+IN_SYNC = 'until placement is in sync, s'
 
 
 def extract():
@@ -29,6 +30,19 @@ def commands():
                 and node.func.attr == 'run'
                 and all(isinstance(one, ast.Constant) for one in node.args)):
             yield '$ ' + ' '.join(one.value for one in node.args)
+
+
+def outage(name):
+    """Return the medians of 1000 hosts added during an outage."""
+    rows, = (rows for title, rows in test_comparison_page.tables(REPORT)
+             if title.startswith('1000 hosts added during an outage'))
+    return row(rows, '1000 hosts: ' + name)
+
+
+def words(name):
+    """Return the text of a page of the user guide without line breaks."""
+    page = test_comparison_page.SOURCE / 'user' / name
+    return ' '.join(page.read_text().split())
 
 
 def row(rows, name):
@@ -53,16 +67,12 @@ class TestReadme(testtools.TestCase):
 
     def test_figures_are_the_benchmarks(self):
         (_title, rows), = test_comparison_page.tables(README)
-        outage, = (table for title, table in test_comparison_page.tables(
-            REPORT) if title.startswith('1000 hosts added during an outage'))
-        wait = row(outage, '1000 hosts: until placement is in sync, s')
-        self.assertIn(
-            '%s are answered with 500' % row(
-                outage, '1000 hosts: add-host answered 500')[0], rows[1][1])
+        wait = outage(IN_SYNC)
+        self.assertIn('%s are answered with 500' % outage(
+            'add-host answered 500')[0], rows[1][1])
         self.assertIn(
             '%s are answered with 200; the agent mirrors them in %s s' % (
-                row(outage, '1000 hosts: add-host answered 200')[1], wait[1]),
-            rows[1][2])
+                outage('add-host answered 200')[1], wait[1]), rows[1][2])
         self.assertIn('\n       %s s, otherwise' % wait[0],
                       README.read_text())
         sync = test_comparison_page.compared(5000)
@@ -71,3 +81,15 @@ class TestReadme(testtools.TestCase):
                 row(sync, 'all in sync: wall, s'),
                 row(sync, 'all in sync: placement requests'))],
             rows[5][1:])
+
+    def test_figures_of_the_user_guide(self):
+        nova, ours = outage(IN_SYNC)
+        self.assertIn('placement was in sync %s seconds' % ours,
+                      words('do-i-need-this.rst'))
+        self.assertIn('in sync with nova after %s seconds' % ours,
+                      words('comparison.rst'))
+        self.assertIn('took %s seconds' % nova, words('comparison.rst'))
+        sync = test_comparison_page.compared(5000)
+        seconds, _ours = row(sync, 'all in sync: wall, s')
+        self.assertIn('15,000 requests and %.0f seconds' % float(seconds),
+                      words('do-i-need-this.rst'))
