@@ -9,8 +9,8 @@ from benchmarks import parts
 _DESCRIPTION = """\
 Compare this package with stock nova, and write a report: the environment, the
 load before and after each part, medians with their ranges, ratios per pair,
-and the targets, met or missed. A complete run takes 20 minutes on an idle
-machine with four cores and a MySQL server. --quick takes a few minutes, and
+and the targets, met or missed. A complete run takes 25 minutes on an idle
+machine with two cores and a MySQL server. --quick takes a few minutes, and
 only verifies that the benchmarks work.
 """
 _EPILOG = """\
