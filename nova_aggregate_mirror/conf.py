@@ -89,9 +89,11 @@ OPTS = [
              'placement and all statements in databases. Changes that are not '
              'mirrored in time stay in the journal. It also limits the '
              'requests of ``segment_addresses`` for one scheduling request, '
-             'which is not narrowed after that time. Lower it if API users '
-             'must not wait. Raise it if hosts have many ironic nodes and '
-             'their aggregates should be complete when the request returns.'),
+             'which is not narrowed after that time. A request of the agent '
+             'for the journal has this time or, if longer, 5 seconds. Lower '
+             'it if API users must not wait. Raise it if hosts have many '
+             'ironic nodes and their aggregates should be complete when the '
+             'request returns.'),
     cfg.FloatOpt(
         'inline_backoff',
         default=30.0, min=0.0, max=3600.0,
@@ -271,8 +273,12 @@ def mistakes(conf: cfg.ConfigOpts,
             '%d is not more than four times inline_timeout (%g): a journal '
             'row could be closed while its operation still runs'
             % (options.max_call_age, options.inline_timeout))
-        conf.set_override('max_call_age', int(8 * options.inline_timeout),
-                          GROUP.name)
+        fitting = {'max_call_age': int(8 * options.inline_timeout)}
+        if valid:
+            fitting = {name: valid[GROUP.name, name]
+                       for name in ('max_call_age', 'inline_timeout')}
+        for name, value in fitting.items():
+            conf.set_override(name, value, GROUP.name)
     return found
 
 

@@ -155,14 +155,14 @@ class Metrics:
     def leading(self, leads: bool) -> None:
         """Record whether this agent is the leader.
 
-        Its gauges are stale once another agent is the leader. If it leads
-        again it shows its last audit until the next one.
+        Its gauges are stale once another agent is the leader, also those that
+        a step has set that was still running then. If it leads again it shows
+        its last audit until the next one.
         """
-        if leads == self._leads:
-            return
-        self._leads = leads
-        self._leader.set(leads)
-        self._show_audit()
+        if leads != self._leads:
+            self._leads = leads
+            self._leader.set(leads)
+            self._show_audit()
         if not leads:
             for gauge in (self._brake, self._pending, self._waiting,
                           self._oldest):

@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from nova.conf import CONF
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
@@ -43,14 +44,20 @@ AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 
+LEAST_TIMEOUT = 5.0
+"""Seconds for a request of the drain, however short users' requests are.
+
+It may include a token and the discovery of placement, which would start anew
+with each request that times out.
+"""
+
 
 def _build(journal: store.Journal,
            figures: agent.Figures) -> service.Agent:
     options = CONF.aggregate_mirror
     source = build.source(hurried=True)
     stop = threading.Event()
-    # With a longer timeout the agent would notice placement's return late.
-    placement = client.Client(CONF, request_timeout=options.inline_timeout)
+    placement = client.Client(CONF, request_timeout=_drain_timeout())
     return service.Agent(
         drain.Drain(
             CONF, journal.rows, build.mirror(
@@ -66,6 +73,11 @@ def _build(journal: store.Journal,
         _audit(figures))
 
 
+def _drain_timeout() -> float:
+    # With a longer timeout the agent would notice placement's return late.
+    return max(float(CONF.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
+
+
 def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     """Build the audit; None if it is not configured."""
     interval = CONF.aggregate_mirror.audit_interval
@@ -75,7 +87,8 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     trouble = ''
     try:
         context = _context()
-    except exceptions.MirrorError as exc:
+        rules = _rules()
+    except (exceptions.MirrorError, cfg.Error) as exc:
         trouble = str(exc)
     if trouble:
         # Mirroring does not depend on it.
@@ -84,10 +97,7 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
         figures.expect_audits(())
         return None
-    # Nova's scheduler takes seconds to import, and memory.
-    from nova_aggregate_mirror.audit import checks
     from nova_aggregate_mirror.audit import database
-    rules = checks.enforced(CONF)
     figures.expect_audits(rules)
 
     def audit() -> Iterator[periodic_audit.Progress]:
@@ -108,6 +118,12 @@ def _context() -> Any:
     return loading.prepare(CONF)
 
 
+def _rules() -> list[str]:
+    # Nova's scheduler takes seconds to import, and memory.
+    from nova_aggregate_mirror.audit import checks
+    return checks.enforced(CONF)
+
+
 def _note(journal: store.Journal, request: full_sync.Request,
           seconds: float,
           became: full_sync.Sync | exceptions.MirrorError) -> None:
@@ -117,6 +133,9 @@ def _note(journal: store.Journal, request: full_sync.Request,
 
 
 def _serve() -> int:
+    # Blocked in all threads that start from here on, including those of the
+    # metrics: this thread waits for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         from nova_aggregate_mirror.agent import metrics
         from nova_aggregate_mirror.agent import metrics_server
@@ -131,8 +150,6 @@ def _serve() -> int:
         server = metrics_server.Server(
             figures, options.metrics_host, options.metrics_port, _limits)
     journal = store.Journal(CONF)
-    # Blocked in all threads started from here on; this thread waits for them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     running = _build(journal, figures)
     report = guru_report.Report(
         CONF, PROGRAM, lambda: running.state() | figures.state())
@@ -160,7 +177,7 @@ def _limits() -> dict[str, float]:
     options = CONF.aggregate_mirror
     # The longest that a step takes, when each of its requests times out.
     step = (options.request_timeout + options.cell_timeout
-            + drain.BATCH * options.inline_timeout)
+            + drain.BATCH * _drain_timeout())
     found = {'drain': step, 'lease': step, 'sync': 10 * step}
     if options.audit_interval:
         found[periodic_audit.LOOP] = 10 * step
@@ -169,7 +186,12 @@ def _limits() -> dict[str, float]:
 
 def _reload() -> None:
     before = nova_aggregate_mirror.conf.values(CONF)
-    if not CONF.reload_config_files():
+    try:
+        readable = CONF.reload_config_files()
+    except (OSError, ValueError):
+        # A directory instead of a file, or bytes that are not UTF-8.
+        readable = False
+    if not readable:
         LOG.error('The configuration cannot be read; the previous values '
                   'stay in effect')
     nova_aggregate_mirror.conf.forget_mistakes(CONF)

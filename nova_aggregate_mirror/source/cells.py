@@ -103,20 +103,31 @@ class Threads:
 
         def work() -> None:
             began = time.monotonic()
-            answer = _attempt(read)
-            took = time.monotonic() - began
-            if not patient:
-                self._took[name] = took
-            if took < self._timeout:
-                self._silent.discard(name)
-            # Before the answer: the next query may follow at once.
-            self._running.discard((name, patient))
-            answers.put((name, answer))
+            answer: Nodes | exceptions.CellUnavailable = (
+                exceptions.CellUnavailable(
+                    'the query failed unexpectedly: the traceback is on the '
+                    'standard error; check the cell mapping'))
+            try:
+                answer = _attempt(read)
+            finally:
+                took = time.monotonic() - began
+                if not patient:
+                    self._took[name] = took
+                if took < self._timeout:
+                    self._silent.discard(name)
+                # Before the answer: the next query may follow at once.
+                self._running.discard((name, patient))
+                answers.put((name, answer))
 
-        self._running.add((name, patient))
         # A daemon thread: a thread blocked on a socket cannot be stopped and
         # must not keep the process from exiting.
-        threading.Thread(target=work, name=name, daemon=True).start()
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        self._running.add((name, patient))
+        try:
+            thread.start()
+        except RuntimeError:
+            self._running.discard((name, patient))
+            raise
         return True
 
 

@@ -4,6 +4,7 @@
 import multiprocessing
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -327,6 +328,7 @@ class TestProcess(AgentTest):
         with urllib.request.urlopen(
                 'http://127.0.0.1:%d/healthz' % self.port) as answer:
             self.assertEqual(200, answer.status)
+        self.assertEqual(set(), self.unblocked(process))
         self.write_conf('sync_interval = 1\nprune = false')
         process.send_signal(signal.SIGHUP)
         self.wait_for(lambda: 'SIGHUP' in self.log()
@@ -344,10 +346,41 @@ class TestProcess(AgentTest):
         self.placement.set_aggregates(self.one.nodes[0], [self.rack.uuid])
         self.wait_for(lambda: self.placement.aggregates(
             self.one.nodes[0]) == {self.zone.uuid, self.rack.uuid})
+        # A file that cannot be read changes nothing.
+        self.conf.write_bytes(b'# \xfc')
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: 'cannot be read' in self.log()
+                      and self.log().count('runs the full syncs') == 4)
+        self.assertEqual(set(), self.unblocked(process))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertNotIn('Traceback', self.log())
         self.assertNotIn(placement_service.TOKEN, self.log())
+
+    def test_short_timeout_of_users_requests(self):
+        """The drain gets an answer that takes longer than a user waits."""
+        self.write_conf('inline_timeout = 0.1\nsync_interval = 3600')
+        self.start()
+        self.wait_for(lambda: 'runs the full syncs' in self.log()
+                      and [*store.Journal(CONF).history.newest()])
+        self.placement.refuse()
+        self.cloud.add_host(self.rack, self.one)
+        self.placement.recover()
+        self.assertEqual(1, len(self.cloud.drift()))
+        self.placement.slow(0.2)
+        self.wait_for(lambda: not self.cloud.drift())
+
+    def unblocked(self, process):
+        """Return the signals that end the process in another thread."""
+        found = set()
+        for task in pathlib.Path('/proc/%d/task' % process.pid).iterdir():
+            blocked, = re.findall(
+                r'SigBlk:\s*(\w+)', (task / 'status').read_text())
+            found |= {one for one in (
+                signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
+                if task.name != str(process.pid)
+                and not int(blocked, 16) >> one - 1 & 1}
+        return found
 
     def test_guru_meditation_report(self):
         """SIGUSR2 shows what each thread does, without secrets."""
@@ -391,13 +424,22 @@ class TestProcess(AgentTest):
         """The agent mirrors and is healthy; a reload tries again."""
         self.write_conf('sync_interval = 1\naudit_interval = 1\n'
                         '[DEFAULT]\ntransport_url = nonsense://h/')
-        self.start()
+        process = self.start()
         self.wait_for(lambda: 'The servers are not audited' in self.log())
         self.drift_of_another_tool()
         self.wait_for(lambda: not self.cloud.drift())
         with urllib.request.urlopen(
                 'http://127.0.0.1:%d/healthz' % self.port) as answer:
             self.assertEqual(200, answer.status)
+        # The same with an option of nova-scheduler that is no boolean.
+        self.write_conf(
+            'sync_interval = 1\naudit_interval = 1\n[scheduler]\n'
+            'limit_tenants_to_placement_aggregate = flase')
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(
+            lambda: self.log().count('The servers are not audited') == 2)
+        self.drift_of_another_tool()
+        self.wait_for(lambda: not self.cloud.drift())
 
     def misplaced(self):
         """Return the metric, or None before the agent serves it."""

@@ -109,6 +109,19 @@ class TestOptions(testtools.TestCase):
             self.assertEqual(expected, options.aggregate_mirror.prune)
             self.assertEqual(not expected, bool(found))
 
+    def test_reload_with_a_call_age_that_is_too_short(self):
+        """The previous pair of values stays."""
+        options = doubles.make_conf(self)
+        options.set_override('max_call_age', 3600, 'aggregate_mirror')
+        before = conf.values(options)
+        options.set_override('max_call_age', 70, 'aggregate_mirror')
+        options.set_override('inline_timeout', 20, 'aggregate_mirror')
+        self.assertRaises(exceptions.InvalidConfiguration, conf.check,
+                          options, before)
+        options = options.aggregate_mirror
+        self.assertEqual((3600, 5.0),
+                         (options.max_call_age, options.inline_timeout))
+
     def test_every_option_is_read(self):
         """There is no option without an effect."""
         package = pathlib.Path(nova_aggregate_mirror.__file__).parent

@@ -207,6 +207,18 @@ class TestMetrics(testtools.TestCase):
             'journal_oldest_pending_seconds', 'brake_tripped')])
         self.assertNotIn(('drift_associations', 'stale', 'az1'), figures)
 
+    def test_step_that_ends_after_the_lease(self):
+        """What it has found is not shown until this agent leads again."""
+        self.metrics.leading(True)
+        self.metrics.leading(False)
+        self.metrics.backlog(journal.Backlog(3, 2, 17.5))
+        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.leading(False)
+        figures = self.figures()
+        self.assertEqual([0] * 2, [figures[name,] for name in (
+            'journal_pending_rows', 'brake_tripped')])
+        self.assertNotIn(('drift_associations', 'stale', 'az1'), figures)
+
     def test_release(self):
         """A metric shows which release is running."""
         self.assertEqual(1, self.figures()[

@@ -14,6 +14,10 @@ from nova_aggregate_mirror.source import cells
 FOREVER = 3600.0
 
 
+def refuse(_thread):
+    raise RuntimeError("can't start new thread")
+
+
 class TestThreads(testtools.TestCase):
 
     def setUp(self):
@@ -61,6 +65,24 @@ class TestThreads(testtools.TestCase):
         self.answering.set()
         for _read in range(2):
             self.assertFalse(self.read())
+
+    def test_unexpected_error(self):
+        """It is the traceback of a thread, and the next read tries again."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'threading.excepthook', lambda args: None))
+        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.answering.set()
+        found = self.threads.read({'first': lambda: {}[0]}, patient=False)
+        self.assertIn('unexpectedly', str(found['first']))
+        self.assertFalse(self.read())
+
+    def test_thread_that_cannot_be_started(self):
+        """The next read tries again."""
+        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.answering.set()
+        with fixtures.MonkeyPatch('threading.Thread.start', refuse):
+            self.assertRaises(RuntimeError, self.read)
+        self.assertFalse(self.read())
 
     def test_silent_cell_has_one_query(self):
         """Further reads of it neither start a thread nor wait."""
