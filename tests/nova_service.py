@@ -24,6 +24,7 @@ from nova.db import migration
 from nova import objects
 from nova.scheduler.client import report
 from nova.tests import fixtures as nova_fixtures
+from nova import utils
 from oslo_db.sqlalchemy import enginefacade
 from oslo_db.sqlalchemy import test_fixtures as db_fixtures
 from oslo_messaging import conffixture as messaging
@@ -111,6 +112,8 @@ class NovaService(fixtures.Fixture):
         if THREAD_POOLS:
             # Nova's own fixtures report those of another test as a fault.
             THREAD_POOLS.reset_all_executors()
+        # The same in nova 32 and 33.
+        getattr(utils, 'destroy_scatter_gather_executor', bool)()
 
     @staticmethod
     def restart() -> None:
