@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the journal: access, schema, owner and backlog."""
 
+import contextlib
 import os
 import pathlib
 import pwd
@@ -78,7 +79,11 @@ def users(conf: cfg.ConfigOpts) -> checks.Findings:
     path = engine.sqlite_file(conf)
     if path is None or not os.path.exists(path):
         return []
-    found = {one.stat().st_uid for one in path.parent.glob(path.name + '*')}
+    found = set()
+    for suffix in ('', '-wal', '-shm', '-journal'):
+        # SQLite deletes the other files when the last process closes them.
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.stat('%s%s' % (path, suffix)).st_uid)
     if len(found) < 2:
         return []
     keeper = _name(path.parent.stat().st_uid)

@@ -114,8 +114,7 @@ def _unpaired(names: list[str],
     """List the request filters whose results no host filter checks."""
     if not names or GUARD in enabled:
         return
-    lines = ('[filter_scheduler]',
-             'enabled_filters = %s' % ','.join([*enabled, GUARD]))
+    lines = _enabled(names, enabled)
     alone = [name for name in names if HOST_FILTERS.get(name) not in enabled]
     if alone:
         yield checks.failure(
@@ -128,6 +127,13 @@ def _unpaired(names: list[str],
             'placement lags behind nova. Set:' % GUARD, *lines)
 
 
+def _enabled(names: list[str], enabled: list[str]) -> tuple[str, str]:
+    """Return the option with all host filters that request filters need."""
+    needed = [GUARD, *([COUNTING] if SEGMENT_ADDRESSES in names else [])]
+    return '[filter_scheduler]', 'enabled_filters = %s' % ','.join(
+        [*enabled, *(name for name in needed if name not in enabled)])
+
+
 def _addresses(conf: cfg.ConfigOpts, names: list[str]
                ) -> Iterator[checks.Finding]:
     """Check what the request filter for free addresses needs."""
@@ -138,8 +144,7 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
         yield checks.warning(
             'Of several servers that are requested together, more may be '
             'scheduled to a segment than it has addresses. Set:',
-            '[filter_scheduler]', 'enabled_filters = %s' % ','.join(
-                [*enabled, COUNTING]))
+            *_enabled(names, enabled))
     if not conf.scheduler.query_placement_for_routed_network_aggregates:
         yield checks.warning(
             '%s has no effect, because nova-scheduler does not use the '
@@ -156,7 +161,8 @@ def _unavailable(conf: cfg.ConfigOpts,
     """
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
-    known = {GUARD, COUNTING}
+    ours = frozenset({GUARD, COUNTING})
+    known = set(ours)
     for path in available:
         try:
             # Ours includes nova's, and changes nova when it is called.
@@ -171,10 +177,11 @@ def _unavailable(conf: cfg.ConfigOpts,
                 *('available_filters = %s' % other for other in rest))
             return
     lost = [name for name in enabled if name not in known]
-    missing = (wanted or GUARD in enabled) and OURS not in available
+    missing = (wanted or not ours.isdisjoint(enabled)) and (
+        OURS not in available)
     if missing:
-        text = ('nova-scheduler has neither the request filters nor %s'
-                % GUARD)
+        text = ('nova-scheduler has neither the request filters nor %s and %s'
+                % (GUARD, COUNTING))
     elif lost:
         text = 'nova-scheduler does not start: it does not find %s' % (
             checks.some(lost))

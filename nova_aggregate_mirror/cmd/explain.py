@@ -26,8 +26,9 @@ Exit status:
     1  no host is left, or too few
   130  interrupted by Ctrl-C; with --html 143 by SIGTERM; no page is written
   255  the request could not be explained: nova, placement or the
-       configuration could not be read, or there is no such server or flavor;
-       or the file could not be written; no page is written
+       configuration could not be read, there is no such server, flavor or
+       zone, or an option of nova needs a further argument; or the output
+       could not be written; no page is written
 """
 
 import argparse

@@ -2,6 +2,7 @@
 """Error messages and exit statuses that all commands share."""
 
 from collections.abc import Callable
+import errno
 import io
 import os
 import sys
@@ -12,6 +13,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 
 STDOUT = 1
+UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
+"""Errors of standard output; those of an opened file have its name."""
 
 
 def run(program: str, command: Callable[[], int]) -> int:
@@ -20,18 +23,27 @@ def run(program: str, command: Callable[[], int]) -> int:
     :returns: the command's exit status, 255 when it could not run, 130 when
         it was interrupted
     """
+    # Python has no stream for a closed descriptor.
+    sys.stdout = sys.stdout or open(os.devnull, 'w')
+    sys.stderr = sys.stderr or open(os.devnull, 'w')
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A name that the terminal cannot encode must not end the command.
             stream.reconfigure(errors='backslashreplace')
     try:
+        _check_arguments()
         status = command()
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader closed the pipe; Python must not report that at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+        _discard_output()
         return exit_status.BROKEN_PIPE
+    except OSError as exc:
+        if exc.filename or exc.errno not in UNWRITABLE:
+            raise
+        _discard_output()
+        print('%s: the output could not be written: %s' % (program, exc),
+              file=sys.stderr)
     except cfg.Error as exc:
         print('%s: the configuration cannot be used: %s' % (program, exc),
               file=sys.stderr)
@@ -42,3 +54,22 @@ def run(program: str, command: Callable[[], int]) -> int:
               'the command again for the rest' % program, file=sys.stderr)
         return exit_status.INTERRUPTED
     return exit_status.COULD_NOT_RUN
+
+
+def _check_arguments() -> None:
+    """Refuse arguments that no database can compare.
+
+    :raises InvalidConfiguration: names the argument
+    """
+    for argument in sys.argv[1:]:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as exc:
+            raise exceptions.InvalidConfiguration(
+                'the argument %s is not text in the encoding of the locale, '
+                'such as UTF-8' % ascii(argument)) from exc
+
+
+def _discard_output() -> None:
+    """Discard what was not written; Python must not report that at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)

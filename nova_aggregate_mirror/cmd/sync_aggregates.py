@@ -147,8 +147,9 @@ def run(build: Build, journal: store.Journal,
         return exit_status.NOT_READ
     shown = result.Result(sync, wanted, advice)
     status = stop.status or shown.status()
-    _print(shown, form, status)
+    # The output may be a pipe that its reader has closed.
     note(shown)
+    _print(shown, form, status)
     return status
 
 

@@ -19,6 +19,7 @@ from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.scheduler import filter_reasons
+from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror.scheduler import host_states
 from nova_aggregate_mirror.scheduler import placing
 from nova_aggregate_mirror.scheduler import rehearsal
@@ -95,10 +96,13 @@ def explain(inputs: Inputs, request: requests.Prepared,
 def _manager() -> host_states.HostManager:
     """Load nova's filters and weighers.
 
-    :raises InvalidConfiguration: a filter does not exist
+    :raises MirrorError: a filter does not exist, or nova-scheduler would not
+        start
     """
-    # The function in available_filters would exit, after a log message.
     request_filters.load(CONF)
+    if filters.ALL_FILTERS in CONF.filter_scheduler.available_filters:
+        # The function itself would exit, after a log message.
+        filters.install()
     try:
         return host_states.HostManager()
     except nova_exception.SchedulerHostFilterNotFound as exc:

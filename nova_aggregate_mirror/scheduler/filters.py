@@ -26,6 +26,7 @@ from nova_aggregate_mirror.source import metadata
 LOG = logging.getLogger(__name__)
 
 GUARD = 'AggregateMembershipFilter'
+ALL_FILTERS = __name__ + '.all_filters'
 
 
 def all_filters() -> list[type]:
@@ -38,9 +39,7 @@ def all_filters() -> list[type]:
     """
     refused: exceptions.MirrorError | None = None
     try:
-        loaded = _load()
-        _check_neutron()
-        narrowing.install(CONF, loaded)
+        install()
     except exceptions.MirrorError as exc:
         refused = exc
     if refused:
@@ -57,6 +56,16 @@ def all_filters() -> list[type]:
                     GUARD)
     return [AggregateMembershipFilter, SegmentAddressesFilter,
             *filters.all_filters()]
+
+
+def install() -> None:
+    """Check the configuration, and install the request filters.
+
+    :raises MirrorError: an option is invalid, or nova is not supported
+    """
+    loaded = _load()
+    _check_neutron()
+    narrowing.install(CONF, loaded)
 
 
 def _load() -> request_filters.Loaded:

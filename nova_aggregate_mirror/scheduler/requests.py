@@ -19,6 +19,7 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import creation
 from nova_aggregate_mirror.scheduler import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
 
@@ -68,8 +69,11 @@ class Description:
 def described(context: Any, one: Description) -> Prepared:
     """Build the request of a server that does not exist.
 
-    :raises UnknownName: when nova has no such flavor or server group
+    :raises UnknownName: when nova has no such flavor, server group or zone
+    :raises InvalidConfiguration: an option of nova needs a further argument
     """
+    creation.check(one.project, one.from_volume, one.image)
+    zone = creation.zone(context, one.zone)
     flavor = _flavor(context, one.flavor)
     image = dict(one.image)
     meta = objects.ImageMeta.from_dict(image)
@@ -80,14 +84,14 @@ def described(context: Any, one: Description) -> Prepared:
         pci_request.get_pci_requests_from_flavor(flavor),
         {'scheduler_hints': {name: list(values)
                              for name, values in one.hints.items()}},
-        _group(context, one.hints), one.zone or None, project_id=one.project)
+        _group(context, one.hints), zone or None, project_id=one.project)
     utils.setup_instance_group(context, spec)
     spec.num_instances = one.count
     spec.is_bfv = one.from_volume
     network_requests.complete(
         context, spec, None, one.networks, one.ports, notes)
     about = {'flavor': flavor.name, 'image': image.get('name') or '',
-             'project': one.project, 'zone': one.zone,
+             'project': one.project, 'zone': zone,
              'networks': ', '.join(one.networks),
              'ports': ', '.join(one.ports),
              'hints': ', '.join('%s=%s' % (name, value)

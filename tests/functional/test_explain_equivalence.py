@@ -86,6 +86,10 @@ class EquivalenceTest(explaining.ExplainingTest):
             wanted=REQUEST)
         def one(hosts, metadata, wanted):
             self.become_world(hosts, metadata)
+            # Nova-api refuses a zone that no aggregate has.
+            if wanted['zone'] not in ('nova', *(
+                    each.get('availability_zone') for each in metadata)):
+                wanted = {**wanted, 'zone': None}
             self.compare_once(wanted)
 
         one()

@@ -261,6 +261,24 @@ class TestDefault(SyncTest):
         self.assertEqual([], self.journal.history.newest())
 
 
+class TestOutput(SyncTest):
+
+    def test_reader_that_ends_first(self):
+        """The sync is complete, and it is in the history."""
+        self.host('h1')
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, 'w') as pipe:
+            done = subprocess.run(
+                [commands.script(commands.MANAGE), '--config-file',
+                 str(self.conf), 'placement', 'sync_aggregates', '--quiet'],
+                stdout=pipe, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((141, ''), (done.returncode, done.stderr))
+        self.assertEqual([], self.cloud.drift())
+        entry, = self.journal.history.newest()
+        self.assertEqual(1, entry.added)
+
+
 class TestPrune(SyncTest):
 
     def test_what_is_not_ours_is_never_touched(self):

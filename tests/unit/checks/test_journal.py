@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about the journal."""
 
+import os
+import pathlib
+
 import fixtures
+import testtools
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import journal
@@ -35,6 +39,17 @@ class TestJournal(doubles.TestCase):
         one, = journal.backlog(None)
         self.assertEqual(checks.Code.SUCCESS, one.code)
         self.assertIsNone(journal.read(self.conf))
+
+    @testtools.skipIf(os.geteuid(), 'only root can give files away')
+    def test_files_that_are_not_the_journal(self):
+        """A backup may have another owner; the files of SQLite may not."""
+        self.assertEqual([], self.journal.rows.all())
+        path = engine.sqlite_file(self.conf)
+        for suffix, count in (('.backup', 0), ('-journal', 1)):
+            other = pathlib.Path('%s%s' % (path, suffix))
+            other.touch()
+            os.chown(other, USER, -1)
+            self.assertEqual(count, len(journal.users(self.conf)), other)
 
     def test_journal_of_another_nova(self):
         """The finding has the cells of both, and the option to change."""

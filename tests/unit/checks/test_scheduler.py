@@ -122,7 +122,7 @@ class TestFilters(FiltersTest):
     def test_list_that_is_not_named(self):
         """Our line is printed in addition to the existing lines."""
         for names, enabled in ((('type_affinity',), (GUARD,)),
-                               ((), (GUARD,))):
+                               ((), (GUARD,)), ((), (COUNTING,))):
             self.assert_failure(
                 self.find(*names, available=(NOVAS,), enabled=enabled),
                 'neither the request filters nor', '[filter_scheduler]',
@@ -174,6 +174,14 @@ class TestFilters(FiltersTest):
             self.assert_failure(
                 self.find(name, enabled=(COUNTING,)),
                 'the results for %s.' % name, '[filter_scheduler]', line)
+
+    def test_both_host_filters_are_missing(self):
+        """Each finding prints the line with both."""
+        self.conf.set_override(ROUTED, True, 'scheduler')
+        line = 'enabled_filters = ' + ','.join(
+            [*self.enabled, GUARD, COUNTING])
+        self.assertEqual([('[filter_scheduler]', line)] * 2, [
+            one.cure for one in self.find('segment_addresses', enabled=())])
 
     def test_guard_is_missing(self):
         """Nova's host filter checks, but with the scheduler's cached data."""

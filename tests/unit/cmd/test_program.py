@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands do when output or arguments cannot be used."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import testtools
+
+SCRIPT = textwrap.dedent('''
+    import sys
+    from nova_aggregate_mirror.cmd import program
+    def command():
+        %s
+        return 7
+    sys.exit(program.run('mirror', command))
+    ''')
+SHORT, LONG = 'print("text")', 'print("text" * 100000)'
+
+
+class TestProgram(testtools.TestCase):
+
+    def run_command(self, command, *argv, stdout=subprocess.PIPE,
+                    **options):
+        done = subprocess.run(
+            [sys.executable, '-c', SCRIPT % command, *argv],
+            stdout=stdout, stderr=subprocess.PIPE, **options)
+        return done.returncode, done.stderr.decode()
+
+    def test_disk_that_is_full(self):
+        """It ends with 255 and one line, whatever the length of the text."""
+        for command in SHORT, LONG:
+            with open('/dev/full', 'w') as full:
+                status, said = self.run_command(command, stdout=full)
+            self.assertEqual(
+                (255, 'mirror: the output could not be written: [Errno 28] No '
+                      'space left on device\n'), (status, said))
+
+    def test_reader_that_ends_first(self):
+        """It ends with 141 and without a line."""
+        for command in SHORT, LONG:
+            reader, writer = os.pipe()
+            os.close(reader)
+            with open(writer, 'w') as pipe:
+                self.assertEqual((141, ''), self.run_command(
+                    command, stdout=pipe))
+
+    def test_other_error_of_the_system(self):
+        """A defect of a command is still reported with its traceback."""
+        status, said = self.run_command('open("/none/none")')
+        self.assertEqual(1, status)
+        self.assertIn('FileNotFoundError', said)
+
+    def test_output_that_is_closed(self):
+        """The command runs, and its output is discarded."""
+        for descriptor in 1, 2:
+            for command in SHORT, 'print("text", file=sys.stderr)':
+                status, said = self.run_command(
+                    command, preexec_fn=lambda: os.close(descriptor))
+                self.assertEqual(7, status, said)
+                self.assertNotIn('Error', said)
+
+    def test_argument_that_is_not_text(self):
+        """It ends with 255, before the command compares it."""
+        status, said = self.run_command(SHORT, '--host', b'h\xe9')
+        self.assertEqual(255, status)
+        self.assertEqual(
+            "mirror: the argument 'h\\udce9' is not text in the encoding of "
+            'the locale, such as UTF-8\n', said)
