@@ -30,6 +30,8 @@
         `-- UnexpectedNova        nova's internals are not supported
 """
 
+from collections.abc import Iterable
+
 
 class MirrorError(Exception):
     """Root of the tree; the text is a complete message for operators."""
@@ -68,7 +70,14 @@ class GenerationConflict(Retriable):
 
 
 class CellUnavailable(Retriable):
-    """A cell database could not be read, so its compute nodes are unknown."""
+    """A cell database could not be read, so its compute nodes are unknown.
+
+    :param cells: the cells, with the names in ``source.Nova.cells_down``
+    """
+
+    def __init__(self, text: str, cells: Iterable[str] = ()) -> None:
+        super().__init__(text)
+        self.cells = frozenset(cells)
 
 
 class NovaUnavailable(Retriable):

@@ -147,4 +147,4 @@ class Outcome:
 def _silent(truth: source.Nova) -> exceptions.CellUnavailable:
     return exceptions.CellUnavailable('; '.join(
         'cell %s did not answer: %s' % cell
-        for cell in sorted(truth.cells_down.items())))
+        for cell in sorted(truth.cells_down.items())), truth.cells_down)

@@ -262,9 +262,11 @@ class TestHosts(doubles.TestCase):
         self.hand_over('h1', ['n1'])
         outcome = self.drain()
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
-        self.assertIsInstance(outcome.failed[Host('h1')],
-                              exceptions.CellUnavailable)
-        self.assertEqual(1, len(self.journal.rows.all()))
+        row, = self.journal.rows.all()
+        error = outcome.unfinished[row.dirty]
+        self.assertIs(error, outcome.failed[Host('h1')])
+        self.assertIsInstance(error, exceptions.CellUnavailable)
+        self.assertEqual({'cell9'}, error.cells)
 
     def test_nova_that_cannot_be_read_changes_nothing(self):
         """Without nova's state nothing is written."""
