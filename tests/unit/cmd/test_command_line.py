@@ -72,7 +72,7 @@ class TestCommandLine(testtools.TestCase):
             self.assertIn('\n  --config-file ', own)
             self.assertNotIn('--log-', own)
             if name != 'status':
-                self.assertIn('\n  --log-file ', of_log)
+                self.assertIn('\n  --log-file', of_log)
 
     def test_help_of_a_command_has_its_arguments(self):
         """It is not that of the program."""
