@@ -15,6 +15,7 @@
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
+    |   |   `-- JournalLocked     another session holds a lock of its database
     |   |-- NotTried              skipped after a recent placement failure
     |   `-- Stopped               the process was stopped before this call
     `-- Permanent                 the same call fails again
@@ -86,6 +87,13 @@ class NovaUnavailable(Retriable):
 
 class JournalUnavailable(Retriable):
     """The journal could not be read or written."""
+
+
+class JournalLocked(JournalUnavailable):
+    """A write waited in vain for a lock that another session holds.
+
+    Its database is available: other rows can be written meanwhile.
+    """
 
 
 class NotTried(Retriable):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines of databases whose every answer is waited for a limited time."""
+"""SQLAlchemy engines with a bounded wait for each statement.
+
+It is long because each driver and server has its own limits, which only
+together bound a statement.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -14,6 +18,7 @@ import urllib.parse
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
+from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
@@ -50,8 +55,10 @@ AT_SERVER, SILENT = 0.9, 0.8
 # too, and a new connection may lead to another node than the last one. An
 # INSERT need not wait: at COMMIT it conflicts with what its node has missed.
 CAUSAL = 1 | 2
-# The error of such a wait, and of a wait for a lock.
-TIMED_OUT = 1205
+# MySQL's error of such a wait, and of a wait for a lock; and PostgreSQL's
+# SQLSTATE of a wait for a lock.
+TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
+WRITES = 'INSERT', 'UPDATE', 'DELETE'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +83,16 @@ class Limits:
         return max(0.0, self.answer - OVERRUN)
 
     @property
+    def lock_wait(self) -> float:
+        """Seconds that a statement waits for locks of other sessions.
+
+        A lock differs from a server that hangs only if this ends well before
+        the statement. MySQL takes whole seconds: an ``answer`` of one second
+        is too short for that.
+        """
+        return self.answer / 2
+
+    @property
     def part(self) -> float:
         """Seconds in which a healthy database executes a transaction."""
         return self.least + HEALTHY
@@ -91,6 +108,10 @@ class Limits:
 
 class _TooLate(TimeoutError):
     """A statement was not begun, which says nothing about its database."""
+
+
+class LostLock(TimeoutError):
+    """A statement waited in vain for a lock that another session holds."""
 
 
 class DatabaseBreaker:
@@ -122,7 +143,8 @@ class DatabaseBreaker:
         self._limits.check()
         try:
             yield
-        except _TooLate:
+        except (_TooLate, LostLock):
+            # Other rows may be free: the server answers.
             raise
         except (*ERRORS, exceptions.MirrorError) as exc:
             if self._now() - began >= SILENT * self._limits.answer:
@@ -189,7 +211,35 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits | None,
         _bound(engine, limits)
     if given.get('mysql_wsrep_sync_wait') is None:
         _read_causally(engine)
+    # Before oslo.db's filters: they call a lost lock a deadlock.
+    sa.event.remove(engine, 'handle_error', exc_filters.handler)
+    sa.event.listen(engine, 'handle_error', _classify)
+    sa.event.listen(
+        engine, 'handle_error', exc_filters.handler, retval=True)
     return engine
+
+
+def _classify(context: Any) -> None:
+    """Tell a lost lock from a Galera node that lags.
+
+    MySQL and MariaDB report both as error 1205, with the same text. An UPDATE
+    or a DELETE that begins a transaction may have met either. It counts as a
+    lost lock: by default Galera waits longer than the driver does, and a read
+    of the same pool meets the node soon.
+    """
+    error = context.original_exception
+    state = getattr(error, 'pgcode', None) or getattr(error, 'sqlstate', None)
+    is_timeout = error.args[:1] == (TIMED_OUT,)
+    # A COMMIT has no statement.
+    is_write = (context.statement or WRITES[0]).startswith(WRITES)
+    if state == LOCK_TIMEOUT or is_timeout and is_write:
+        raise LostLock('another session of the database holds a lock')
+    if is_timeout:
+        # A proxy may lead the next connection to a node that lags less. A
+        # node without the others reports the same to a statement without a
+        # table, such as the ping of older oslo.db.
+        context.is_disconnect = True
+        raise db_exc.DBConnectionError(error)
 
 
 def _read_causally(engine: sa.engine.Engine) -> None:
@@ -203,14 +253,6 @@ def _read_causally(engine: sa.engine.Engine) -> None:
             with contextlib.suppress(connection.Error), \
                     contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute('SET SESSION wsrep_sync_wait = %d' % CAUSAL)
-
-        @sa.event.listens_for(engine, 'handle_error')
-        def handle_error(context: Any) -> None:
-            # A proxy may lead the next connection to a node that lags less. A
-            # node without the others reports the same to a statement without
-            # a table, such as the ping of older oslo.db.
-            if context.original_exception.args[:1] == (TIMED_OUT,):
-                context.is_disconnect = True
 
 
 def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
@@ -228,7 +270,9 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
             # For this transaction only: a connection pooler may share the
             # session.
             connection.exec_driver_sql(
-                'SET LOCAL statement_timeout = %d' % milliseconds)
+                "SELECT set_config('statement_timeout', '%d', true), "
+                "set_config('lock_timeout', '%d', true)" % (
+                    milliseconds, limits.lock_wait * 1000))
 
     if engine.dialect.name in ('mysql', 'mariadb'):
         @sa.event.listens_for(engine, 'connect')
@@ -241,5 +285,30 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
                     'SET SESSION innodb_lock_wait_timeout = %d '
                     '/*M!100101 , max_statement_time = %g */ '
                     '/*!50708 , max_execution_time = %d */' % (
-                        max(1, milliseconds // 1000), milliseconds / 1000,
+                        max(1, limits.lock_wait), milliseconds / 1000,
                         milliseconds))
+
+
+@contextlib.contextmanager
+def lock_wait(connection: sa.engine.Connection, limits: Limits,
+              seconds: float | None) -> Iterator[None]:
+    """Limit how long the statements inside wait for locks.
+
+    :param connection: in a transaction
+    :param limits: those of its engine, which apply again afterwards
+    :param seconds: None for the limit of the engine
+    """
+    name = connection.dialect.name
+    if seconds is not None and name == 'postgresql':
+        connection.exec_driver_sql(
+            'SET LOCAL lock_timeout = %d' % max(1, seconds * 1000))
+    if seconds is None or name not in ('mysql', 'mariadb'):
+        yield
+        return
+    statement = 'SET SESSION innodb_lock_wait_timeout = %d'
+    connection.exec_driver_sql(statement % max(1, seconds))
+    try:
+        yield
+    finally:
+        if not connection.invalidated:
+            connection.exec_driver_sql(statement % max(1, limits.lock_wait))

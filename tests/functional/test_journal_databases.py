@@ -88,26 +88,92 @@ class TestLimits(DatabaseTest):
     def setUp(self) -> None:
         super().setUp()
         self.attempts = 0
-        self.journal = store.Journal(self.conf, limits=engines.Limits(1))
-        self.locker = sa.create_engine(self.url).connect()
+        self.journal = store.Journal(self.conf, limits=engines.Limits(2))
+        self.locker = sa.create_engine(
+            self.url, isolation_level='REPEATABLE READ').connect()
         self.addCleanup(self.locker.close)
         self.useFixture(fixtures.Timeout(60, gentle=True))
 
-    def assert_unavailable(self, statement: str) -> None:
+    def assert_unavailable(
+            self, statement: str,
+            error: type[Exception] = exceptions.JournalUnavailable) -> None:
         """Assert that the statement is attempted once, and that it fails."""
         def work(connection: sa.engine.Connection) -> None:
             self.attempts += 1
             connection.exec_driver_sql(statement)
 
-        self.assertRaises(exceptions.JournalUnavailable,
-                          self.journal.database.run, work)
+        self.assertIs(error, type(self.assertRaises(
+            exceptions.JournalUnavailable, self.journal.database.run, work)))
         self.assertEqual(1, self.attempts)
 
-    def test_locked_row_is_not_waited_for_again(self) -> None:
-        """oslo.db reports the same error as for a deadlock."""
+    def read(self, query: str, **options: object) -> object:
+        """Return the value that a query has in the journal."""
+        return self.journal.database.run(
+            lambda connection: connection.exec_driver_sql(query).scalar(),
+            **options)
+
+    def session(self) -> object:
+        """Return the ID of the journal's connection at the server."""
+        return self.read(
+            'SELECT pg_backend_pid()' if self.kind == 'postgresql'
+            else 'SELECT CONNECTION_ID()')
+
+    def test_lost_lock_is_no_silence(self) -> None:
+        """It is attempted once, and then other rows are written at once.
+
+        Neither the connection nor the journal's availability is in doubt:
+        oslo.db reports the same error as for a deadlock, and a lagging Galera
+        node the same as for a lock.
+        """
+        locked, free = self.record(), self.record()
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.engines.SILENT', 0.0))
+        self.journal = store.Journal(
+            self.conf, limits=engines.Limits(2, backoff=3600))
+        session = self.session()
+        self.locker.exec_driver_sql(
+            "SELECT * FROM dirty WHERE id = '%s' FOR UPDATE" % locked.id)
+        for statement in ("UPDATE dirty SET attempts = 1 WHERE id = '%s'",
+                          "DELETE FROM dirty WHERE id = '%s'"):
+            self.attempts = 0
+            self.assert_unavailable(
+                statement % locked.id, exceptions.JournalLocked)
+        self.assertEqual(1, self.journal.rows.close([free.id]))
+        self.assertEqual(session, self.session())
+
+    def test_lost_lock_of_an_inserted_key(self) -> None:
+        """A session that has not committed may hold the same ledger entry."""
+        self.journal.ledger.entries()
+        self.locker.exec_driver_sql(
+            "INSERT INTO ledger (aggregate_uuid, created_at) VALUES ('a', 0)")
+        self.assertRaises(exceptions.JournalLocked,
+                          self.journal.ledger.remember, ['a'])
+
+    def test_read_that_times_out(self) -> None:
+        """On MySQL it is a Galera node that lags: another may lag less."""
         self.record()
         self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
-        self.assert_unavailable('UPDATE dirty SET attempts = 1')
+        session = self.session()
+        self.assert_unavailable(
+            'SELECT * FROM dirty FOR UPDATE', exceptions.JournalLocked
+            if self.kind == 'postgresql' else exceptions.JournalUnavailable)
+        self.assertEqual(self.kind == 'postgresql', session == self.session())
+
+    def test_lock_wait_of_one_transaction(self) -> None:
+        """It ends with its transaction, whether that succeeds or not."""
+        self.journal = store.Journal(self.conf, limits=engines.Limits(10))
+        wait = ('SHOW lock_timeout' if self.kind == 'postgresql'
+                else 'SELECT @@innodb_lock_wait_timeout')
+        first, session = self.read(wait), self.session()
+        self.record()
+        self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
+        one, five = (('1s', '5s') if self.kind == 'postgresql' else (1, 5))
+        self.assertEqual(one, self.read(wait, lock_wait=1))
+        self.assertRaises(
+            exceptions.JournalLocked, self.read, 'DELETE FROM dirty',
+            lock_wait=1)
+        self.assertEqual((five, five, session),
+                         (first, self.read(wait), self.session()))
 
     def test_locked_table_is_not_waited_for_again(self) -> None:
         """The server ends the statement; libpq has no timeout for it."""
@@ -115,7 +181,9 @@ class TestLimits(DatabaseTest):
         self.locker.exec_driver_sql(
             'LOCK TABLE dirty' if self.kind == 'postgresql'
             else 'LOCK TABLES dirty WRITE')
-        self.assert_unavailable('SELECT * FROM dirty')
+        self.assert_unavailable(
+            'SELECT * FROM dirty', exceptions.JournalLocked
+            if self.kind == 'postgresql' else exceptions.JournalUnavailable)
 
     def test_statement_that_takes_long_is_ended(self) -> None:
         """It holds no connection and no lock after its limit."""

@@ -26,6 +26,9 @@ def translated() -> Iterator[None]:
     """Translate errors of the database and its files to JournalUnavailable."""
     try:
         yield
+    except engines.LostLock as exc:
+        raise exceptions.JournalLocked(
+            'the journal could not be written: %s' % exc) from exc
     except engines.ERRORS as exc:
         lines = str(exc).strip().splitlines()
         raise exceptions.JournalUnavailable(
@@ -36,10 +39,6 @@ def translated() -> Iterator[None]:
 
 def is_conflict(exc: db_exc.DBError) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
-    # oslo.db calls a wait for a lock that has timed out a deadlock, too; the
-    # next attempt would wait as long.
-    if 'Lock wait timeout exceeded' in str(exc):
-        return False
     # MariaDB 11.6.2 and later report the text; older oslo.db lacks it.
     return (isinstance(exc, db_exc.DBDeadlock)
             or 'Record has changed since last read' in str(exc))
@@ -101,6 +100,7 @@ class Database:
                  limits: engines.Limits = engines.Limits()) -> None:
         settings = conf.aggregate_mirror_database
         url = _parse(connection or settings.connection)
+        self._limits = limits
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
             self._engine = self._patient = sqlite.engine(url)
@@ -114,9 +114,15 @@ class Database:
         self._engine.dispose()
         self._patient.dispose()
 
-    def transaction(self) -> contextlib.AbstractContextManager[Any]:
-        """Open a connection in a new transaction, committed on exit."""
-        return self._engine.begin()
+    @contextlib.contextmanager
+    def transaction(self, lock_wait: float | None = None) -> Iterator[Any]:
+        """Open a connection in a new transaction, committed on exit.
+
+        :param lock_wait: see ``Transactions.run``
+        """
+        with self._engine.begin() as connection, engines.lock_wait(
+                connection, self._limits, lock_wait):
+            yield connection
 
     @translated()
     def version(self) -> str | None:

@@ -41,19 +41,25 @@ class Transactions:
         self._limits = limits
         self._breaker = engines.DatabaseBreaker(limits)
 
-    def run(self, work: Callable[[Any], T], insist: bool = False) -> T:
+    def run(self, work: Callable[[Any], T], insist: bool = False,
+            lock_wait: float | None = None) -> T:
         """Run work in one transaction; retry on deadlock or write conflict.
 
         :param work: takes a connection; may be called several times
         :param insist: whether to make an attempt during a back-off, too
+        :param lock_wait: seconds that a statement may wait for locks of other
+            sessions; None for the limit of the process. An SQLite file has a
+            limit of its own
+        :raises JournalLocked: when a statement waited that long; nothing was
+            written
         :raises JournalUnavailable: when the database is unavailable; nothing
             was written, unless only the response to the COMMIT was lost
         """
         with engine.translated():
             for attempt in range(CONFLICTS):
                 try:
-                    with self._breaker.attempt(insist), \
-                            self._opened().transaction() as connection:
+                    with self._breaker.attempt(insist), self._opened() \
+                            .transaction(lock_wait) as connection:
                         return work(connection)
                 except db_exc.DBError as exc:
                     # Servers roll back one of two deadlocked transactions;
