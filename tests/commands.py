@@ -35,7 +35,7 @@ if 'forkserver' in multiprocessing.get_all_start_methods():
         'nova_aggregate_mirror.html_report.render',
         'nova_aggregate_mirror.osc.sync',
         'nova_aggregate_mirror.osc.aggregates',
-        'nova_aggregate_mirror.osc.explain',
+        'nova_aggregate_mirror.osc.servers',
         'nova_aggregate_mirror.osc.wait', 'osc_placement.plugin',
         'pymysql', 'psycopg2', 'tests.preload_entry_points'])
 

@@ -21,6 +21,8 @@ SEGMENTS = 'segments of the networks'
 FREE_SEGMENTS = 'segments with free addresses'
 """What leaves only some of these aggregates."""
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
+"""The command that repairs drift."""
+_SYNC_HOST = '%s --host %s' % (SYNC, explanation.HOST)
 
 ENABLE = ('openstack compute service set --enable %s nova-compute'
           % explanation.HOST)
@@ -45,13 +47,6 @@ class Context:
     """Host whose nova-compute is disabled, to the reason given for it."""
     pending: Mapping[str, float]
     """Host in the journal to the age of its oldest operation in seconds."""
-    sync: str = SYNC
-    """The command that repairs drift."""
-
-    @property
-    def sync_host(self) -> str:
-        """The command that repairs the drift of a host."""
-        return '%s --host %s' % (self.sync, explanation.HOST)
 
 
 def of_condition(condition: explanation.Condition, node: str,
@@ -167,7 +162,7 @@ def _missing(has: list[str], host: str, where: str, known: Context
                 detail, known.pending[host]),
             'the agent mirrors it; if it does not, check its log')
     return Reason('missing', 'in %s in nova but not in placement' % where,
-                  detail, known.sync_host)
+                  detail, _SYNC_HOST)
 
 
 def _of_forbidden(condition: explanation.Condition, node: str,
@@ -179,7 +174,7 @@ def _of_forbidden(condition: explanation.Condition, node: str,
         return Reason(
             'stale', 'in an aggregate in placement that nova does not have',
             'placement has an aggregate that excludes %s; nova does not' % by,
-            known.sync_host + ' --prune')
+            _SYNC_HOST + ' --prune')
     if by == ISOLATED:
         return Reason(
             'forbidden', 'in an aggregate whose traits the request does not '

@@ -120,7 +120,7 @@ def _note_surplus(verdicts: Verdicts, found: funnel.Funnel) -> None:
         verdicts.notes.append(
             'Placement has these hosts in %s, nova does not: %s. Run '
             '"%s --prune".' % (
-                where, ', '.join(sorted(hosts)), verdicts.known.sync))
+                where, ', '.join(sorted(hosts)), reasons.SYNC))
 
 
 def _inventories(reader: candidates.Reader, node: str

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read an image from glance."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -25,37 +24,26 @@ _ATTRIBUTES = frozenset({
 
 
 def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
-    """Read an image with the credentials of ``[placement]``.
+    """Read an image, in the form that nova uses.
+
+    The credentials are those of ``[placement]``.
 
     :param conf: nova's configuration, with the section ``[glance]``
     :param image: its ID
     :raises MirrorError: glance could not be read, or does not have it
     """
-    options = conf.glance
-    return fetch(
-        auth.session(conf, 'placement'), image, options.endpoint_override,
-        options.region_name, options.valid_interfaces)
-
-
-def fetch(session: Any, image: str, endpoint: str | None, region: str | None,
-          interface: str | Sequence[str] | None) -> dict[str, Any]:
-    """Read an image, in the form that nova uses.
-
-    :param session: one of keystoneauth
-    :param image: its ID
-    :param endpoint: of glance, without a version; by default the next two
-        select one of the catalog
-    :raises MirrorError: glance could not be read, or does not have it
-    """
+    session, options = auth.session(conf, 'placement'), conf.glance
     doing = 'Reading image %s from glance' % image
     with errors.advising(_ADVICE), errors.translated(doing):
         # The session parses the token and the catalog.
         with errors.parsing(doing):
             response = session.get(
                 '/v2/images/%s' % image, raise_exc=False,
-                endpoint_override=endpoint or None, endpoint_filter={
-                    'service_type': 'image', 'region_name': region,
-                    'interface': interface})
+                endpoint_override=options.endpoint_override or None,
+                endpoint_filter={
+                    'service_type': 'image',
+                    'region_name': options.region_name,
+                    'interface': options.valid_interfaces})
         if response.status_code == 404:
             raise exceptions.UnknownName(
                 'glance has no image %s that this user can see; give its ID, '

@@ -3,17 +3,12 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
-import json
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import images
-from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_requests
 from nova_aggregate_mirror.source import api_responses
 from nova_aggregate_mirror.source import api_servers
 
@@ -42,7 +37,6 @@ class Clients:
     """
 
     def __init__(self, sdk: Any) -> None:
-        self._sdk = sdk
         config = sdk.config
         self.placement = client.Client(connection.Connected(sdk, TIMEOUT))
         nova = api.connect(
@@ -51,23 +45,7 @@ class Clients:
             endpoint_type=config.get_interface('compute') or 'public',
             endpoint_override=config.get_endpoint('compute'))
         self.nova = api.ApiSource(nova, TIMEOUT)
-        self.requests = api_requests.Requests(nova, TIMEOUT)
         self.servers = api_servers.Servers(nova, TIMEOUT)
-
-    def properties(self, image: str) -> Mapping[str, str]:
-        """Read the properties of an image from glance.
-
-        :param image: its ID
-        :raises MirrorError: glance could not be read, or does not have it
-        """
-        config = self._sdk.config
-        with deadline.within(TIMEOUT):
-            found = images.fetch(
-                self._sdk.session, image, config.get_endpoint('image'),
-                config.get_region_name('image'),
-                config.get_interface('image') or 'public')
-        return {name: value if isinstance(value, str) else json.dumps(value)
-                for name, value in found['properties'].items()}
 
     def find(self, names: Collection[str]) -> frozenset[str]:
         """Return the UUIDs of aggregates given by name, UUID or ID.

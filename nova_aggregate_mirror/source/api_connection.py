@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the compute API: a document or the entries of a list."""
+"""Requests to the compute API for the entries of a list."""
 
 from collections.abc import Callable
 from typing import Any
 from typing import TypeVar
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.source import api_responses
@@ -34,47 +33,19 @@ class Api:
         :param microversion: instead of that of the client
         :raises UnexpectedNova: nova does not have the microversion
         """
-        def entries(doing: str, found: Any) -> list[T]:
-            if not isinstance(found, list) or not all(
-                    isinstance(one, dict) for one in found):
-                raise api_responses.malformed(
-                    doing, 'the response has no list of %s' % what)
-            return [parse(doing, one) for one in found]
-
-        return self._read(path, what, entries, '', microversion)
-
-    def document(self, path: str, what: str,
-                 parse: Callable[[str, dict[str, Any]], T], missing: str,
-                 microversion: str = '') -> T:
-        """Read one item.
-
-        :param missing: text of the error if nova does not have it
-        :param microversion: instead of that of the client
-        :raises UnknownName: nova does not have it
-        :raises UnexpectedNova: nova does not have the microversion
-        """
-        def document(doing: str, found: Any) -> T:
-            if not isinstance(found, dict):
-                raise api_responses.malformed(
-                    doing, 'the response has no %s' % what)
-            return parse(doing, found)
-
-        return self._read(path, what, document, missing, microversion)
-
-    def _read(self, path: str, what: str, parse: Callable[[str, Any], T],
-              missing: str = '', microversion: str = '') -> T:
         doing = 'GET %s from nova-api' % path
         with deadline.within(self._timeout), api_responses.translated(doing):
             # The request parses the token and the catalog, then the body.
             with errors.parsing(doing):
                 status, body = self._get(path, microversion)
-            if missing and status == 404 and isinstance(body, dict) and (
-                    'itemNotFound' in body):
-                raise exceptions.UnknownName(missing)
             if status != 200:
                 raise api_responses.refusal(doing, status, body)
-            return parse(doing, body.get(what) if isinstance(body, dict)
-                         else None)
+            entries = body.get(what) if isinstance(body, dict) else None
+            if not isinstance(entries, list) or not all(
+                    isinstance(entry, dict) for entry in entries):
+                raise api_responses.malformed(
+                    doing, 'the response has no list of %s' % what)
+            return [parse(doing, entry) for entry in entries]
 
     def _get(self, path: str, microversion: str) -> tuple[int, Any]:
         client = self._client

@@ -41,15 +41,21 @@ class Aggregate:
     uuid: str
     name: str
     hosts: frozenset[str]
+    zone: str = ''
+    """Empty if it is no availability zone."""
 
 
 def aggregate(doing: str, one: dict[str, Any]) -> Aggregate:
     hosts, number = one.get('hosts'), one.get('id')
+    zone = one.get('availability_zone') or ''
     if not isinstance(hosts, list) or not isinstance(number, int):
         raise malformed(doing, 'an aggregate has no id or no hosts')
+    if not isinstance(zone, str):
+        raise malformed(doing, 'the zone of an aggregate is not a text')
     return Aggregate(
         number, uuid(doing, one, 'uuid'), text(doing, one, 'name'),
-        frozenset(text(doing, {'host': host}, 'host') for host in hosts))
+        frozenset(text(doing, {'host': host}, 'host') for host in hosts),
+        zone)
 
 
 def node(doing: str, one: dict[str, Any]) -> tuple[str, str]:
@@ -86,8 +92,7 @@ def translated(doing: str) -> Iterator[None]:
     try:
         with errors.advising(_ADVICE), errors.translated(doing):
             yield
-    except (exceptions.NovaUnavailable, exceptions.UnexpectedNova,
-            exceptions.UnknownName):
+    except (exceptions.NovaUnavailable, exceptions.UnexpectedNova):
         raise
     except exceptions.MirrorError as exc:
         raise exceptions.NovaUnavailable(str(exc)) from exc

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on hosts and what nova-api shows of their requests."""
+"""Servers on hosts, and the zones that nova-api shows of their requests."""
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import datetime
@@ -12,8 +11,10 @@ import urllib.parse
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
-from nova_aggregate_mirror.source import api_requests
 from nova_aggregate_mirror.source import api_responses
+
+PINNED = '2.96'
+"""The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
 
 PAGE = 500
 """Servers per request; nova-api may return fewer."""
@@ -25,10 +26,6 @@ class Shown:
 
     server: source.PlacedServer
     """Its host is empty if it is on none, or being resized."""
-    flavor: str
-    extra_specs: Mapping[str, str]
-    image: str
-    """ID; empty if the server was booted from a volume."""
     zone: str
     """That it has asked for, or was pinned to; empty if none."""
 
@@ -65,6 +62,12 @@ class Servers:
                        if not host or one.server.host == host]
                 marker = page[-1].server.uuid
 
+    def zones(self) -> frozenset[str]:
+        """Read the names of the availability zones that have hosts."""
+        return frozenset(self._api.entries(
+            '/os-availability-zone', 'availabilityZoneInfo',
+            lambda doing, zone: api_responses.text(doing, zone, 'zoneName')))
+
     def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
         moves = [one for one in self._api.entries(
@@ -79,13 +82,13 @@ class Servers:
         try:
             return self._api.entries(
                 '/servers/detail?' + query, 'servers', _shown,
-                api_requests.PINNED)
+                PINNED)
         except exceptions.UnexpectedNova as exc:
             raise exceptions.UnexpectedNova(
                 'Compute API microversion %s is required, because it shows '
                 'the zone of servers: nova 29.0 (Caracal) or later. Use '
                 '"nova-aggregate-mirror-manage placement audit_servers".'
-                % api_requests.PINNED) from exc
+                % PINNED) from exc
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,9 +110,6 @@ def _migration(doing: str, one: dict[str, Any]) -> _Migration:
 
 def _shown(doing: str, one: dict[str, Any]) -> Shown:
     uuid = api_responses.uuid(doing, one, 'id')
-    flavor, image = one.get('flavor'), one.get('image')
-    if not isinstance(flavor, dict):
-        raise api_responses.malformed(doing, 'a server has no flavor')
     if 'OS-EXT-SRV-ATTR:host' not in one:
         raise exceptions.NovaUnavailable(
             '%s: the servers have no hosts. The user needs a role that '
@@ -123,10 +123,6 @@ def _shown(doing: str, one: dict[str, Any]) -> Shown:
             api_responses.text(doing, one, 'tenant_id'),
             api_responses.text(doing, one, 'OS-EXT-STS:vm_state'),
             _time(doing, one.get('OS-SRV-USG:launched_at'))),
-        api_responses.text(doing, flavor, 'original_name'),
-        api_requests.texts(doing, flavor, 'extra_specs'),
-        api_responses.text(doing, image, 'id')
-        if isinstance(image, dict) else '',
         str(one.get('pinned_availability_zone') or ''))
 
 

@@ -279,7 +279,11 @@ class TestErrors(ApiSourceTest):
                         'id': 1, 'name': 'a', 'hosts': [None],
                         'uuid': uuidutils.generate_uuid()}],
                     'hypervisors': [{'id': uuidutils.generate_uuid(),
-                                     'service': {'host': None}}]})):
+                                     'service': {'host': None}}]}),
+                webob.Response(json={'aggregates': [{
+                    'id': 1, 'name': 'a', 'hosts': [],
+                    'uuid': uuidutils.generate_uuid(),
+                    'availability_zone': ['az1']}]})):
             for path in ('/os-aggregates', NODES):
                 self.server.answers[path] = answer
             self.refused('GET /os-', 'endpoint')
@@ -307,5 +311,6 @@ class TestNames(ApiSourceTest):
             nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
         self.assertIn(
             api_responses.Aggregate(
-                self.zone.id, self.zone.uuid, 'zone', frozenset({'h1'})),
+                self.zone.id, self.zone.uuid, 'zone', frozenset({'h1'}),
+                'az1'),
             self.api.all_aggregates())

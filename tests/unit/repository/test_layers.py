@@ -172,7 +172,7 @@ class TestLayers(testtools.TestCase):
 
     def test_words_of_explanations_do_no_input_or_output(self):
         """What is said depends on the arguments only."""
-        for name in ('query', 'reasons', 'render', 'requested', 'sentence'):
+        for name in ('query', 'reasons', 'render', 'sentence'):
             found = {module.partition('.')[0] for module, _top in imports(
                 PACKAGE / 'explanation' / (name + '.py'))}
             self.assertLessEqual(found, {
