@@ -95,6 +95,12 @@ def check(asked: argparse.Namespace) -> tuple[str, str]:
             '--%s applies to --flavor only: a server has its own' %
             wrong[0].replace('properties', 'image-property').replace(
                 'hints', 'hint'))
+    reserved = [name for name, _value in asked.hints
+                if name.startswith('_nova')]
+    if reserved:
+        raise exceptions.InvalidConfiguration(
+            '--hint %s: names that begin with _nova are reserved for nova'
+            % reserved[0])
     if asked.server and asked.count > 1:
         raise exceptions.InvalidConfiguration(
             '--count applies to --flavor only')

@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from nova.conf import CONF
+from nova import context as nova_context
+from nova import exception as nova_exception
 from nova.scheduler import filters
+from nova.scheduler import request_filter
 from nova.scheduler import utils
 from oslo_log import log as logging
 
@@ -118,7 +121,19 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
 
     def _passing(self, offered: list[Any], spec_obj: request_spec.RequestSpec
                  ) -> list[Any]:
-        rebuild = utils.request_is_rebuild(spec_obj)
+        rebuild = request_spec.is_rebuild(spec_obj)
+        if utils.request_is_rebuild(spec_obj) and not rebuild:
+            LOG.warning(
+                'Instance %s has the scheduler hint _nova_check_type from a '
+                'user, for which nova-scheduler queries no placement and '
+                'allocates no resources; host aggregates are checked',
+                spec_obj.instance_uuid)
+            # Nova has not run them; their conditions are checked below.
+            try:
+                request_filter.process_reqspec(
+                    nova_context.get_admin_context(), spec_obj)
+            except nova_exception.RequestFilterFailed:
+                return []
         kept = self._keeping_rules(offered, spec_obj, rebuild)
         if rebuild:
             # A rebuild does not query placement.

@@ -78,6 +78,15 @@ def names_host(spec: RequestSpec) -> bool:
     return bool(_field(spec, 'force_hosts') or _field(spec, 'force_nodes'))
 
 
+def is_rebuild(spec: RequestSpec) -> bool:
+    """Check whether nova rebuilds a server on its host.
+
+    Nova 29 and 30 accept the hint for it from users, and nova stores it. For
+    a rebuild nova names the host as well.
+    """
+    return bool(utils.request_is_rebuild(spec)) and names_host(spec)
+
+
 def narrowable(spec: RequestSpec) -> bool:
     """Check whether the query can have aggregate conditions.
 

@@ -133,6 +133,11 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     if instance is not None:
         about['host'] = instance.host or ''
         spec.ensure_project_and_user_id(instance)
+    if utils.request_is_rebuild(spec):
+        notes.append('The server was created with the scheduler hint '
+                     '_nova_check_type=rebuild, which only nova may set: '
+                     'nova-scheduler queries no placement and allocates no '
+                     'resources for it.')
     if operation == CREATE:
         notes.append('Nova does not store a host that was requested for the '
                      'creation (API 2.74).')

@@ -6,6 +6,7 @@ from nova import objects
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.scheduler import requests
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -145,6 +146,22 @@ class TestMoves(explaining.ExplainingTest):
              'other': 'not the requested host'},
             self.reasons(self.explain_server(self.server, 'rebuild')))
         self.assertEqual(before, self.stored())
+
+    def test_hint_of_rebuild(self):
+        """A user's hint that an older nova has stored is noted.
+
+        Nova then neither queries placement nor checks the zone.
+        """
+        spec = objects.RequestSpec.get_by_instance_uuid(
+            self.context, self.server['id'])
+        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        spec.save()
+        answer = self.compared(lambda: requests.of_server(
+            self.context, self.server['id'], 'migrate'))
+        self.assertEqual({'second', 'other'},
+                         {one.host for one in answer.acceptable})
+        self.assertEqual(1, len([note for note in answer.notes
+                                 if '_nova_check_type=rebuild' in note]))
 
     def test_migration_lands_where_it_says(self):
         """And with that host disabled, neither finds one."""

@@ -5,6 +5,8 @@ The wrong host always has the highest weight, so that only a filter can keep a
 server off it.
 """
 
+import fixtures as base_fixtures
+from nova.scheduler import utils
 import testscenarios
 
 from tests.scheduling import cloud
@@ -100,6 +102,51 @@ class TestStaleAssociation(IsolationTest):
         self.become(server, status='SHELVED_OFFLOADED')
         self.admin_api.post_server_action(server['id'], {'unshelve': None})
         self.assert_lands(server, RIGHT, status='ACTIVE')
+
+
+class TestHintOfRebuild(IsolationTest):
+    """A user's hint makes nova believe that a server is rebuilt.
+
+    Nova 29.4.0 and 30.3.0 accept it, and nova keeps it for later moves.
+    """
+
+    request_filters = ('tenant_isolation',)
+
+    def setUp(self):
+        super().setUp()
+        self.aggregate('theirs', [WRONG], filter_tenant_id='others')
+
+    def pass_hint(self):
+        """Pass the hint to the scheduler, as nova 29 does."""
+        def build(hints, *arguments):
+            return properties({
+                **(hints or {}), '_nova_check_type': 'rebuild'}, *arguments)
+
+        properties = utils.build_filter_properties
+        return base_fixtures.MonkeyPatch(
+            'nova.scheduler.utils.build_filter_properties', build)
+
+    def test_create(self):
+        """The server is not created on the host of another tenant."""
+        with self.pass_hint():
+            server = self.boot(flavor_id=self.flavor())
+        self.assert_lands(server, RIGHT, status='ACTIVE')
+
+    def test_zone(self):
+        """Nova's own request filter is run for the hint, too."""
+        self.aggregate('east', [SPARE], availability_zone='east')
+        with self.pass_hint():
+            server = self.boot(flavor_id=self.flavor(), az='east')
+        self.assert_lands(server, SPARE, status='ACTIVE')
+
+    def test_stored_hint(self):
+        """A server that an older nova has created is moved."""
+        with self.pass_hint():
+            server = self.boot(flavor_id=self.flavor(), az='nova:' + RIGHT)
+        self.become(server, **{'OS-EXT-SRV-ATTR:host': RIGHT})
+        self.admin_api.post_server_action(server['id'], {
+            'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
+        self.assert_lands(server, SPARE, status='ACTIVE')
 
 
 class TestMissingAssociation(IsolationTest):

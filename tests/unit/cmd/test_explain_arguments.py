@@ -41,6 +41,8 @@ class TestArguments(testtools.TestCase):
                 ([*SERVER, '--zone', 'z'], '--zone applies to --flavor'),
                 ([*SERVER, '--volume'], '--volume applies to --flavor'),
                 ([*SERVER, '--hint', 'a=b'], '--hint applies to --flavor'),
+                ([*FLAVOR, '--hint', '_nova_check_type=rebuild'],
+                 '_nova are reserved for nova'),
                 ([*SERVER, '--image-property', 'a=b'], '--image-property '),
                 ([*SERVER, '--count', '2'], '--count applies to --flavor')):
             error = self.assertRaises(

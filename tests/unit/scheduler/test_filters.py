@@ -3,6 +3,7 @@
 
 import fixtures
 from nova.conf import CONF
+from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
@@ -254,8 +255,35 @@ class TestRules(GuardTest):
     def test_rebuild(self):
         """A server that stays is checked for its new image only."""
         self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.spec.force_hosts = ['a']
         self.ask([uuids.empty], forbidden={uuids.A})
         self.assertEqual('ac', self.passing())
+
+    def test_rebuild_without_its_host(self):
+        """The hint is a user's: all rules apply, also those of nova.
+
+        Nova has run no request filter for it.
+        """
+        def isolate(context, spec):
+            self.assertTrue(context.is_admin)
+            self.ask(forbidden={uuids.B})
+
+        self.metadata[uuids.B] = {}
+        request_filter.ALL_REQUEST_FILTERS[:] = [isolate]
+        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertEqual('c', self.passing())
+        self.assertIn('Instance %s has the scheduler hint _nova_check_type '
+                      'from a user' % uuids.instance,
+                      self.process.logged()[0])
+
+    def test_request_filter_refuses_such_a_request(self):
+        """It has no host then, as without the hint."""
+        def refuse(context, spec):
+            raise nova_exception.RequestFilterFailed(reason='no such zone')
+
+        request_filter.ALL_REQUEST_FILTERS[:] = [refuse]
+        self.spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertEqual('', self.passing())
 
     def test_nova_runs_it_where_it_runs_its_own(self):
         """Once per request, and on rebuild, as for image properties."""
