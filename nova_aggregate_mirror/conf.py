@@ -68,8 +68,10 @@ OPTS = [
              '``default_availability_zone`` and ``segment_addresses``. They '
              'run only if ``[filter_scheduler] available_filters`` includes '
              '``nova_aggregate_mirror.scheduler.filters.all_filters``; also '
-             'add ``AggregateMembershipFilter`` to ``enabled_filters``. An '
-             'unknown name prevents nova-scheduler from starting.'),
+             'add ``AggregateMembershipFilter`` to ``enabled_filters``. '
+             'Nova-scheduler does not start with an unknown name, or if '
+             'neither this filter nor the corresponding host filter of nova '
+             'is enabled.'),
     cfg.IntOpt(
         'max_member_of_bytes',
         default=1200, min=0, max=65536,

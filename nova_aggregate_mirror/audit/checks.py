@@ -15,17 +15,13 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import request_filters
 
-# Nova's host filters, each with the request filter that does the same.
-_FILTERS: Mapping[str, tuple[str, Callable[
-    [cfg.ConfigOpts], request_filters.RequestFilter]]] = {
-    audit.TENANT: ('AggregateMultiTenancyIsolation',
-                   request_filters.TenantIsolation),
-    audit.FLAVOR: ('AggregateInstanceExtraSpecsFilter',
-                   request_filters.FlavorExtraSpecs),
-    audit.IMAGE: ('AggregateImagePropertiesIsolation',
-                  request_filters.ImageProperties),
-    audit.TYPE: ('AggregateTypeAffinityFilter',
-                 request_filters.TypeAffinity)}
+# The request filter with the rules of one of nova's host filters.
+_FILTERS: Mapping[str, Callable[
+    [cfg.ConfigOpts], request_filters.RequestFilter]] = {
+    audit.TENANT: request_filters.TenantIsolation,
+    audit.FLAVOR: request_filters.FlavorExtraSpecs,
+    audit.IMAGE: request_filters.ImageProperties,
+    audit.TYPE: request_filters.TypeAffinity}
 # Placement enforces the zones of aggregates, whatever is configured; only this
 # request filter enforces the zone of hosts without one.
 _OF_ZONES = 'default_availability_zone'
@@ -39,8 +35,8 @@ def enforced(conf: cfg.ConfigOpts) -> list[str]:
     own = conf.aggregate_mirror.request_filters
     enabled = conf.filter_scheduler.enabled_filters
     found = [audit.ZONE, *(
-        name for name, (host_filter, _plugin) in _FILTERS.items()
-        if name in own or host_filter in enabled
+        name for name in _FILTERS
+        if name in own or filter_rules.HOST_FILTERS[name] in enabled
         or (name == audit.TENANT
             and conf.scheduler.limit_tenants_to_placement_aggregate))]
     if conf.scheduler.query_placement_for_routed_network_aggregates:
@@ -66,7 +62,7 @@ def load(conf: cfg.ConfigOpts, names: Collection[str], asked: bool = False
                 rules.zone,
                 default=conf.default_availability_zone if known else '')))
         elif name in _FILTERS:
-            host_filter, plugin = _FILTERS[name]
+            plugin = _FILTERS[name]
             limited = (name == audit.TENANT and conf.scheduler
                        .limit_tenants_to_placement_aggregate)
             if limited:
@@ -74,7 +70,8 @@ def load(conf: cfg.ConfigOpts, names: Collection[str], asked: bool = False
                     _tenant, always=conf.scheduler
                     .placement_aggregate_required_for_tenants)))
             if not limited or name in conf.aggregate_mirror.request_filters \
-                    or host_filter in conf.filter_scheduler.enabled_filters:
+                    or filter_rules.HOST_FILTERS[name] in (
+                        conf.filter_scheduler.enabled_filters):
                 found.append((name, _check(plugin(conf))))
         elif name != audit.SEGMENT:
             found += [(name, _check(one)) for one in plugins.load(

@@ -12,39 +12,31 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
 OPTION = '[aggregate_mirror] request_filters'
 NOVAS = 'nova.scheduler.filters.all_filters'
 OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
-GUARD = 'AggregateMembershipFilter'
+GUARD = filter_rules.GUARD
 SEGMENT_ADDRESSES, COUNTING = 'segment_addresses', 'SegmentAddressesFilter'
 # When neutron deletes a segment, it also deletes the first aggregate of the
 # segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
-# The host filter of nova that checks what a request filter cannot express in
-# one query; the guard checks it for all request filters.
-HOST_FILTERS = {
-    'flavor_extra_specs': 'AggregateInstanceExtraSpecsFilter',
-    'tenant_isolation': 'AggregateMultiTenancyIsolation',
-    'image_properties': 'AggregateImagePropertiesIsolation',
-    'type_affinity': 'AggregateTypeAffinityFilter',
-}
 
 
 def chosen(conf: cfg.ConfigOpts) -> list[str]:
     """Return the request filters configured in nova.conf."""
-    return list(conf.aggregate_mirror.request_filters)
+    return list(dict.fromkeys(conf.aggregate_mirror.request_filters))
 
 
 def filters(conf: cfg.ConfigOpts) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
     names = chosen(conf)
-    enabled = conf.filter_scheduler.enabled_filters
-    found = [*(_unknown(names) or _unloadable(conf, names)),
-             *_unavailable(conf, bool(names)), *_unpaired(names, enabled),
-             *_addresses(conf, names)]
+    found = [*(_unknown(names) or _unloadable(conf, names)
+               or _unchecked(conf, names)),
+             *_unavailable(conf, bool(names)), *_addresses(conf, names)]
     if names and not found:
         return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
     return found
@@ -109,22 +101,23 @@ def _unloadable(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     return []
 
 
-def _unpaired(names: list[str],
-              enabled: list[str]) -> Iterator[checks.Finding]:
-    """List the request filters whose results no host filter checks."""
+def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
+    """Check that host filters check the rules of request filters."""
+    enabled = conf.filter_scheduler.enabled_filters
     if not names or GUARD in enabled:
-        return
+        return []
     lines = _enabled(names, enabled)
-    alone = [name for name in names if HOST_FILTERS.get(name) not in enabled]
-    if alone:
-        yield checks.failure(
+    unchecked = filter_rules.unchecked(dict(zip(names, plugins.load(
+        NAMESPACE, OPTION, names, conf))), enabled)
+    if unchecked:
+        return [checks.failure(
             'A request filter only narrows the query to placement. No host '
-            'filter checks the results for %s. Set:'
-            % ', '.join(alone), *lines)
-    else:
-        yield checks.warning(
-            'Without %s a server may be scheduled to the wrong host while '
-            'placement lags behind nova. Set:' % GUARD, *lines)
+            'filter checks the hosts for %s: nova-scheduler does not start. '
+            'Set:' % ', '.join(unchecked), *lines)]
+    return [checks.warning(
+        'Without %s only placement checks availability zones: a server may be '
+        'scheduled to another zone while placement differs from nova. Set:'
+        % GUARD, *lines)]
 
 
 def _enabled(names: list[str], enabled: list[str]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 """Nova's filters on aggregate metadata, as rules: pure, no I/O."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -11,10 +12,34 @@ Match = Callable[[str, str], bool]
 Metadata = constraints.Metadata
 Rule = constraints.Rule
 
+GUARD = 'AggregateMembershipFilter'
+"""The host filter that checks the rules of all request filters."""
+HOST_FILTERS: Mapping[str, str] = {
+    'flavor_extra_specs': 'AggregateInstanceExtraSpecsFilter',
+    'tenant_isolation': 'AggregateMultiTenancyIsolation',
+    'image_properties': 'AggregateImagePropertiesIsolation',
+    'type_affinity': 'AggregateTypeAffinityFilter'}
+"""Request filters to nova's host filters that check the same rules."""
+
 _SCOPE = 'aggregate_instance_extra_specs'
 TENANT = 'filter_tenant_id'
 FLAVOR = 'instance_type'
 ZONE = 'availability_zone'
+
+
+def unchecked(filters: Mapping[str, object],
+              enabled: Collection[str]) -> list[str]:
+    """List the request filters with rules that no host filter checks.
+
+    A query to placement does not suffice: nova's API database may fail while
+    it is built, a rule may not fit into it, and a rebuild has none.
+
+    :param filters: plugins by name
+    :param enabled: names of the host filters
+    """
+    return [name for name, plugin in filters.items()
+            if hasattr(plugin, 'rules') and GUARD not in enabled
+            and HOST_FILTERS.get(name) not in enabled]
 
 
 def extra_spec_keys(specs: Iterable[str]) -> dict[str, str]:

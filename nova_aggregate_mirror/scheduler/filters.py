@@ -28,7 +28,6 @@ from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
 
-GUARD = 'AggregateMembershipFilter'
 ALL_FILTERS = __name__ + '.all_filters'
 
 
@@ -50,13 +49,6 @@ def all_filters() -> list[type]:
         # hide the reason.
         LOG.critical('nova-scheduler does not start: %s', refused)
         raise SystemExit(1)
-    if (CONF.aggregate_mirror.request_filters
-            and GUARD not in CONF.filter_scheduler.enabled_filters):
-        LOG.warning('[aggregate_mirror] request_filters is set without %s in '
-                    '[filter_scheduler] enabled_filters: a server may be '
-                    'scheduled to the wrong host while placement differs from '
-                    'nova, or if a query could not include all conditions',
-                    GUARD)
     return [AggregateMembershipFilter, SegmentAddressesFilter,
             *filters.all_filters()]
 

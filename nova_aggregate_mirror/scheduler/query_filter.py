@@ -30,8 +30,9 @@ class QueryFilter(abc.ABC):
         except exceptions.MirrorError as exc:
             LOG.error('A request is not narrowed to aggregates: %s', exc)
         except Exception:
-            # Host filters still check the hosts of a wider query; any other
-            # exception would end the request.
+            # Nova-scheduler does not start without host filters that check
+            # the hosts of a wider query; any other exception would end the
+            # request.
             LOG.exception('A request is not narrowed to aggregates')
         return False
 

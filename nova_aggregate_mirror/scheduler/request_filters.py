@@ -18,6 +18,7 @@ from nova.scheduler.filters import (
 from nova.scheduler.filters import extra_specs_ops
 from oslo_config import cfg
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
@@ -180,10 +181,19 @@ class Loaded:
 def load(conf: cfg.ConfigOpts) -> Loaded:
     """Load the plugins that an option names.
 
-    :raises InvalidConfiguration: when a plugin is unknown or cannot be loaded
+    :raises InvalidConfiguration: when a plugin is unknown or cannot be
+        loaded, or no host filter checks its rules
     """
+    names = list(dict.fromkeys(conf.aggregate_mirror.request_filters))
     found = plugins.load(NAMESPACE, '[aggregate_mirror] request_filters',
-                         conf.aggregate_mirror.request_filters, conf)
+                         names, conf)
+    unchecked = filter_rules.unchecked(
+        dict(zip(names, found)), conf.filter_scheduler.enabled_filters)
+    if unchecked:
+        raise exceptions.InvalidConfiguration(
+            'no host filter checks the hosts of the [aggregate_mirror] '
+            'request_filters %s: add %s to [filter_scheduler] '
+            'enabled_filters' % (', '.join(unchecked), filter_rules.GUARD))
     queries = [one for one in found
                if isinstance(one, query_filter.QueryFilter)]
     return Loaded([one for one in found if one not in queries], queries)

@@ -170,6 +170,7 @@ class TestExplain(ExplainTest):
     def test_refused_by_a_request_filter(self):
         """Only the explanation is printed, not what nova-scheduler logs."""
         self.write_conf(more=MORE + (
+            'enabled_filters = AggregateMembershipFilter\n'
             '[aggregate_mirror]\nrequest_filters = flavor_extra_specs\n'))
         flavor = objects.Flavor.get_by_name(
             nova_context.get_admin_context(), 'm1.small')

@@ -7,31 +7,26 @@ server off it.
 
 import fixtures as base_fixtures
 from nova.scheduler import utils
+from sqlalchemy import exc
 import testscenarios
 
+from nova_aggregate_mirror.scheduler import filter_rules
 from tests.scheduling import cloud
+from tests.scheduling import oracle
 
 load_tests = testscenarios.load_tests_apply_scenarios
 
 WRONG, RIGHT, SPARE = 'wrong', 'right', 'spare'
 
 
-class IsolationTest(testscenarios.WithScenarios, cloud.CloudTest):
-    """With the guard, and without it to prove that the fault exists."""
+class IsolationTest(cloud.CloudTest):
+    """With the guard."""
 
-    scenarios = [('guarded', {'guarded': True}),
-                 ('unguarded', {'guarded': False})]
     hosts = (WRONG, RIGHT, SPARE)
-
-    def setUp(self):
-        if self.guarded:
-            self.host_filters = (cloud.GUARD,)
-        super().setUp()
+    host_filters = (cloud.GUARD,)
 
     def assert_lands(self, server, host, **expected):
-        """Assert the host: this one with the guard, else the wrong host."""
-        self.become(server, **expected, **{
-            'OS-EXT-SRV-ATTR:host': host if self.guarded else WRONG})
+        self.become(server, **expected, **{'OS-EXT-SRV-ATTR:host': host})
 
     def set_aggregates(self, host, *numbers):
         """Change a host's aggregates in placement without nova."""
@@ -161,15 +156,19 @@ class TestMissingAssociation(IsolationTest):
         self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)
 
 
-class TestStaleZone(IsolationTest):
-    """The same with nova's own request filters only."""
+class TestStaleZone(testscenarios.WithScenarios, IsolationTest):
+    """With nova's own request filters; without the guard the fault exists."""
+
+    scenarios = [
+        ('guarded', {'lands': RIGHT}),
+        ('unguarded', {'lands': WRONG, 'host_filters': ()})]
 
     def test_create(self):
         """Since nova 28 only placement keeps servers in their zone."""
         zone = self.aggregate('east', [RIGHT], availability_zone='east')
         self.set_aggregates(WRONG, zone)
         self.assert_lands(
-            self.boot(flavor_id=self.flavor(), az='east'), RIGHT)
+            self.boot(flavor_id=self.flavor(), az='east'), self.lands)
 
 
 class TestMixedHost(IsolationTest):
@@ -183,3 +182,46 @@ class TestMixedHost(IsolationTest):
         self.aggregate('mine', [SPARE],
                        filter_tenant_id=self.admin_api.project_id)
         self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)
+
+
+class TestUnreadableMetadata(testscenarios.WithScenarios, IsolationTest):
+    """Nova's API database fails while a request is narrowed."""
+
+    scenarios = [
+        ('guarded', {'request_filters': tuple(oracle.FILTERS)}),
+        ('stock', {'request_filters': tuple(filter_rules.HOST_FILTERS),
+                   'host_filters': tuple(filter_rules.HOST_FILTERS.values())}),
+    ]
+
+    def boot(self, **wanted):
+        def fail(pool):
+            raise exc.OperationalError('SELECT', {}, 'gone away')
+
+        with base_fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.source.connections.Pool._opened',
+                fail):
+            return super().boot(**wanted)
+
+    def test_create(self):
+        """No filter that isolates hosts opens them."""
+        plain, fast = self.flavor(), self._create_flavor(
+            memory_mb=64, vcpu=1, disk=1, ephemeral=0, extra_spec=cloud.SSD)
+        image = self._create_image({'hw_machine_type': 'pc'})['id']
+        for name, (host, metadata, wanted) in {
+                'flavor_extra_specs': (
+                    RIGHT, {'ssd': 'true'}, {'flavor_id': fast}),
+                'tenant_isolation': (
+                    WRONG, {'filter_tenant_id': 'others'}, {}),
+                'image_properties': (
+                    WRONG, {'hw_machine_type': 'q35'}, {'image_uuid': image}),
+                'type_affinity': (WRONG, {'instance_type': 'm1.other'}, {}),
+                'default_availability_zone': (
+                    WRONG, {'availability_zone': 'east'}, {'az': 'nova'}),
+        }.items():
+            if name not in self.request_filters:
+                continue
+            number = self.aggregate(name, [host], **metadata)
+            server = self.boot(**{'flavor_id': plain, **wanted})
+            self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'], name)
+            self._delete_server(server)
+            self.remove(number, host)

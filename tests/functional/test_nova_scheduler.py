@@ -114,10 +114,10 @@ class TestNovaScheduler(testtools.TestCase):
         self.assertIn('[aggregate_mirror] max_member_of_bytes: ', line)
 
     def test_guard_is_not_enabled(self):
-        """It runs, and a line names the filter and its option."""
+        """It does not start, and a line has the step to take."""
         log = self.start('request_filters = tenant_isolation',
                          enabled='ComputeFilter')
-        self.assertIn(STARTED, log[-1])
-        warning, = self.said([line for line in log if ' WARNING ' in line])
-        self.assertIn('without AggregateMembershipFilter in '
-                      '[filter_scheduler] enabled_filters', warning)
+        self.assertNotIn(STARTED, ''.join(log))
+        [line] = self.said(log)
+        self.assertIn('add AggregateMembershipFilter to [filter_scheduler] '
+                      'enabled_filters', line)

@@ -7,9 +7,10 @@ FREE, OWN = 'free', 'own'
 
 
 class TestTenants(cloud.CloudTest):
-    """No host filter checks tenants here: the placement query does."""
+    """Nova confines a tenant, and this package keeps others out."""
 
     hosts = (FREE, OWN)
+    host_filters = (cloud.GUARD,)
     request_filters = ('tenant_isolation',)
 
     def setUp(self):

@@ -10,6 +10,7 @@ from nova.scheduler import request_filter
 from oslo_config import fixture as config_fixture
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.scheduler import filter_rules
 
 OURS = 'nova_aggregate_mirror'
 
@@ -30,8 +31,14 @@ class SchedulerProcess(fixtures.Fixture):
         self.useFixture(fixtures.LogHandler(handler, level=logging.INFO))
 
     def configure(self, *names: str) -> None:
-        """Set the request filters."""
+        """Set the request filters, which the guard checks."""
         self.config(request_filters=list(names), group='aggregate_mirror')
+        self.config(enabled_filters=[filter_rules.GUARD],
+                    group='filter_scheduler')
+
+    def clear(self) -> None:
+        """Forget the log messages."""
+        self._records.clear()
 
     def logged(self, level: int = logging.WARNING) -> list[str]:
         """Return this package's log messages at a level or above."""

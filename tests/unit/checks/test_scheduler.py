@@ -170,10 +170,11 @@ class TestFilters(FiltersTest):
         self.conf.set_override(ROUTED, True, 'scheduler')
         line = 'enabled_filters = ' + ','.join(
             [*self.enabled, COUNTING, GUARD])
-        for name in NAMES:
+        for name in NAMES[:-1]:
             self.assert_failure(
                 self.find(name, enabled=(COUNTING,)),
-                'the results for %s.' % name, '[filter_scheduler]', line)
+                'No host filter checks the hosts for %s: nova-scheduler does '
+                'not start.' % name, '[filter_scheduler]', line)
 
     def test_both_host_filters_are_missing(self):
         """Each finding prints the line with both."""
@@ -184,9 +185,10 @@ class TestFilters(FiltersTest):
             one.cure for one in self.find('segment_addresses', enabled=())])
 
     def test_guard_is_missing(self):
-        """Nova's host filter checks, but with the scheduler's cached data."""
+        """Nova has host filters for all rules but zones."""
         one, = self.find('flavor_extra_specs', enabled=(EXTRA_SPECS,))
         self.assertEqual(checks.Code.WARNING, one.code)
+        self.assertIn('only placement checks availability zones', one.text)
         self.assertEqual('enabled_filters = ' + ','.join(
             [*self.enabled, EXTRA_SPECS, GUARD]), one.cure[1])
 

@@ -12,7 +12,9 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filters
+from tests.scheduling import oracle
 from tests.scheduling import process
 from tests.scheduling import worlds
 
@@ -112,16 +114,41 @@ class TestAllFilters(testtools.TestCase):
                       self.refusal())
         CONF.clear_override('max_member_of_bytes', 'aggregate_mirror')
 
-    def test_without_the_guard(self):
-        """The guard is needed: queries have limits, and a mirror may lag."""
-        self.process.configure('tenant_isolation')
-        self.process.config(enabled_filters=['ComputeFilter'],
-                            group='filter_scheduler')
+    def test_isolation_that_no_host_filter_checks(self):
+        """Nova-scheduler does not start with any such request filter.
+
+        A query that could not be narrowed would open the isolated hosts.
+        """
+        for name in oracle.FILTERS:
+            self.process.configure(name)
+            self.enable('ComputeFilter')
+            self.assertEqual(
+                'nova-scheduler does not start: no host filter checks the '
+                'hosts of the [aggregate_mirror] request_filters %s: add '
+                'AggregateMembershipFilter to [filter_scheduler] '
+                'enabled_filters' % name, self.refusal())
+            self.process.clear()
+
+    def test_isolation_that_a_host_filter_checks(self):
+        """It starts with the guard, or with nova's filter of the same kind."""
+        for name, host_filter in filter_rules.HOST_FILTERS.items():
+            self.process.configure(name)
+            self.enable(host_filter)
+            filters.all_filters()
+        self.process.configure(*oracle.FILTERS)
+        self.enable('AggregateMembershipFilter')
         filters.all_filters()
-        line, = self.process.logged()
-        self.assertIn('request_filters is set without '
-                      'AggregateMembershipFilter in [filter_scheduler] '
-                      'enabled_filters', line)
+        self.assertEqual([], self.process.logged())
+
+    def test_request_filter_that_isolates_no_host(self):
+        """A full segment has no address for a server, wherever it lands."""
+        self.process.configure('segment_addresses')
+        self.enable('ComputeFilter')
+        filters.all_filters()
+        self.assertEqual([], self.process.logged())
+
+    def enable(self, name):
+        self.process.config(enabled_filters=[name], group='filter_scheduler')
 
 
 class GuardTest(testtools.TestCase):
