@@ -25,6 +25,7 @@ from nova_aggregate_mirror.scheduler import placing
 from nova_aggregate_mirror.scheduler import rehearsal
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import requests
+from nova_aggregate_mirror.scheduler import unread
 from nova_aggregate_mirror import source
 
 MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
@@ -84,8 +85,10 @@ def explain(inputs: Inputs, request: requests.Prepared,
     except exceptions.RequestRejected as exc:
         return found.refused(request.about, 'query to placement', str(exc))
     states = _states(inputs, trial, manager, found, answers)
-    answer = found.answer(request.about, _run_filters(
-        trial, found, states, services))
+    weights = _run_filters(trial, found, states, services)
+    found.notes += unread.notes(request.spec, manager, [
+        state for state in states if state.uuid in weights])
+    answer = found.answer(request.about, weights)
     if request.spec.num_instances == 1:
         return answer
     return dataclasses.replace(

@@ -177,6 +177,12 @@ class HostManager(host_manager.HostManager):
         offered = left if recorder.offered is None else recorder.offered
         return [Filtered(REQUESTED, offered, {}), *recorder.steps], left
 
+    def rejects(self, states: Sequence[host_manager.HostState], spec: Any
+                ) -> bool:
+        """Check whether a host filter of nova rejects any of these hosts."""
+        return any(len(list(host_filter.filter_all(states, spec) or ()))
+                   < len(states) for host_filter in self.enabled_filters)
+
     def services(self, context: Any, cell: Any = None) -> Mapping[str, Any]:
         """Read the nova-compute service of each host.
 

@@ -42,6 +42,10 @@ class Narrowing(query_filter.QueryFilter):
         """
         return not request_spec.forced(spec) and self._narrow(spec)
 
+    def keys(self, request: constraints.Request) -> metadata.Keys:
+        """Return the metadata keys that affect a request."""
+        return _union(one.keys(request) for one in self._filters)
+
     def subjects(self, spec: request_spec.RequestSpec
                  ) -> Mapping[str | frozenset[str], str]:
         """Name the rules behind the conditions that a request gets.

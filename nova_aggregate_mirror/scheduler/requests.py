@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
+from nova.compute import utils as compute_utils
 from nova.conf import CONF
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -127,6 +128,8 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     if instance is None:
         notes.append('The server was deleted or is in no cell yet, so that '
                      'its ports are not known and not explained.')
+    else:
+        _heal(context, cell, spec, instance)
     _defaults(spec)
     if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
         notes.append('Accelerators of the device profile are not explained.')
@@ -153,6 +156,15 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
     return Prepared(spec, _present(about), notes)
+
+
+def _heal(context: Any, cell: Any, spec: Any, instance: Any) -> None:
+    """Add whether the root disk is a volume, as nova-conductor does.
+
+    Requests of nova 17.0 (Queens) and earlier do not have it.
+    """
+    with nova_context.target_cell(context, cell) as target:
+        compute_utils.heal_reqspec_is_bfv(target, spec, instance)
 
 
 def _prepare(spec: Any, instance: Any, cell: Any, operation: str) -> None:

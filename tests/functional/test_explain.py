@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an explanation says of a request, and what nova does with it."""
 
+import json
+
 from nova.db.api import api as api_db
 from nova import objects
+from nova.scheduler import filters
+from nova.tests import fixtures as nova_fixtures
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.explanation import sentence
@@ -12,6 +16,15 @@ from tests.scheduling import explaining
 
 ZONE = 'az-1'
 HOST = 'OS-EXT-SRV-ATTR:host'
+
+
+class DisksFilter(filters.BaseHostFilter):
+    """A filter of a vendor, which expects a number."""
+
+    RUN_ON_REBUILD = False
+
+    def host_passes(self, host_state, spec_obj):
+        return int(spec_obj.flavor.extra_specs.get('disks', 0)) < 9
 
 
 class TestConditions(explaining.ExplainingTest):
@@ -183,6 +196,121 @@ class TestMoves(explaining.ExplainingTest):
         with api_db.get_engine().connect() as connection:
             return connection.execute(sa.text(
                 'SELECT * FROM request_specs')).all()
+
+
+class TestVolume(explaining.ExplainingTest):
+
+    hosts = ('first', 'second')
+
+    def test_stored_request_of_queens(self):
+        """It does not have that the root disk is a volume; the server has."""
+        self.useFixture(nova_fixtures.CinderFixture(self))
+        server = self.admin_api.post_server({'server': {
+            **self._build_server(
+                flavor_id=self.flavor(), image_uuid='', networks='none'),
+            'block_device_mapping_v2': [{
+                'boot_index': 0, 'source_type': 'volume',
+                'destination_type': 'volume',
+                'uuid': nova_fixtures.CinderFixture.IMAGE_BACKED_VOL}]}})
+        self.become(server, status='ACTIVE', **{HOST: 'first'})
+        with api_db.get_engine().begin() as connection:
+            [spec] = connection.execute(sa.text(
+                'SELECT spec FROM request_specs')).scalars()
+            stored = json.loads(spec)
+            self.assertIs(True, stored['nova_object.data'].pop('is_bfv'))
+            connection.execute(sa.text('UPDATE request_specs SET spec = :spec'
+                                       ), {'spec': json.dumps(stored)})
+        self.reserve('second', 'DISK_GB')
+        for operation in 'create', 'migrate', 'unshelve':
+            self.assertEqual('acceptable', self.reasons(
+                self.explain_server(server, operation))['second'], operation)
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self.become(server, status='VERIFY_RESIZE', **{HOST: 'second'})
+
+
+class TestExtraSpecs(explaining.ExplainingTest):
+    """An aggregate for an extra spec, with one of two hosts."""
+
+    hosts = ('ssd', 'disk')
+
+    def setUp(self):
+        super().setUp()
+        self.aggregate('fast', ['ssd'], ssd='true')
+
+    def notes(self, **extra_specs):
+        """Return the hosts that are left, and the notes on extra specs."""
+        answer = self.explain_flavor(self.flavor(**extra_specs))
+        objects.Flavor.get_by_name(self.context, 'm1.tested').destroy()
+        return {verdict.host for verdict in answer.acceptable}, [
+            note for note in answer.notes if 'extra specs' in note]
+
+    def test_extra_spec_that_no_filter_reads(self):
+        """It excludes no host, which a note says with the filter to enable.
+
+        Nova's ComputeCapabilitiesFilter ignores it, too.
+        """
+        for name in 'ssd', 'aggregate_instance_extra_specs:ssd':
+            left, notes = self.notes(**{name: 'true'})
+            self.assertEqual({'ssd', 'disk'}, left)
+            [note] = notes
+            self.assertIn('extra specs of the flavor: %s.' % name, note)
+            self.assertIn('Enable AggregateInstanceExtraSpecsFilter', note)
+        self.flags(enabled_filters=[
+            'ComputeFilter', 'AggregateInstanceExtraSpecsFilter'],
+            group='filter_scheduler')
+        for name in 'ssd', 'aggregate_instance_extra_specs:ssd':
+            self.assertEqual(({'ssd'}, []), self.notes(**{name: 'true'}))
+
+    def test_capability(self):
+        """Only nova's ComputeCapabilitiesFilter reads it."""
+        wanted = {'capabilities:vcpus_total': '10', 'vcpus_total': '10'}
+        self.assertEqual(({'ssd', 'disk'}, []), self.notes(**wanted))
+        self.flags(enabled_filters=['ComputeFilter'],
+                   group='filter_scheduler')
+        _left, notes = self.notes(**wanted)
+        self.assertEqual(
+            ['capabilities:vcpus_total', 'vcpus_total'],
+            sorted(note.partition('flavor: ')[2].partition('.')[0]
+                   for note in notes))
+
+    def test_filter_of_a_vendor(self):
+        """It reads an extra spec, also if it fails for another value."""
+        self.flags(available_filters=[
+            *cloud.AVAILABLE, DisksFilter.__module__ + '.DisksFilter'],
+            enabled_filters=['DisksFilter'], group='filter_scheduler')
+        self.assertEqual(({'ssd', 'disk'}, []), self.notes(disks='8'))
+
+    def test_extra_specs_that_nova_reads_itself(self):
+        """They are not meant for a filter."""
+        self.assertEqual([], self.notes(**{
+            'hw:cpu_policy': 'shared', 'quota:vif_inbound_average': '1',
+            'trait:COMPUTE_STATUS_DISABLED': 'forbidden',
+            'group_policy': 'none', 'hide_hypervisor_id': 'true'})[1])
+
+    def test_no_host_is_left(self):
+        """There is another reason, and no filter has seen a host."""
+        for host in self.hosts:
+            self.reserve(host, 'VCPU')
+        self.assertEqual((set(), []), self.notes(ssd='true'))
+
+    def test_forced_host(self):
+        """Nova runs no host filter then, whatever is enabled."""
+        server = self.boot(flavor_id=self.flavor(ssd='true'), az='nova:disk')
+        self.assertNotIn('extra specs', ' '.join(
+            self.explain_server(server).notes))
+
+
+class TestExtraSpecsInQuery(explaining.ExplainingTest):
+
+    hosts = ('ssd', 'disk')
+    request_filters = ('flavor_extra_specs',)
+
+    def test_extra_spec_that_a_request_filter_reads(self):
+        """The query has it, so that no host filter needs to read it."""
+        self.aggregate('fast', ['ssd'], ssd='true')
+        answer = self.explain_flavor(self.flavor(**cloud.SSD))
+        self.assertEqual(['ssd'], [one.host for one in answer.acceptable])
+        self.assertEqual([], answer.notes)
 
 
 class TestFilters(explaining.ExplainingTest):

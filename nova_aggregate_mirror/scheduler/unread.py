@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extra specs of a flavor that are meant for filters, and read by none."""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from nova import exception as nova_exception
+from nova.scheduler import request_filter
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import host_states
+from nova_aggregate_mirror.scheduler import narrowing
+from nova_aggregate_mirror.scheduler import request_spec
+
+_CAPABILITY = 'capabilities:'
+# Extra specs without a scope that are meant for nova itself.
+_OF_NOVA = ('group_policy', 'hide_hypervisor_id')
+
+
+def notes(spec: request_spec.RequestSpec, manager: host_states.HostManager,
+          states: Sequence[Any]) -> list[str]:
+    """Name the extra specs that exclude no host, with a filter to enable.
+
+    :param spec: a request without other users
+    :param states: hosts that pass the host filters
+    """
+    # Nova runs no host filter for forced hosts, and only some for a rebuild.
+    if not states or request_spec.names_host(spec):
+        return []
+    request = request_spec.request(spec)
+    of_aggregates = filter_rules.extra_spec_keys(request.extra_specs)
+    of_capabilities = [name for name in request.extra_specs
+                       if name.startswith(_CAPABILITY)]
+    found = []
+    for names, host_filter in (
+            (of_aggregates, 'AggregateInstanceExtraSpecsFilter'),
+            (of_capabilities, 'ComputeCapabilitiesFilter')):
+        unread = [name for name in sorted(names) if name not in _OF_NOVA
+                  and not _narrows(request, name)
+                  and not _filters(spec, manager, states, name)]
+        if unread:
+            found.append(
+                'No enabled filter compares these extra specs of the flavor: '
+                '%s. They exclude no host. Enable %s if they should.' % (
+                    ', '.join(unread), host_filter))
+    return found
+
+
+def _narrows(request: constraints.Request, name: str) -> bool:
+    """Check whether this package's request filters read an extra spec."""
+    without = dataclasses.replace(request, extra_specs={})
+    alone = dataclasses.replace(
+        request, extra_specs={name: request.extra_specs[name]})
+    return any(narrowing_filter.keys(without) != narrowing_filter.keys(alone)
+               for narrowing_filter in request_filter.ALL_REQUEST_FILTERS
+               if isinstance(narrowing_filter, narrowing.Narrowing))
+
+
+def _filters(spec: request_spec.RequestSpec, manager: host_states.HostManager,
+             states: Sequence[Any], name: str) -> bool:
+    """Check whether a host filter compares an extra spec.
+
+    It then rejects a host for a value that no host can have.
+    """
+    flavor = spec.flavor
+    spec.flavor = flavor.obj_clone()
+    spec.flavor.extra_specs = {
+        **flavor.extra_specs, name: uuidutils.generate_uuid()}
+    try:
+        return manager.rejects(states, spec)
+    except (LookupError, TypeError, ValueError, nova_exception.NovaException):
+        # The filter of a vendor expects another kind of value.
+        return True
+    finally:
+        spec.flavor = flavor
