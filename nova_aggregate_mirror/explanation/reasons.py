@@ -188,8 +188,7 @@ def _of_forbidden(condition: explanation.Condition, node: str,
         'aggregate, or remove the host from it')
 
 
-def of_service(disabled: bool, forced_down: bool, detail: str = ''
-               ) -> Reason:
+def of_service(disabled: bool, forced_down: bool, detail: str) -> Reason:
     """Return why nova-scheduler does not use a nova-compute."""
     if disabled:
         return Reason('disabled', 'disabled', detail, ENABLE)

@@ -82,7 +82,7 @@ def tenant_isolation(project: str | None, metadata: Metadata,
 
 
 def tenant_aggregate(project: str | None, metadata: Metadata,
-                     always: bool = False) -> list[Rule]:
+                     always: bool) -> list[Rule]:
     """Nova's request filter: a tenant with aggregates uses only these.
 
     :param always: whether a tenant without an aggregate may use no host
