@@ -2,12 +2,17 @@
 """What nova-api and nova's request filters require of a new server."""
 
 from collections.abc import Mapping
+import json
 from typing import Any
 
+from nova import block_device
 from nova.conf import CONF
 from nova import objects
 
 from nova_aggregate_mirror import exceptions
+
+# Image properties about the disks of a server.
+_DEVICES = ('block_device_mapping', 'mappings')
 
 
 def zone(context: Any, given: str) -> str:
@@ -27,6 +32,33 @@ def zone(context: Any, given: str) -> str:
                 name, '' if given else ' ([DEFAULT] default_schedule_zone)',
                 ', '.join(sorted(zones))))
     return name
+
+
+def decoded(image: Mapping[str, Any]) -> dict[str, Any]:
+    """Decode the properties that are JSON in glance, as nova does.
+
+    :raises ValueError: one is not JSON
+    """
+    return {**image, 'properties': {
+        name: json.loads(value) if name in _DEVICES else value
+        for name, value in image['properties'].items()}}
+
+
+def boots_from_volume(image: Mapping[str, Any]) -> bool:
+    """Check whether nova-api creates the root disk of an image as a volume.
+
+    The image is then a snapshot of a server whose root disk was a volume.
+
+    :param image: with the devices decoded
+    """
+    properties = image['properties']
+    devices = properties.get('block_device_mapping', [])
+    if not properties.get('bdm_v2'):
+        devices = block_device.from_legacy_mapping(
+            devices, None, block_device.properties_root_device_name(
+                properties))
+    root = block_device.get_root_bdm(devices)
+    return bool(root and root.get('destination_type') == 'volume')
 
 
 def check(project: str, from_volume: bool, image: Mapping[str, Any]) -> None:

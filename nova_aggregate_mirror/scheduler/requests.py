@@ -73,10 +73,11 @@ def described(context: Any, one: Description) -> Prepared:
     :raises UnknownName: when nova has no such flavor, server group or zone
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
-    creation.check(one.project, one.from_volume, one.image)
+    image = creation.decoded(one.image)
+    from_volume = one.from_volume or creation.boots_from_volume(image)
+    creation.check(one.project, from_volume, image)
     zone = creation.zone(context, one.zone)
     flavor = _flavor(context, one.flavor)
-    image = dict(one.image)
     meta = objects.ImageMeta.from_dict(image)
     notes: list[str] = []
     spec = objects.RequestSpec.from_components(
@@ -88,7 +89,7 @@ def described(context: Any, one: Description) -> Prepared:
         _group(context, one.hints), zone or None, project_id=one.project)
     utils.setup_instance_group(context, spec)
     spec.num_instances = one.count
-    spec.is_bfv = one.from_volume
+    spec.is_bfv = from_volume
     network_requests.complete(
         context, spec, None, one.networks, one.ports, notes)
     about = {'flavor': flavor.name, 'image': image.get('name') or '',
@@ -129,7 +130,9 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
         notes.append('The server was deleted or is in no cell yet, so that '
                      'its ports are not known and not explained.')
     else:
-        _heal(context, cell, spec, instance)
+        # As nova-conductor does: nova 17.0 and earlier did not store it.
+        with nova_context.target_cell(context, cell) as target:
+            compute_utils.heal_reqspec_is_bfv(target, spec, instance)
     _defaults(spec)
     if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
         notes.append('Accelerators of the device profile are not explained.')
@@ -156,15 +159,6 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
     return Prepared(spec, _present(about), notes)
-
-
-def _heal(context: Any, cell: Any, spec: Any, instance: Any) -> None:
-    """Add whether the root disk is a volume, as nova-conductor does.
-
-    Requests of nova 17.0 (Queens) and earlier do not have it.
-    """
-    with nova_context.target_cell(context, cell) as target:
-        compute_utils.heal_reqspec_is_bfv(target, spec, instance)
 
 
 def _prepare(spec: Any, instance: Any, cell: Any, operation: str) -> None:

@@ -199,12 +199,37 @@ class TestMoves(explaining.ExplainingTest):
 
 
 class TestVolume(explaining.ExplainingTest):
+    """The root disk of a server is a volume."""
 
     hosts = ('first', 'second')
 
+    def setUp(self):
+        super().setUp()
+        self.useFixture(nova_fixtures.CinderFixture(self))
+
+    def test_image_of_such_a_server(self):
+        """Nova-api creates the volume, without a volume in the request."""
+        mapping = [{
+            'boot_index': 0, 'source_type': 'volume',
+            'destination_type': 'volume',
+            'volume_id': nova_fixtures.CinderFixture.IMAGE_BACKED_VOL}]
+        image = self.glance.create(self.context, {
+            'name': 'snapshot', 'properties': {
+                'bdm_v2': True, 'block_device_mapping': mapping}})['id']
+        self.reserve('first', 'DISK_GB')
+        self.reserve('second', 'DISK_GB')
+        wanted = self.flavor()
+        # Nova decodes what glance has as JSON.
+        answer = self.explain_flavor(wanted, image={'properties': {
+            'bdm_v2': 'True', 'block_device_mapping': json.dumps(mapping)}})
+        self.assertEqual(2, len(answer.acceptable))
+        server = self.boot(flavor_id=wanted, image_uuid=image)
+        self.assertEqual('ACTIVE', server['status'])
+        answer = self.explain_flavor(wanted)
+        self.assertEqual(0, len(answer.acceptable))
+
     def test_stored_request_of_queens(self):
         """It does not have that the root disk is a volume; the server has."""
-        self.useFixture(nova_fixtures.CinderFixture(self))
         server = self.admin_api.post_server({'server': {
             **self._build_server(
                 flavor_id=self.flavor(), image_uuid='', networks='none'),
