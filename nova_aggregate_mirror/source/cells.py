@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's cells: the cell mappings, and bounded reads across cells."""
+"""Nova's cells: the cell mappings, and bounded reads across cells.
+
+It is long because the wait for one cell depends on the reads of all.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,6 +19,7 @@ from nova.conf import CONF
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import tables
@@ -25,7 +29,8 @@ CELL0 = '00000000-0000-0000-0000-000000000000'
 
 AT_ONCE, SOON = 1.0, 5.0
 """Seconds to wait at least for the nodes of some hosts, if hosts of other
-cells wait as well; and seconds after which such a query ends."""
+cells wait as well, and for a silent cell; and seconds after which a query of
+some hosts ends."""
 SLOWER = 4.0
 """How many times as long as its last answer a cell may take."""
 
@@ -50,8 +55,9 @@ def in_turn(reads: Reads) -> Answers:
 class Threads:
     """Reads cells in parallel, with at most one query of a kind per cell.
 
-    A cell that did not answer in time is queried without being waited for,
-    until it has answered again: it delays no other cell.
+    A cell that did not answer in time is silent until it has answered again:
+    it is queried, but waited for only one second, and that not during its
+    back-off. An error after a wait is no answer: the driver gave up.
 
     :param timeout: seconds to wait for the nodes of a whole cell
     :param soon: seconds to wait for the nodes of some hosts
@@ -61,7 +67,7 @@ class Threads:
         self._timeout = timeout
         self._soon = soon
         self._running: set[tuple[str, bool]] = set()
-        self._silent: set[str] = set()
+        self._silent: dict[str, backoff.Backoff] = {}
         self._took: dict[str, float] = {}
         """Seconds that the last answer about some hosts took, per cell."""
 
@@ -71,24 +77,34 @@ class Threads:
         :param patient: whether to read whole cells
         """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        began, found = time.monotonic(), dict[str, Any]()
         waits = {name: self._patience(name, patient) for name in reads
                  if self._start(name, reads[name], answers, patient)}
-        began, found = time.monotonic(), dict[str, Any]()
         with contextlib.suppress(queue.Empty):
             while left := waits.keys() - found.keys():
                 end = began + max(waits[name] for name in left)
                 name, answer = answers.get(
                     timeout=max(0.0, end - time.monotonic()))
                 found[name] = answer
-        self._silent |= waits.keys() - found.keys()
+                if isinstance(answer, exceptions.CellUnavailable) and (
+                        time.monotonic() - began >= AT_ONCE):
+                    self._wait_in_vain(name)
+        for name, seconds in waits.items():
+            if seconds and name not in found:
+                self._wait_in_vain(name)
         return {name: found[name] if name in found
                 else _late(waits.get(name, 0.0)) for name in reads}
 
+    def _wait_in_vain(self, name: str) -> None:
+        self._silent.setdefault(name, backoff.Backoff()).extend(
+            time.monotonic())
+
     def _patience(self, name: str, patient: bool) -> float:
         """Return the seconds for which a cell is waited for."""
-        if name in self._silent:
+        silence = self._silent.get(name)
+        if silence:
             # A full sync includes a cell that answers again.
-            return AT_ONCE * patient
+            return AT_ONCE * (patient or time.monotonic() >= silence.until)
         if patient:
             return self._timeout
         return min(self._timeout, max(
@@ -111,10 +127,11 @@ class Threads:
                 answer = _attempt(read)
             finally:
                 took = time.monotonic() - began
-                if not patient:
-                    self._took[name] = took
-                if took < self._timeout:
-                    self._silent.discard(name)
+                if not isinstance(answer, exceptions.CellUnavailable):
+                    if not patient:
+                        self._took[name] = took
+                    if took < self._timeout:
+                        self._silent.pop(name, None)
                 # Before the answer: the next query may follow at once.
                 self._running.discard((name, patient))
                 answers.put((name, answer))

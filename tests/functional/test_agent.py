@@ -25,6 +25,7 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from tests.cloud import loopback
 from tests import commands
+from tests import databases
 from tests import fixtures
 from tests import placed
 from tests import placement_service
@@ -37,6 +38,9 @@ PASSWORD = 'correct-horse'
 COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
            'from nova_aggregate_mirror.cmd import agent; '
            'sys.exit(agent.main())']
+# Its drain waits for a cell for half a second instead of five.
+HURRIED = [*COMMAND[:-1], 'from nova_aggregate_mirror.source import cells; '
+           'cells.SOON = cells.AT_ONCE = 0.5; ' + COMMAND[-1]]
 NOVA_CONF = """
 [DEFAULT]
 state_path = %(state)s
@@ -290,11 +294,11 @@ class TestProcess(AgentTest):
         self.assertNotIn('Traceback', done.stdout + done.stderr)
         return done
 
-    def start(self):
+    def start(self, command=COMMAND):
         log = open(self.directory / 'log', 'wb')
         self.addCleanup(log.close)
         process = subprocess.Popen(
-            [*COMMAND, '--config-file', str(self.conf)], stdout=log,
+            [*command, '--config-file', str(self.conf)], stdout=log,
             stderr=log)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -369,6 +373,27 @@ class TestProcess(AgentTest):
         self.assertEqual(1, len(self.cloud.drift()))
         self.placement.slow(0.2)
         self.wait_for(lambda: not self.cloud.drift())
+
+    def test_slow_cell(self):
+        """The full sync repairs its hosts, with a patience of its own."""
+        far = self.cloud.create_host('far', cell='cell2')
+        url = databases.create(self, 'mysql')
+        databases.execute(
+            url, 'CREATE TABLE nodes (uuid CHAR(36), host CHAR(36), '
+            'deleted INT)')
+        databases.execute(url, 'INSERT INTO nodes VALUES (\'%s\', \'far\', '
+                          '0)' % far.nodes[0])
+        databases.execute(
+            url, 'CREATE VIEW compute_nodes AS SELECT * FROM nodes '
+            'WHERE SLEEP(1) = 0')
+        mapping = self.cloud.nova.cell('cell2')
+        mapping.database_connection = url
+        mapping.save()
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.rack.uuid).add_host('far')
+        self.start(HURRIED)
+        self.wait_for(lambda: self.placement.aggregates(
+            far.nodes[0]) == {self.rack.uuid})
 
     def unblocked(self, process):
         """Return the signals that end the process in another thread."""

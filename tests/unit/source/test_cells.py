@@ -27,6 +27,10 @@ class TestThreads(testtools.TestCase):
         self.answering = threading.Event()
         self.addCleanup(self.answering.set)
         self.queries = 0
+        self.ahead = 0.0
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.source.cells.time', types.SimpleNamespace(
+                monotonic=lambda: time.monotonic() + self.ahead)))
         self.threads = cells.Threads(0.01, 0.01)
         self.threads.read({'first': self.silent}, patient=False)
         # From now on, a read waits for ever, if at all.
@@ -34,7 +38,7 @@ class TestThreads(testtools.TestCase):
         self.wait_at_once(FOREVER)
 
     def wait_at_once(self, seconds):
-        """Change how long a full sync waits for a cell that was silent."""
+        """Change how long a silent cell is waited for."""
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.source.cells.AT_ONCE', seconds))
 
@@ -42,6 +46,15 @@ class TestThreads(testtools.TestCase):
         self.queries += 1
         self.answering.wait()
         return {'silent': 'h1'}
+
+    def give_up(self):
+        """End a query without an answer, as a driver does after a wait."""
+        self.queries += 1
+        self.ahead += 5.0
+        raise OSError('timed out')
+
+    def refuse(self):
+        raise OSError('refused')
 
     def read(self, patient=False):
         """Read both cells; return whether the first is unavailable."""
@@ -117,6 +130,64 @@ class TestThreads(testtools.TestCase):
         self.answer_too_late()
         self.assertFalse(self.read(patient=True))
 
+    def waits(self, query, patient=False):
+        """Read the first cell; return the wait, as its error states it."""
+        found = self.threads.read({'first': query}, patient)['first']
+        return str(found).removeprefix('no answer within ').removesuffix(
+            ' seconds')
+
+    def test_silent_cell_is_waited_for_once_per_back_off(self):
+        """The back-off doubles, however many reads there are."""
+        self.answer_too_late()
+        self.answering.clear()
+        self.wait_at_once(0.01)
+        waited = []
+        for second in range(100):
+            self.threads._running.clear()
+            if self.waits(self.silent) == '0.01':
+                waited.append(second)
+            self.ahead += 1.0
+        # The first back-off has begun with the silence.
+        self.assertEqual([1, 3, 7, 15, 31, 61, 91], waited)
+
+    def test_driver_that_gives_up(self):
+        """An error after a wait is no answer: the cell stays silent."""
+        self.wait_at_once(1.0)
+        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.assertIn('timed out', self.waits(self.give_up))
+        self.assertEqual('an earlier query has not been answered in time',
+                         self.waits(self.silent))
+        # What a driver took to give up is not what an answer takes.
+        self.assertEqual({}, self.threads._took)
+
+    def test_driver_that_gives_up_after_the_wait(self):
+        """The full sync does not wait its whole timeout again."""
+        self.wait_at_once(0.01)
+        self.answering.set()
+        self.threads = cells.Threads(0.01, 0.01)
+        ending = threading.Event()
+
+        def give_up_late():
+            ending.wait()
+            raise OSError('timed out')
+
+        self.assertEqual('0.01', self.waits(give_up_late, patient=True))
+        self.threads._timeout = FOREVER
+        query, = (thread for thread in threading.enumerate()
+                  if thread.name == 'first')
+        ending.set()
+        query.join()
+        self.answering.clear()
+        self.assertEqual('0.01', self.waits(self.silent, patient=True))
+
+    def test_cell_that_refuses(self):
+        """It costs no wait, so that it is not silent afterwards."""
+        self.wait_at_once(1.0)
+        self.threads = cells.Threads(FOREVER, FOREVER)
+        self.assertIn('refused', self.waits(self.refuse))
+        self.answering.set()
+        self.assertFalse(self.read())
+
     def test_cell_that_answers_again(self):
         """It is queried without being waited for until it answers."""
         self.assertTrue(self.read())
@@ -127,16 +198,10 @@ class TestThreads(testtools.TestCase):
 
     def test_slow_cell(self):
         """It is waited for in proportion to its last answer."""
-        ahead = 0.0
-
         def slow():
-            nonlocal ahead
-            ahead += 60.0
+            self.ahead += 60.0
             return {}
 
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.source.cells.time', types.SimpleNamespace(
-                monotonic=lambda: time.monotonic() + ahead)))
         threads = cells.Threads(FOREVER, 0.01)
         while threads.read({'slow': slow}, patient=False) != {'slow': {}}:
             pass
