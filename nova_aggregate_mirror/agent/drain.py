@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirroring of the journal rows that are due, one batch per step."""
+"""Mirroring of the journal rows that are due, one batch per step.
+
+It is long because what becomes of a row after a step is decided in one place.
+"""
 
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
+import math
 import time
 
 from oslo_config import cfg
@@ -12,8 +18,8 @@ from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import schedule
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 
 LOG = logging.getLogger(__name__)
@@ -24,6 +30,17 @@ BATCH = 50
 # the interval doubles each time. SOON applies to retriable errors.
 SOON = 4.0
 LONGEST_BACKOFF = 30.0
+# Rows are read at most once in READ seconds; if there are MANY rows and none
+# was added, once in READ_MANY seconds.
+READ, READ_MANY = 1.0, 10.0
+MANY = 10000
+
+# Errors that are not those of one row or of its providers. Nova may not have
+# been read.
+_OF_ALL = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
+           exceptions.JournalUnavailable, exceptions.Stopped)
+
+Errors = Mapping[journal.Row, exceptions.MirrorError]
 
 
 class Drain:
@@ -46,7 +63,9 @@ class Drain:
         self._stopping = stopping
         self._schedule = schedule.Schedule(
             2 * options.inline_timeout, options.max_call_age, now)
-        self._limit = BATCH
+        self._more = False
+        """Whether the last step left rows that are due."""
+        self._looked = self._read = self._latest = -math.inf
         self._outage = ''
         """Why mirroring is suspended; empty when it is not."""
 
@@ -58,65 +77,160 @@ class Drain:
 
         :raises JournalUnavailable: when the journal cannot be used
         """
-        again = False
+        more, self._more = self._more, False
+        self._look(more)
         try:
-            again = self._batch()
+            self._more = self._mirror_due()
         finally:
-            if not again:
+            if not self._more:
                 # Otherwise as many connections would stay open as workers
                 # were ever busy at once.
                 self._context.placement.release()
-        return again
+        return self._more
 
-    def _batch(self) -> bool:
-        self._schedule.see(self._rows.briefs())
+    def is_idle(self) -> bool:
+        """Check whether the journal had no row when it was last read."""
+        return not self._schedule
+
+    def _look(self, more: bool) -> None:
+        """Read what decides when rows are due.
+
+        :param more: whether the last step was just before
+        """
+        now = self._now()
+        if more and now < self._looked + READ:
+            # What this process has closed is no longer in the schedule.
+            return
+        self._looked = now
+        if self._is_outdated(now):
+            self._schedule.see(self._rows.briefs())
+            self._read = now
         self._figures.backlog(self._schedule.backlog())
-        due = self._schedule.due(self._limit)
-        if not due or (self._outage and not self._answers()):
+
+    def _is_outdated(self, now: float) -> bool:
+        """Check whether all rows have to be read again."""
+        if len(self._schedule) <= MANY:
+            return True
+        count, latest = self._rows.extent()
+        is_known = count <= len(self._schedule) and latest <= self._latest
+        self._latest = latest
+        return not is_known or now >= self._read + READ_MANY
+
+    def _mirror_due(self) -> bool:
+        """Mirror a batch, and one of the rows that are tried alone."""
+        due, alone = self._schedule.due(BATCH), self._schedule.due_alone()
+        if not (due or alone) or (self._outage and not self._answers()):
             return False
-        # A row whose operation must have ended counts as handed over.
-        rows = [dataclasses.replace(
-            row, running=not self._schedule.may_close(row.id))
-            for row in self._rows.some(due)]
-        start, tried = self._now(), self._limit
-        # If a row raises an unexpected error, the other rows come first.
-        self._limit = 1
+        progress = self._mirror(due, alone=False)
+        # A row of the batch may have been added to those that wait for this.
+        if alone and not self._outage:
+            progress |= self._mirror([alone], alone=True)
+        return progress and self._schedule.has_due()
+
+    def _mirror(self, ids: list[str], alone: bool) -> bool:
+        """Mirror rows and reschedule them.
+
+        :param alone: whether this is a row that may hold up others
+        :returns: whether any is mirrored, or waits from now on for something
+            that is its own
+        """
+        rows = self._rows_of(ids)
+        if not rows:
+            return False
+        start = self._now()
+        cells = {row: self._schedule.cells(row.id) for row in rows}
+        fresh = {row for row in rows if self._schedule.is_fresh(row.id)}
+        # If one row raises an unexpected error, each is tried alone.
         for row in rows:
-            self._schedule.again(row.id, LONGEST_BACKOFF)
-        outcome = self._reconciler.drain(rows)
-        left = self._keep(rows, outcome)
-        # If nothing succeeds, there may be an outage that the probe does not
-        # detect: retry with one row until it succeeds, not with all rows.
-        self._limit = (1 if left and not outcome.done and not self._outage
-                       else BATCH)
+            self._schedule.isolate(
+                row.id, LONGEST_BACKOFF if alone else 0.0, alone)
+        locks = row_locks.RowLocks()
+        outcome = self._reconciler.drain(rows, locks)
+        errors = {row: outcome.unfinished[row.dirty] for row in rows
+                  if row.dirty in outcome.unfinished}
+        done = [row for row in rows if row not in errors]
+        if alone and done:
+            self._schedule.join()
+        for row in done:
+            self._keep(row, locks)
+        self._ask_cells(cells, errors, start)
+        self._retry(errors, outcome.waiting, locks, alone)
         self._figures.drained(
             'unavailable' if self._outage
-            else 'failure' if left else 'success',
+            else 'failure' if errors or locks.locked else 'success',
             self._now() - start, *outcome.counts(), outcome.conflicts)
-        return not left and len(due) == tried
+        return any(row not in errors or row in fresh and not isinstance(
+            errors[row], _OF_ALL) for row in rows)
 
-    def _keep(self, rows: list[journal.Row],
-              outcome: outcome.Outcome) -> bool:
-        """Reschedule the rows that stay open; return whether any failed."""
-        failed = {row: outcome.unfinished[row.dirty] for row in rows
-                  if row.dirty in outcome.unfinished}
-        for row in rows:
-            if row.running and row not in failed:
-                self._schedule.again(row.id)
+    def _rows_of(self, ids: list[str]) -> list[journal.Row]:
+        """Read those of the rows that still exist, in the given order."""
+        rows = {row.id: row for row in self._rows.some(ids)} if ids else {}
+        for row in ids:
+            if row not in rows:
+                self._schedule.close(row)
+        # A row whose operation must have ended counts as handed over.
+        return [dataclasses.replace(
+            rows[row], running=not self._schedule.may_close(row))
+            for row in ids if row in rows]
+
+    def _keep(self, row: journal.Row, locks: row_locks.RowLocks) -> None:
+        """Reschedule a row that is in sync, or remove it."""
+        if row.id in locks.locked:
+            is_new = self._schedule.lose_lock(
+                row.id, row.id in locks.waited)
+            if is_new:
+                LOG.warning('Host %s (request %s) is mirrored, but its row '
+                            'stays in the journal: %s', row.dirty.host,
+                            row.dirty.request_id or '-', locks.locked[row.id])
+        elif row.running:
+            self._schedule.again(row.id)
+        else:
+            self._schedule.close(row.id)
+
+    def _ask_cells(self, cells: Mapping[journal.Row, frozenset[str]],
+                   errors: Errors, start: float) -> None:
+        """Update the queues of the cells that these rows waited for.
+
+        :param start: when the rows were tried
+        """
+        silent = _cells(errors.values())
+        answered = frozenset().union(*(
+            cells[row] for row in cells
+            if not isinstance(errors.get(row), _OF_ALL)))
+        self._schedule.answer(answered - silent)
+        for row, error in errors.items():
+            if _cells([error]):
+                self._schedule.wait_for(row.id, _cells([error]))
+        self._schedule.fall_silent(silent, start)
+
+    def _retry(self, errors: Errors, waiting: set[journal.Dirty],
+               locks: row_locks.RowLocks, alone: bool) -> None:
+        """Reschedule rows that are not in sync, and record why."""
+        failed = {row: error for row, error in errors.items()
+                  if not _cells([error])}
         if failed and (self._stopping() or not self._answers()):
             for row in failed:
                 self._schedule.again(row.id, 0.0)
-            return True
-        for row, error in failed.items():
+            return
+        for row, error in errors.items():
             # Log a row once, not at each attempt.
-            if row.attempts < 2:
+            if row.attempts < 2 and row.dirty not in waiting:
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
-            self._schedule.again(row.id, _backoff(row, error))
-        if failed:
-            self._rows.failed({
-                row.id: str(error) for row, error in failed.items()})
-        return bool(failed)
+        for row, error in failed.items():
+            seconds = _backoff(row, error)
+            if isinstance(error, _OF_ALL):
+                # An outage that the probe does not detect, or a row that ends
+                # every batch that it is in.
+                self._schedule.isolate(
+                    row.id, seconds if alone else 0.0, alone)
+            else:
+                self._schedule.fail(row.id, seconds)
+        if errors:
+            texts = {row.id: str(error) for row, error in errors.items()}
+            in_sync = [row.id for row in errors if row.dirty in waiting]
+            locks.write(lambda ids, lock_wait: self._rows.failed(
+                {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
 
     def _answers(self) -> bool:
         """Check whether placement and nova's API database answer."""
@@ -133,6 +247,13 @@ class Drain:
             LOG.info('Mirroring is resumed: placement and nova answer')
         self._outage = outage
         return not outage
+
+
+def _cells(errors: Iterable[exceptions.MirrorError]) -> frozenset[str]:
+    """Return the cells that did not answer, according to errors of rows."""
+    return frozenset().union(*(
+        error.cells for error in errors
+        if isinstance(error, exceptions.CellUnavailable)))
 
 
 def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Due times of journal rows, by one agent's monotonic clock: pure."""
+"""Due times of journal rows, by one agent's monotonic clock: pure.
 
+Rows wait by what they wait for. A row that waits for cells is in the queue of
+each of these cells; while a cell does not answer, one row of its queue is
+tried per back-off. A row that failed for itself has a due time of its own. A
+row that may hold up others is tried alone.
+
+It is long because a row is in one queue at most, whichever it comes from.
+"""
+
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
+import itertools
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.limits import backoff
 
 
 @dataclasses.dataclass(slots=True)
@@ -14,13 +25,28 @@ class _Seen:
     since: float
     """When this agent first saw the row."""
     due: float
+    has_failed: bool = False
+    """Whether the row has failed for itself: rows that have not come first."""
+    cells: frozenset[str] = frozenset()
+    """The cells that the row waits for."""
+    lock: backoff.Backoff | None = None
+    """The back-off of a row that is in sync and locked by another session."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Queue:
+    """Rows that wait for a cell, and when the next one is tried."""
+
+    rows: dict[str, None] = dataclasses.field(default_factory=dict)
+    pause: backoff.Backoff = dataclasses.field(
+        default_factory=backoff.Backoff)
 
 
 class Schedule:
     """Due times of the rows that an agent has seen, and which it may close.
 
     Clocks of different hosts are never compared: the age of a row counts from
-    when this agent first saw it.
+    when this agent first saw it, whatever it waits for.
 
     :param overdue: seconds after which a running row is converged, and then
         the interval at which this is repeated
@@ -34,8 +60,16 @@ class Schedule:
         self._longest = longest
         self._now = now
         self._seen: dict[str, _Seen] = {}
+        self._queues: dict[str, _Queue] = {}
+        self._alone: dict[str, bool] = {}
+        """Rows that are tried alone, to whether they have failed alone."""
+        self._ready: collections.deque[str] = collections.deque()
+        """Rows that were due when they were last sorted, next first."""
 
-    def see(self, found: Iterable[journal.Brief]) -> None:
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def see(self, rows: Iterable[journal.Brief]) -> None:
         """Update the schedule with the rows that are in the journal now.
 
         A row that was handed over since, or for which an operator requested a
@@ -43,43 +77,184 @@ class Schedule:
         """
         now, before = self._now(), self._seen
         self._seen = {}
-        for row in found:
-            seen = before.get(row.id)
+        for row in rows:
+            seen = before.pop(row.id, None)
             if seen is None:
-                seen = _Seen(row, now, now + row.running * self._overdue)
+                seen = _Seen(row, now, now + row.running * self._overdue,
+                             has_failed=row.attempts > 1)
             elif (row.running < seen.row.running
                   or row.attempts < seen.row.attempts):
-                seen.due = now
+                self._free(row.id, seen)
+                seen.due, seen.has_failed = now, False
             seen.row = row
             self._seen[row.id] = seen
+        for row_id, seen in before.items():
+            self._free(row_id, seen)
+        self._ready.clear()
 
     def due(self, limit: int) -> list[str]:
-        """List the rows that are due, the longest overdue first."""
+        """Take the rows of the next batch from those that are due.
+
+        A row for each cell whose back-off is over; then rows that have not
+        failed, the latest first: what has just been recorded does not wait
+        for a backlog; then the others, the longest overdue first.
+        """
+        rows = dict.fromkeys(self._probes())
+        if not self._ready:
+            self._sort()
+        while self._ready and len(rows) < limit:
+            row = self._ready.popleft()
+            if row in self._seen and self._is_ready(row, self._seen[row]):
+                rows[row] = None
+        return list(rows)
+
+    def has_due(self) -> bool:
+        """Check whether further rows are due, as last sorted."""
+        return bool(self._ready or self.due_alone())
+
+    def due_alone(self) -> str | None:
+        """Return the row to try alone.
+
+        Rows that failed for themselves come last: alone, others end an outage.
+        """
         now = self._now()
-        due = [one for one in self._seen.values() if one.due <= now]
-        # The sort is stable: among rows seen together, the oldest is first.
-        return [one.row.id for one in sorted(
-            due, key=lambda one: one.due)[:limit]]
+        return min((row for row in self._alone if self._seen[row].due <= now),
+                   key=lambda row: (self._seen[row].has_failed,
+                                    self._alone[row]), default=None)
 
     def may_close(self, row: str) -> bool:
         """Check whether the operation of a row can no longer run."""
         seen = self._seen[row]
         return not seen.row.running or self._age(seen) >= self._longest
 
+    def cells(self, row: str) -> frozenset[str]:
+        """Return the cells that a row waits for."""
+        return self._seen[row].cells
+
+    def is_fresh(self, row: str) -> bool:
+        """Check whether a row neither waits for cells nor has failed."""
+        seen = self._seen[row]
+        return not (seen.cells or seen.has_failed)
+
     def again(self, row: str, seconds: float | None = None) -> None:
-        """Reschedule a row.
+        """Reschedule a row that waits for nothing in particular.
 
         :param seconds: from now; by default the interval of running rows
         """
-        self._seen[row].due = self._now() + (
-            self._overdue if seconds is None else seconds)
+        seen = self._seen[row]
+        self._free(row, seen)
+        if seconds is None:
+            seconds = self._overdue
+        if not seconds:
+            self._ready.append(row)
+        seen.due = self._now() + seconds
+
+    def fail(self, row: str, seconds: float) -> None:
+        """Reschedule a row that failed for itself, after some seconds."""
+        self.again(row, seconds)
+        self._seen[row].has_failed = True
+
+    def wait_for(self, row: str, cells: frozenset[str]) -> None:
+        """Put a row at the end of the queues of cells."""
+        seen = self._seen[row]
+        for cell in cells:
+            queue = self._queues.setdefault(cell, _Queue())
+            queue.rows.pop(row, None)
+            queue.rows[row] = None
+        # After that: a queue without rows is forgotten with its back-off.
+        seen.cells -= cells
+        self._free(row, seen)
+        seen.cells = cells
+
+    def fall_silent(self, cells: Iterable[str], began: float) -> None:
+        """Begin the next back-off of cells that did not answer.
+
+        :param began: when they were asked; rows that join a queue during its
+            back-off do not extend it
+        """
+        for cell in cells:
+            queue = self._queues.get(cell)
+            if queue and queue.pause.until <= began:
+                queue.pause.extend(self._now())
+
+    def answer(self, cells: Iterable[str]) -> None:
+        """Make all rows due that wait for cells, as these answer."""
+        for cell in cells:
+            queue = self._queues.pop(cell, _Queue())
+            for row in queue.rows:
+                self.again(row, 0.0)
+
+    def isolate(self, row: str, seconds: float, failed: bool) -> None:
+        """Try a row alone, after some seconds.
+
+        :param failed: whether it has failed alone
+        """
+        self._alone.pop(row, None)
+        self._alone[row] = failed
+        self._seen[row].due = self._now() + seconds
+
+    def lose_lock(self, row: str, failed: bool) -> bool:
+        """Try a row alone that is in sync, but locked by another session.
+
+        :param failed: whether its own transaction waited for the lock
+        :returns: whether this is the first time
+        """
+        seen = self._seen[row]
+        lock = seen.lock
+        self._free(row, seen)
+        seen.lock = lock or backoff.Backoff()
+        if failed:
+            seen.lock.extend(self._now())
+        self.isolate(row, max(0.0, seen.lock.until - self._now()), failed)
+        return lock is None
+
+    def join(self) -> None:
+        """Stop trying alone the rows that have not failed alone."""
+        for row in [row for row, failed in self._alone.items() if not failed]:
+            self.again(row, 0.0)
+
+    def close(self, row: str) -> None:
+        """Remove a row that is not in the journal any more."""
+        self._free(row, self._seen.pop(row))
 
     def backlog(self) -> journal.Backlog:
         """Return the backlog, with ages as seen by this agent."""
-        pending = [self._age(one) for one in self._seen.values()
-                   if one.row.pending]
+        pending = [self._age(seen) for seen in self._seen.values()
+                   if seen.row.pending and not seen.lock]
         return journal.Backlog(len(pending), len(self._seen) - len(pending),
                                max(pending, default=0.0))
+
+    def _probes(self) -> Iterable[str]:
+        """Find the first row of each queue that may be tried now."""
+        now = self._now()
+        for queue in self._queues.values():
+            yield from itertools.islice((
+                row for row in queue.rows if row not in self._alone and all(
+                    self._queues[cell].pause.until <= now
+                    for cell in self._seen[row].cells)), 1)
+
+    def _sort(self) -> None:
+        ready = [(row, seen) for row, seen in self._seen.items()
+                 if self._is_ready(row, seen)]
+        # The sort is stable: among rows seen together, the oldest is first.
+        ready.sort(key=lambda pair: (
+            pair[1].has_failed,
+            pair[1].due if pair[1].has_failed else -pair[1].due))
+        self._ready.extend(row for row, _seen in ready)
+
+    def _is_ready(self, row: str, seen: _Seen) -> bool:
+        return (seen.due <= self._now() and not seen.cells
+                and row not in self._alone)
+
+    def _free(self, row: str, seen: _Seen) -> None:
+        """Remove a row from the queues that it is in."""
+        for cell in seen.cells & self._queues.keys():
+            queue = self._queues[cell]
+            queue.rows.pop(row, None)
+            if not queue.rows:
+                del self._queues[cell]
+        self._alone.pop(row, None)
+        seen.cells, seen.lock = frozenset(), None
 
     def _age(self, seen: _Seen) -> float:
         return self._now() - seen.since

@@ -38,7 +38,8 @@ class Row:
     def state(self) -> str:
         """The state of the row, as commands display it."""
         if not self.running:
-            return 'to be mirrored'
+            return ('to be mirrored' if self.mirrored_at is None
+                    else 'mirrored, waits for a cell')
         return ('mirrored, may still run' if self.mirrored_at is not None
                 else 'may still run')
 

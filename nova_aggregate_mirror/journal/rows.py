@@ -2,6 +2,7 @@
 """Journal rows: one per operation that placement may not reflect yet."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -56,14 +57,17 @@ class Rows:
 
             self._database.run(work)
 
-    def close(self, ids: Iterable[str]) -> int:
+    def close(self, ids: Iterable[str], lock_wait: float | None = None
+              ) -> int:
         """Delete rows whose operations placement reflects.
 
+        :param lock_wait: see ``Transactions.run``
         :returns: how many rows existed
         """
         ids = sorted(ids)
         return self._database.run(
-            lambda connection: queries.delete(connection, ids))
+            lambda connection: queries.delete(connection, ids),
+            lock_wait=lock_wait)
 
     def hand_over(self, row: journal.Row, error: str) -> None:
         """Hand the row of a finished operation over to the agent.
@@ -80,23 +84,43 @@ class Rows:
 
         self._database.run(work)
 
-    def failed(self, errors: Mapping[str, str]) -> None:
-        """Record why rows could not be mirrored; they become pending."""
-        errors = {row: storable(error) for row, error in errors.items()}
-        self._database.run(
-            lambda connection: queries.failed(connection, errors))
+    def failed(self, errors: Mapping[str, str],
+               lock_wait: float | None = None,
+               mirrored: Collection[str] = ()) -> None:
+        """Record why rows could not be mirrored; they become pending.
 
-    def mirrored(self, ids: Iterable[str]) -> None:
-        """Record that running rows are mirrored; they stay in the journal."""
+        :param lock_wait: see ``Transactions.run``
+        :param mirrored: rows that are in sync but for what a cell that does
+            not answer may have: they stay in the journal, but not as pending
+        """
+        now = self._now()
+        values = [(row, storable(error), now if row in mirrored else None)
+                  for row, error in sorted(errors.items())]
+        self._database.run(
+            lambda connection: queries.failed(connection, values),
+            lock_wait=lock_wait)
+
+    def mirrored(self, ids: Iterable[str], lock_wait: float | None = None
+                 ) -> None:
+        """Record that running rows are mirrored; they stay in the journal.
+
+        :param lock_wait: see ``Transactions.run``
+        """
         ids, now = sorted(ids), self._now()
         self._database.run(
-            lambda connection: queries.mirrored(connection, ids, now))
+            lambda connection: queries.mirrored(connection, ids, now),
+            lock_wait=lock_wait)
 
-    def not_mirrored(self, ids: Iterable[str]) -> None:
-        """Record that rows may be out of sync again; they become pending."""
+    def not_mirrored(self, ids: Iterable[str], lock_wait: float | None = None
+                     ) -> None:
+        """Record that rows may be out of sync again; they become pending.
+
+        :param lock_wait: see ``Transactions.run``
+        """
         ids = sorted(ids)
         self._database.run(
-            lambda connection: queries.not_mirrored(connection, ids))
+            lambda connection: queries.not_mirrored(connection, ids),
+            lock_wait=lock_wait)
 
     def retry(self, ids: Iterable[str]) -> int:
         """Make failed rows due immediately.
@@ -128,6 +152,14 @@ class Rows:
         return [journal.Brief(found.id, found.running, found.attempts,
                               found.mirrored_at is None)
                 for found in self._database.run(queries.briefs)]
+
+    def extent(self) -> tuple[int, float]:
+        """Count the rows, and read when the latest row was recorded.
+
+        The time is that of the host that wrote it; 0 without rows.
+        """
+        count, latest = self._database.run(queries.extent)
+        return count, latest or 0.0
 
     def backlog(self) -> journal.Backlog:
         """Count the operations that are still in the journal.

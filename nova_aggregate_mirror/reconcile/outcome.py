@@ -77,6 +77,9 @@ class Outcome:
     unfinished: dict[journal.Dirty, exceptions.MirrorError] = (
         dataclasses.field(default_factory=dict))
     """Requests that are not known to be in sync, to the first reason."""
+    waiting: set[journal.Dirty] = dataclasses.field(default_factory=set)
+    """Unfinished requests that are in sync but for nodes that another cell
+    than the host's may have, and that does not answer."""
     conflicts: int = 0
     """Writes that placement refused because the provider had changed."""
 
@@ -108,9 +111,14 @@ class Outcome:
             self.failed[Host(dirty.host)] = _silent(truth)
         for node in sorted(nodes - self.done - self.missing):
             self.failed.setdefault(Provider(node), error or _silent(truth))
-        for subject in [Host(dirty.host), *map(Provider, sorted(nodes))]:
-            if subject in self.failed:
-                self.unfinished.setdefault(dirty, self.failed[subject])
+        errors = [self.failed[subject] for subject in [
+            Host(dirty.host), *map(Provider, sorted(nodes))]
+            if subject in self.failed]
+        if errors:
+            self.unfinished.setdefault(dirty, errors[0])
+            if dirty.host not in truth.hosts_down and all(isinstance(
+                    exc, exceptions.CellUnavailable) for exc in errors):
+                self.waiting.add(dirty)
 
     def write_journal(self, write: Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
@@ -129,6 +137,7 @@ class Outcome:
         self.failed |= other.failed
         self.unwritten |= other.unwritten
         self.unfinished |= other.unfinished
+        self.waiting |= other.waiting
         self.conflicts += other.conflicts
 
     def mend(self, later: 'Outcome') -> None:

@@ -10,6 +10,7 @@ import typing
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
@@ -56,7 +57,8 @@ class Reconciler:
         self._batch = batch
 
     def close(self, rows: Iterable[journal.Row],
-              before: source.Memberships | None = None) -> Outcome:
+              before: source.Memberships | None = None,
+              locks: row_locks.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
 
         :param rows: rows that were handed over before this call, or the
@@ -64,6 +66,8 @@ class Reconciler:
         :param before: provider to the aggregates that nova had for it before
             the caller's own operation. If nova and placement have the same
             after it, the provider is not written
+        :param locks: writes to the journal; by default one transaction for
+            all rows
         """
         rows = list(rows)
         dirty = [row.dirty for row in rows]
@@ -74,7 +78,10 @@ class Reconciler:
             done = [row.id for row in rows
                     if row.dirty not in outcome.unfinished]
             if done and self._rows:
-                self._rows.close(done)
+                if locks:
+                    locks.write(self._rows.close, done)
+                else:
+                    self._rows.close(done)
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
             outcome.failed[Journal()] = exc
@@ -99,24 +106,34 @@ class Reconciler:
             # The next converge has the same error and reports it.
             return False
 
-    def drain(self, rows: Collection[journal.Row]) -> Outcome:
+    def drain(self, rows: Collection[journal.Row],
+              locks: row_locks.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
         The row of an operation that may still run is converged and kept.
+
+        :param locks: writes to the journal, and collects the rows that other
+            sessions lock
         """
-        outcome = self.close(row for row in rows if not row.running)
+        locks = locks or row_locks.RowLocks()
+        outcome = self.close((row for row in rows if not row.running),
+                             locks=locks)
         running = [row for row in rows if row.running]
         kept = self.converge(row.dirty for row in running)
         done = [row.id for row in running if row.dirty not in kept.unfinished]
         if self._rows and done:
-            kept.write_journal(functools.partial(self._rows.mirrored, done))
+            kept.write_journal(functools.partial(
+                locks.write, self._rows.mirrored, done))
         outcome.add(kept)
         lost = [row.id for row in rows if row.mirrored_at is not None
-                and row.dirty in outcome.unfinished and not isinstance(
+                and row.dirty in outcome.unfinished
+                and row.dirty not in outcome.waiting and not isinstance(
                     outcome.unfinished[row.dirty], exceptions.Stopped)]
         if self._rows and lost:
-            outcome.write_journal(
-                functools.partial(self._rows.not_mirrored, lost))
+            outcome.write_journal(functools.partial(
+                locks.write, self._rows.not_mirrored, lost))
+        for error in locks.locked.values():
+            outcome.failed.setdefault(Journal(), error)
         return outcome
 
     def remove(self, aggregates: Iterable[str],

@@ -176,9 +176,9 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
     made, kept = parts.reconciler, parts.journal.rows
     close = made.close
 
-    def greedy(rows, before=None):
+    def greedy(rows, *args, **kwargs):
         rows = list(rows)
-        outcome = close(rows, before)
+        outcome = close(rows, *args, **kwargs)
         hosts = {row.dirty.host for row in rows
                  if row.dirty not in outcome.unfinished}
         kept.close(row.id for row in kept.all()

@@ -51,7 +51,8 @@ class Memory:
         self._driver = self._connection.connection.driver_connection
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sa.engine.Connection]:
+    def transaction(self, _lock_wait: float | None = None
+                    ) -> Iterator[sa.engine.Connection]:
         with self._connection.begin():
             yield self._connection
 
@@ -120,7 +121,8 @@ class Database(transactions.Transactions):
         super().__init__(cloud.conf, cloud.database)
         self.cloud = cloud
 
-    def run(self, work: Callable[[Any], T], insist: bool = False) -> T:
+    def run(self, work: Callable[[Any], T], insist: bool = False,
+            lock_wait: float | None = None) -> T:
         # The name of a function in queries, or of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
@@ -279,13 +281,14 @@ def drainer(parts: Parts) -> Callable[[], bool]:
     cloud, made = parts.cloud, parts.reconciler
     close = made.close
 
-    def judging(found: Iterable[journal.Row]) -> Any:
+    def judging(found: Iterable[journal.Row], *args: Any, **kwargs: Any
+                ) -> Any:
         found = list(found)
         oldest = cloud.world.now - cloud.conf.aggregate_mirror.max_call_age
         cloud.judged |= {
             row.id for row in found if cloud.began.get(row.id, 0.0) <= oldest
             or not cloud.database.is_running(row.id)}
-        return close(found)
+        return close(found, *args, **kwargs)
 
     made.close = judging
     prepared = drain.Drain(cloud.conf, parts.journal.rows, made, Figures(),

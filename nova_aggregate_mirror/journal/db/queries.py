@@ -32,7 +32,7 @@ _HAND_OVER = sa.update(models.dirty).where(
 _FAILED = sa.update(models.dirty).where(
     _DIRTY.id == sa.bindparam('row')).values(
         attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
-        mirrored_at=None)
+        mirrored_at=sa.bindparam('mirrored'))
 # Running rows only: a row handed over meanwhile may have failed since.
 _MIRRORED = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME), _DIRTY.running).values(
@@ -47,6 +47,7 @@ _THESE = _ROWS.where(_DIRTY.id.in_(_SOME))
 _OTHERS = sa.select(_DIRTY.id).where(_DIRTY.id.not_in(_SOME)).limit(1)
 _BRIEF = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                    _DIRTY.mirrored_at).order_by(*_ORDER)
+_EXTENT = sa.select(sa.func.count(), sa.func.max(_DIRTY.created_at))
 _BACKLOG = sa.select(
     sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
     sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
@@ -79,9 +80,12 @@ def hand_over(connection: Any, row: str, error: str) -> bool:
         _HAND_OVER, {'row': row, 'error': error}).rowcount)
 
 
-def failed(connection: Any, errors: Mapping[str, str]) -> None:
-    for row, error in sorted(errors.items()):
-        connection.execute(_FAILED, {'row': row, 'error': error})
+def failed(connection: Any,
+           values: Iterable[tuple[str, str, float | None]]) -> None:
+    """Record failures: row, error, and when it was mirrored nevertheless."""
+    for row, error, mirrored in values:
+        connection.execute(_FAILED, {
+            'row': row, 'error': error, 'mirrored': mirrored})
 
 
 def mirrored(connection: Any, ids: Collection[str], now: float) -> None:
@@ -118,6 +122,11 @@ def others(connection: Any, ids: Collection[str]) -> bool:
 def briefs(connection: Any) -> list[Any]:
     """Read what decides when each row is due, oldest row first."""
     return list(connection.execute(_BRIEF))
+
+
+def extent(connection: Any) -> tuple[int, float | None]:
+    """Count all rows; add when the latest was recorded."""
+    return tuple(connection.execute(_EXTENT).one())
 
 
 def backlog(connection: Any) -> tuple[int, int, float | None]:

@@ -3,12 +3,20 @@
 
 import threading
 
+import fixtures
+
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
 
 REFUSED = exceptions.PlacementUnreachable('refused')
 TIMEOUT = 60
+
+
+def many(count):
+    """Return a fixture: more than so many rows are read less often."""
+    return fixtures.MonkeyPatch(
+        'nova_aggregate_mirror.agent.drain.MANY', count)
 
 
 class Recorder:

@@ -91,8 +91,8 @@ class TestSchedule(testtools.TestCase):
         self.clock += OVERDUE + 5
         self.schedule.see([brief('a', running=True), brief('b'), brief('d'),
                            brief('c')])
-        self.assertEqual(['b', 'a', 'd', 'c'], self.due())
-        self.assertEqual(['b', 'a'], self.schedule.due(2))
+        self.assertEqual(['d', 'c', 'a', 'b'], self.due())
+        self.assertEqual(['d', 'c'], self.schedule.due(2))
 
     def test_row_that_was_closed_is_not_due(self):
         """Rows that are no longer in the journal are forgotten."""

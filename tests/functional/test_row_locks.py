@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drain next to rows that another session locks, on real servers.
+
+A server keeps the locks of a controller that lost its power inside a
+transaction: MySQL until TCP keepalive gives up, after two hours.
+"""
+
+import logging
+
+import fixtures
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import row_locks
+from nova_aggregate_mirror.reconcile import reconciler
+from tests import databases
+from tests.functional import test_journal_databases
+from tests.unit.agent import case
+from tests.unit import doubles
+
+
+class TestRowLocks(test_journal_databases.DatabaseTest):
+
+    scenarios = databases.SCENARIOS[1:]
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.messages = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.WARNING))
+        self.figures = case.Recorder()
+        self.nova, self.placement = doubles.Nova([]), doubles.Placement([])
+        self.nova.hosts_of = {'a': set()}
+        self.drain = drain.Drain(
+            self.conf, self.rows, reconciler.Reconciler(
+                self.ledger, self.nova, self.placement, self.rows),
+            self.figures, now=lambda: self.clock)
+        self.lost = 0
+        for name in 'close', 'mirrored', 'not_mirrored', 'failed':
+            setattr(self.rows, name, self.counting(getattr(self.rows, name)))
+        self.locker = sa.create_engine(self.url).connect()
+        self.addCleanup(self.locker.close)
+
+    def counting(self, write):
+        """Return the method; it counts the waits that it loses."""
+        def counted(*args, **kwargs):
+            try:
+                return write(*args, **kwargs)
+            except exceptions.JournalLocked:
+                self.lost += 1
+                raise
+
+        return counted
+
+    def add(self, *hosts: str, running: bool = False) -> list[journal.Row]:
+        """Record a row for each host."""
+        rows = []
+        for host in hosts:
+            self.nova.hosts_of['a'].add(host)
+            self.nova.nodes['node of ' + host] = host
+            self.placement.create('node of ' + host)
+            rows.append(self.record(journal.Dirty(host)))
+            if not running:
+                self.rows.hand_over(rows[-1], 'refused')
+        return rows
+
+    def lock(self, *rows: journal.Row) -> None:
+        for row in rows:
+            self.locker.exec_driver_sql(
+                "SELECT * FROM dirty WHERE id = '%s' FOR UPDATE" % row.id)
+
+    def step(self, seconds: float = 0.0) -> list[str]:
+        """Step; return the hosts whose rows are left."""
+        self.lost = 0
+        self.clock += seconds
+        self.drain.step()
+        self.assertLessEqual(self.lost, row_locks.LOST_WAITS)
+        return sorted(row.dirty.host for row in self.rows.all())
+
+    def mirrored(self) -> int:
+        return sum(uuids == {'a'}
+                   for uuids in self.placement.aggregates.values())
+
+    def test_one_locked_row(self) -> None:
+        """The others are closed by the same step; only it is reported."""
+        rows = self.add(*('h%d' % number for number in range(8)))
+        self.lock(rows[3])
+        self.assertEqual(['h3'], self.step())
+        self.assertEqual(8, self.mirrored())
+        message, = self.messages.output.splitlines()
+        self.assertIn('Host h3', message)
+        # It has a back-off of its own, in which nothing waits for it.
+        self.add('h9')
+        self.assertEqual(['h3'], self.step())
+        self.assertEqual(0, self.lost)
+        self.assertEqual(['h3'], self.step(2))
+        self.assertEqual(1, self.lost)
+        self.assertEqual(journal.Backlog(0, 1, 0.0),
+                         self.figures.last('backlog')[0])
+        self.locker.rollback()
+        self.assertEqual([], self.step(4))
+        self.assertEqual(1, len(self.messages.output.splitlines()))
+
+    def test_many_locked_rows(self) -> None:
+        """A step loses three waits at most, and later rows are closed."""
+        rows = self.add(*('h%d' % number for number in range(6)))
+        self.lock(*rows)
+        self.assertEqual(6, len(self.step()))
+        self.assertEqual(row_locks.LOST_WAITS, self.lost)
+        self.add('healthy')
+        self.assertNotIn('healthy', self.step(1))
+        self.locker.rollback()
+        for _step in range(8):
+            self.step(5)
+        self.assertEqual([], self.step())
+
+    def test_locked_row_of_a_running_call(self) -> None:
+        """The others are recorded as mirrored."""
+        rows = self.add('h1', 'h2', 'h3', running=True)
+        self.step()
+        self.lock(rows[1])
+        self.step(2 * self.conf.aggregate_mirror.inline_timeout)
+        self.assertEqual([False, True, False], [
+            row.mirrored_at is None for row in sorted(
+                self.rows.all(), key=lambda row: row.dirty.host)])
+
+    def test_locked_row_among_rows_that_fail(self) -> None:
+        """The reasons of the others are stored."""
+        rows = self.add('h1', 'h2', 'h3')
+        for host in 'h1', 'h2', 'h3':
+            self.placement.broken['PUT', 'node of ' + host] = (
+                exceptions.PlacementFailed('500'))
+        self.lock(rows[1])
+        self.step()
+        self.assertEqual(['500', 'refused', '500'], [
+            row.last_error for row in sorted(
+                self.rows.all(), key=lambda row: row.dirty.host)])
+
+    def test_locked_table(self) -> None:
+        """Nothing is lost: its rows are closed when the lock is gone."""
+        self.add('h1', 'h2')
+        self.locker.exec_driver_sql(
+            'LOCK TABLE dirty' if self.kind == 'postgresql'
+            else 'LOCK TABLES dirty WRITE')
+        self.assertRaises(exceptions.JournalUnavailable, self.drain.step)
+        self.locker.rollback()
+        if self.kind == 'mysql':
+            self.locker.exec_driver_sql('UNLOCK TABLES')
+        self.assertEqual([], self.step())
+
+    def test_table_that_can_only_be_read(self) -> None:
+        """What is mirrored meanwhile is closed when the lock is gone."""
+        if self.kind == 'mysql':
+            self.skipTest('on MySQL a read lock is a row lock')
+        self.add('h1', 'h2', 'h3')
+        self.locker.exec_driver_sql('LOCK TABLE dirty IN EXCLUSIVE MODE')
+        self.assertEqual(3, len(self.step()))
+        self.assertEqual(3, self.mirrored())
+        self.locker.rollback()
+        for _step in range(3):
+            self.step(5)
+        self.assertEqual([], self.step())

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rule 14: rows wait by what they wait for, and hold up no others."""
+
+import itertools
+
+from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from tests.unit.agent import case
+
+MANY = 2 * drain.BATCH
+BRIEFLY = 5
+"""Steps within which a healthy host is mirrored."""
+
+
+class WaitingTest(case.AgentTest):
+
+    def add_hosts(self, name, count=MANY):
+        """Hand over a row of each of many hosts of the aggregate a."""
+        hosts = ['%s%03d' % (name, number) for number in range(count)]
+        for host in hosts:
+            self.nova.hosts_of['a'].add(host)
+            self.nova.nodes['node of ' + host] = host
+            self.placement.create('node of ' + host)
+            self.hand_over(host)
+        return hosts
+
+    def step(self, count=1):
+        """Step as the agent does; return how many rows are left."""
+        for _step in range(count):
+            self.clock += 0.01
+            if not self.drain.step():
+                self.clock += 1.0
+        return len(self.left())
+
+    def is_mirrored(self):
+        """Check whether the healthy host is, and its row is closed."""
+        return (self.placement.aggregates['n2'] == {'a'}
+                and 'h2' not in [row.dirty.host for row in self.left()])
+
+    def steps_of_healthy_host(self):
+        """Record the healthy host; count the steps until it is mirrored."""
+        self.hand_over('h2')
+        steps = 0
+        while not self.is_mirrored():
+            steps += 1
+            self.assertLess(steps, 1000)
+            self.step()
+        return steps
+
+
+class TestCells(WaitingTest):
+    """Rows that wait for a cell."""
+
+    def fall_silent(self):
+        self.nova.silent = set(self.add_hosts('down'))
+
+    def test_healthy_host_after_many_rows_of_a_silent_cell(self):
+        """It is mirrored by the next step."""
+        self.fall_silent()
+        self.step(30)
+        self.assertEqual(1, self.steps_of_healthy_host())
+
+    def test_healthy_host_while_the_rows_are_new(self):
+        """It does not wait for the rows that were recorded before it."""
+        self.fall_silent()
+        self.step()
+        self.assertLess(self.steps_of_healthy_host(), BRIEFLY)
+
+    def test_placement_is_away_as_well(self):
+        """When it is back, the silent cell delays nothing."""
+        self.fall_silent()
+        self.step()
+        self.placement.broken['PROBE', ''] = case.REFUSED
+        for node in self.nova.nodes:
+            self.placement.broken['GET', node] = case.REFUSED
+        self.hand_over('h2')
+        self.step(20)
+        self.assertFalse(self.is_mirrored())
+        self.placement.broken.clear()
+        self.step(BRIEFLY)
+        self.assertTrue(self.is_mirrored())
+
+    def test_silent_cell_is_tried_once_per_back_off(self):
+        """With one of its rows, however many there are."""
+        self.fall_silent()
+        self.step(10)
+        self.log.clear()
+        self.step(120)
+        self.assertLess(self.log.count(('TRUTH', '')), 8)
+        self.assertLess(len(self.log), 16)
+
+    def test_cell_that_answers_again(self):
+        """All its rows are mirrored after the next try."""
+        self.fall_silent()
+        self.step(120)
+        self.nova.silent = set()
+        start = self.clock
+        while self.step():
+            self.assertLess(self.clock, start + 40)
+        for number in range(MANY):
+            self.assertEqual({'a'}, self.placement.aggregates[
+                'node of down%03d' % number])
+
+    def test_first_failure_is_logged_and_stored(self):
+        """The journal shows what a row waits for."""
+        self.fall_silent()
+        self.step(10)
+        self.assertEqual({'cell cell9 did not answer: silent'},
+                         {row.last_error for row in self.left()})
+        self.assertEqual(MANY, self.journal.rows.backlog().pending)
+
+    def test_ages_count_in_the_queue(self):
+        """Rule 2: a row of a call that cannot run any more is closed."""
+        self.record('h1', ['n1'])
+        self.nova.silent = {'h1'}
+        self.step(30)
+        self.clock += self.options.max_call_age
+        self.nova.silent = set()
+        self.step(BRIEFLY)
+        self.assertEqual([], self.left())
+
+    def test_running_row_is_kept_in_the_queue(self):
+        """Rule 2: a row of a call that may run is mirrored, not closed."""
+        self.record('h1', ['n1'])
+        self.nova.silent = {'h1'}
+        self.step(40)
+        self.nova.silent = set()
+        self.step(40)
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual([True], [row.running for row in self.left()])
+
+    def test_row_that_is_handed_over_in_the_queue(self):
+        """It is tried at once, as any other."""
+        row = self.record('h1', ['n1'])
+        self.nova.silent = {'h1'}
+        self.step(100)
+        self.nova.silent = set()
+        self.journal.rows.hand_over(row, 'refused')
+        self.assertEqual(0, self.step())
+
+    def test_row_that_also_waits_for_another_cell(self):
+        """It is shown as mirrored, stays open and does not alert."""
+        self.placement.create('moved')
+        self.nova.silent = {'h3'}
+        self.hand_over('h1', ['n1', 'moved'])
+        self.step(BRIEFLY)
+        row, = self.left()
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual(('mirrored, waits for a cell', self.now),
+                         (row.state, row.mirrored_at))
+        self.assertIn('cell9', row.last_error)
+        self.assertEqual((0, 1), (self.journal.rows.backlog().pending,
+                                  self.journal.rows.backlog().waiting))
+        self.assertEqual(journal.Backlog(0, 1, 0.0),
+                         self.figures.last('backlog')[0])
+        self.nova.silent = set()
+        self.step(40)
+        self.assertEqual([], self.left())
+
+    def test_row_that_waits_for_a_cell_and_fails(self):
+        """It is pending: the rest of it is not mirrored."""
+        self.placement.create('moved')
+        self.nova.silent = {'h3'}
+        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.hand_over('h1', ['n1', 'moved'])
+        self.step(BRIEFLY)
+        self.assertEqual(1, self.journal.rows.backlog().pending)
+
+
+class TestProviders(WaitingTest):
+    """Rows that wait for their own provider."""
+
+    ERRORS = (exceptions.PlacementFailed('500'),
+              exceptions.GenerationConflict('409'),
+              exceptions.MalformedAnswer('garbage'),
+              exceptions.RequestRejected('400'))
+
+    def fail(self):
+        """Break the provider of each of many hosts in one of many ways."""
+        ways = itertools.cycle(itertools.product(('GET', 'PUT'), self.ERRORS))
+        for host, (method, error) in zip(self.add_hosts('failing'), ways):
+            self.placement.broken[method, 'node of ' + host] = error
+
+    def test_healthy_host_after_many_failing_rows(self):
+        """It is mirrored by the next step, whatever their providers answer."""
+        self.fail()
+        self.step(30)
+        self.assertEqual(1, self.steps_of_healthy_host())
+
+    def test_provider_that_answers_again(self):
+        """It is mirrored within five seconds, next to failing ones."""
+        self.fail()
+        self.step(60)
+        del self.placement.broken['GET', 'node of failing000']
+        start = self.clock
+        while 'failing000' in [row.dirty.host for row in self.left()]:
+            self.assertLess(self.clock, start + 10)
+            self.step()
+
+
+class TestOutage(WaitingTest):
+    """An outage that the probe does not detect."""
+
+    def hang(self, *hosts):
+        for host in hosts:
+            self.placement.broken['PUT', 'node of ' + host] = (
+                exceptions.DeadlineExceeded('no answer'))
+
+    def test_outage_costs_one_row_per_step(self):
+        """Once its rows have failed together."""
+        self.hang(*self.add_hosts('row'))
+        self.step(4)
+        for _step in range(10):
+            self.log.clear()
+            self.step()
+            self.assertLess(len([entry for entry in self.log
+                                 if entry[0] == 'PUT']), 2)
+
+    def test_end_of_the_outage(self):
+        """The first row that is mirrored releases the others."""
+        self.hang(*self.add_hosts('row'))
+        self.step(10)
+        self.placement.broken.clear()
+        self.assertEqual(0, self.step(20))
+
+    def test_healthy_host_next_to_a_provider_that_hangs(self):
+        """Only that provider is tried alone from then on."""
+        hosts = self.add_hosts('row')
+        self.hang('row007')
+        self.step(MANY)
+        self.assertEqual(['row007'], [row.dirty.host for row in self.left()])
+        self.assertEqual({'a'}, self.placement.aggregates[
+            'node of ' + hosts[-1]])
+        self.assertEqual(1, self.steps_of_healthy_host())
+
+    def test_failing_rows_do_not_prolong_it(self):
+        """A healthy row is not tried after those that fail for themselves."""
+        for host in self.add_hosts('failing'):
+            self.placement.broken['PUT', 'node of ' + host] = (
+                exceptions.PlacementFailed('500'))
+        self.step(30)
+        self.placement.broken['PUT', 'n2'] = case.REFUSED
+        self.hand_over('h2')
+        self.step(30)
+        del self.placement.broken['PUT', 'n2']
+        self.step(BRIEFLY)
+        self.assertTrue(self.is_mirrored())
+
+
+class TestReading(WaitingTest):
+    """How often the rows of the journal are read whole."""
+
+    def setUp(self):
+        super().setUp()
+        self.reads = 0
+        briefs = self.journal.rows.briefs
+
+        def counted():
+            self.reads += 1
+            return briefs()
+
+        self.journal.rows.briefs = counted
+
+    def test_rows_of_a_backlog(self):
+        """They are read once a second, not once a batch."""
+        for _number in range(5 * drain.BATCH):
+            self.hand_over('h1')
+        steps = 1
+        while self.drain.step():
+            steps += 1
+        self.assertEqual([], self.left())
+        self.assertEqual(5, steps)
+        self.assertEqual(1, self.reads)
+
+    def wait(self, seconds):
+        for _second in range(seconds):
+            self.drain.step()
+            self.clock += 1.0
+
+    def test_very_many_rows(self):
+        """While none is added, they are read every ten seconds."""
+        self.useFixture(case.many(4))
+        for _number in range(5):
+            self.hand_over('h1')
+        self.break_all()
+        self.wait(2)
+        self.reads = 0
+        self.wait(30)
+        self.assertEqual(3, self.reads)
+        self.now += 1
+        self.hand_over('h2')
+        self.wait(1)
+        self.assertEqual(4, self.reads)
+        self.placement.broken.clear()
+        self.wait(3)
+        self.assertEqual([], self.left())
+
+    def test_idle(self):
+        """The loop is told that nothing is due soon."""
+        self.drain.step()
+        self.assertTrue(self.drain.is_idle())
+        row = self.record('h1')
+        self.drain.step()
+        self.assertFalse(self.drain.is_idle())
+        self.journal.rows.close([row.id])
+        self.drain.step()
+        self.assertTrue(self.drain.is_idle())
