@@ -16,7 +16,9 @@ from nova_aggregate_mirror.journal import lease
 
 LOG = logging.getLogger(__name__)
 
-DRAIN_INTERVAL = 1.0
+DRAIN_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
+"""Seconds between steps of a loop, and between looks at a journal that is
+empty or whose lease another agent holds."""
 
 
 class Agent:
@@ -79,28 +81,31 @@ class Agent:
                'alive' if thread.is_alive() else 'ended'
                for thread in self._threads}}
 
-    def _loop(self, name: str, step: Callable[[], bool]) -> None:
+    def _loop(self, name: str, step: Callable[[], float]) -> None:
+        """Repeat a step, which returns the seconds until the next one."""
         while not self._stop.is_set():
-            again = False
+            seconds = DRAIN_INTERVAL
             try:
-                again = step()
+                seconds = step()
             except Exception:
                 # An unexpected error must not end the process that repairs.
                 LOG.exception('The %s loop failed and will be retried', name)
             self._figures.beat(name)
-            if not again:
-                self._stop.wait(DRAIN_INTERVAL)
+            if seconds:
+                self._stop.wait(seconds)
 
-    def _drain_step(self) -> bool:
-        again, trouble = False, ''
+    def _drain_step(self) -> float:
+        seconds, trouble = DRAIN_INTERVAL, ''
         try:
-            again = self._leads and self._drain.step()
+            if self._leads:
+                seconds = (0.0 if self._drain.step() else IDLE_INTERVAL
+                           if self._drain.is_idle() else DRAIN_INTERVAL)
         except exceptions.JournalUnavailable as exc:
             trouble = str(exc)
         self._say('drain', trouble)
-        return again
+        return seconds
 
-    def _lease_step(self) -> bool:
+    def _lease_step(self) -> float:
         leads, trouble = False, ''
         try:
             if not self._bound:
@@ -116,19 +121,21 @@ class Agent:
                      else 'is no longer the leader')
         self._leads = leads
         self._figures.leading(leads)
-        return False
+        if trouble:
+            return DRAIN_INTERVAL
+        return self._lease.renewal if leads else IDLE_INTERVAL
 
-    def _sync_step(self) -> bool:
+    def _sync_step(self) -> float:
         if self._leads and self._sync.step() is not None:
             # Cells may have been added or deleted: bind the journal again.
             self._bound = False
-        return False
+        return DRAIN_INTERVAL
 
-    def _audit_step(self) -> bool:
+    def _audit_step(self) -> float:
         if self._leads and self._audit:
             self._audit.step(
                 lambda: self._stop.is_set() or not self._leads)
-        return False
+        return DRAIN_INTERVAL
 
     def _say(self, loop: str, trouble: str) -> None:
         """Log a lasting problem once, whichever loop finds it first."""

@@ -26,10 +26,15 @@ class Lease:
 
     def __init__(self, database: transactions.Transactions, seconds: float,
                  now: Callable[[], float] = time.monotonic) -> None:
+        self.renewal = seconds / 3
+        """Seconds between renewals: two may fail."""
         self._database = database
         self._seconds = seconds
         self._now = now
         self._holder = uuidutils.generate_uuid()
+        self._held: queries.Lease | None = None
+        """The lease as this agent has last written it; None if another agent
+        may have written since."""
         self._seen: queries.Lease | None = None
         self._since = 0.0
 
@@ -38,16 +43,26 @@ class Lease:
 
         :returns: whether this agent leads
         """
+        # Only the holder writes: what it has written need not be read.
+        held, self._held = self._held, None
+        if held and self._take(held):
+            return True
         seen = read(self._database)
-        if not self._is_free(seen):
-            return False
-        return self._database.run(lambda connection: queries.take_lease(
-            connection, NAME, seen, self._holder, self._seconds))
+        return self._is_free(seen) and self._take(seen)
 
     def leave(self) -> None:
         """Release the lease, if this agent holds it."""
         self._database.run(lambda connection: queries.leave_lease(
             connection, NAME, self._holder))
+
+    def _take(self, seen: queries.Lease | None) -> bool:
+        """Take the lease unless it has changed since ``seen``."""
+        taken = self._database.run(lambda connection: queries.take_lease(
+            connection, NAME, seen, self._holder, self._seconds))
+        if taken:
+            self._held = (
+                self._holder, seen[1] + 1 if seen else 1, self._seconds)
+        return taken
 
     def _is_free(self, lease: queries.Lease | None) -> bool:
         if lease is None or lease[0] in ('', self._holder):

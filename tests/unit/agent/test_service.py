@@ -6,22 +6,71 @@ import threading
 
 import fixtures
 
+from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.reconcile import record
+from nova_aggregate_mirror.reconcile import result
+from tests import statements
 from tests.unit.agent import case
 from tests.unit import doubles
 
 REFUSED = case.REFUSED
+LOOPS = ('drain', 'lease', 'sync')
+
+
+class Impatient(threading.Event):
+    """An event that nobody waits for longer than a moment."""
+
+    def wait(self, timeout=None):
+        return super().wait(min(timeout, 0.01))
+
+
+class Clock(threading.Event):
+    """A simulated clock: the loop whose wait ends first goes on alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 0.0
+        self._changed = threading.Condition()
+        self._wakes = {}
+
+    def wait(self, timeout=None):
+        name = threading.current_thread().name
+        with self._changed:
+            self._wakes[name] = self.now + timeout
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self.is_set() or name not in self._wakes)
+        return self.is_set()
+
+    def set(self):
+        with self._changed:
+            super().set()
+            self._changed.notify_all()
+
+    def advance(self, until):
+        """Let the loops run until this time."""
+        with self._changed:
+            while True:
+                if not self._changed.wait_for(
+                        lambda: len(self._wakes) == len(LOOPS), case.TIMEOUT):
+                    raise AssertionError('a loop does not wait')
+                name = min(self._wakes, key=lambda name: (
+                    self._wakes[name], name))
+                if self._wakes[name] > until:
+                    break
+                self.now = self._wakes.pop(name)
+                self._changed.notify_all()
+        self.now = until
 
 
 class TestAgent(case.AgentTest):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.agent.service.DRAIN_INTERVAL', 0.01))
         self.messages = self.useFixture(fixtures.FakeLogger(
             'nova_aggregate_mirror', level=logging.INFO))
         self.hand_over('h1')
@@ -34,13 +83,13 @@ class TestAgent(case.AgentTest):
             lease.Lease(kept.database, self.options.leader_lease,
                         now=lambda: self.clock),
             binding.Binding(kept.database, self.nova), self.figures,
-            threading.Event())
+            Impatient())
         self.running.start()
         self.addCleanup(self.running.stop)
 
     def wait_for_loops(self):
         """Wait until each loop has completed a step."""
-        beats = [('beat', loop) for loop in ('drain', 'lease', 'sync')]
+        beats = [('beat', loop) for loop in LOOPS]
         for _step in range(2):
             self.figures.wait_for(*beats)
 
@@ -118,3 +167,71 @@ class TestAgent(case.AgentTest):
         self.wait_for_loops()
         self.assertIn('The drain loop failed and will be retried',
                       self.messages.output)
+
+
+class TestIdle(case.AgentTest):
+    """What an agent costs the journal's database.
+
+    Each COMMIT of a write is a write-set of a Galera cluster.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual((10, 60), (self.options.leader_lease,
+                                    self.options.sync_interval))
+        self.time = Clock()
+
+        def now():
+            return self.time.now
+
+        running = service.Agent(
+            drain.Drain(self.conf, self.journal.rows, self.reconciler,
+                        self.figures, now=now),
+            periodic_sync.PeriodicSync(
+                self.conf, self.reconciler, self.figures, now=now,
+                note=self.note),
+            lease.Lease(self.journal.database, self.options.leader_lease,
+                        now=now),
+            binding.Binding(self.journal.database, self.nova), self.figures,
+            self.time)
+        running.start()
+        self.addCleanup(running.stop)
+        self.time.advance(65)
+
+    def note(self, request, seconds, sync):
+        record.note(self.journal.history, request, 'agent', seconds,
+                    result.Result(sync, request))
+
+    def test_transactions_of_an_idle_minute(self):
+        """At most 60, of which at most 22 write; one sync is among them."""
+        del self.figures.calls[:]
+        with statements.transactions() as committed:
+            self.time.advance(125)
+        self.assertEqual('success', self.figures.last('synced')[0])
+        self.assertLessEqual(len(committed), 60)
+        self.assertLessEqual(sum(committed), 22)
+
+    def test_leader_keeps_its_lease(self):
+        """It renews it three times while it would expire."""
+        other = lease.Lease(self.open_journal().database, 10,
+                            now=lambda: self.time.now)
+        for second in range(70, 130):
+            self.time.advance(second)
+            self.assertFalse(other.step())
+
+    def test_row_that_is_handed_over(self):
+        """An idle agent tries it at most 2.5 seconds later."""
+        for number in range(8):
+            start = self.time.now + 1.7
+            self.time.advance(start)
+            self.hand_over('h1')
+            self.time.advance(start + 2.5)
+            self.assertEqual([], self.left())
+
+    def test_row_that_is_handed_over_by_a_call(self):
+        """While a row waits, the agent looks every second."""
+        row = self.record('h1')
+        self.time.advance(70)
+        self.journal.rows.hand_over(row, 'refused')
+        self.time.advance(71.5)
+        self.assertEqual([], self.left())

@@ -2,8 +2,10 @@
 """Which agent leads, on a real SQLite file."""
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import lease
 from tests import processes
+from tests import statements
 from tests.unit import doubles
 
 SECONDS = 15
@@ -30,6 +32,44 @@ class TestLease(doubles.TestCase):
             self.clock += SECONDS - 1
             self.assertTrue(self.mine.step())
         self.assertEqual((6, SECONDS), lease.read(self.journal.database)[1:])
+
+    def test_renewal(self):
+        """The leader knows its lease: it writes and does not read."""
+        self.mine.step()
+        with statements.recorded() as executed:
+            self.assertTrue(self.mine.step())
+        self.assertEqual(['UPDATE'], executed)
+
+    def test_lease_that_was_lost(self):
+        """The renewal that finds nothing says so."""
+        self.mine.step()
+        other = self.contestant()
+        other.step()
+        self.clock += SECONDS
+        self.assertTrue(other.step())
+        with statements.recorded() as executed:
+            self.assertFalse(self.mine.step())
+        self.assertEqual(['UPDATE', 'SELECT'], executed)
+
+    def test_renewal_whose_answer_is_lost(self):
+        """The agent that may have renewed its lease goes on to lead."""
+        class Deaf(transactions.Transactions):
+            answers = True
+
+            def run(self, *args, **kwargs):
+                answer = super().run(*args, **kwargs)
+                if not self.answers:
+                    raise exceptions.JournalUnavailable('lost')
+                return answer
+
+        database = Deaf(self.conf)
+        mine = lease.Lease(database, SECONDS, now=lambda: self.clock)
+        mine.step()
+        database.answers = False
+        self.assertRaises(exceptions.JournalUnavailable, mine.step)
+        database.answers = True
+        for _step in range(2):
+            self.assertTrue(mine.step())
 
     def test_lease_that_is_not_renewed(self):
         """It is taken over after it was watched for its whole duration."""
