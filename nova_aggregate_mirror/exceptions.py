@@ -15,7 +15,8 @@
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
-    |   |   `-- JournalLocked     another session holds a lock of its database
+    |   |   |-- JournalLocked     another session holds a lock of its database
+    |   |   `-- WrongDatabase     its database has other tables
     |   |-- NotTried              skipped after a recent placement failure
     |   `-- Stopped               the process was stopped before this call
     `-- Permanent                 the same call fails again
@@ -94,6 +95,10 @@ class JournalLocked(JournalUnavailable):
 
     Its database is available: other rows can be written meanwhile.
     """
+
+
+class WrongDatabase(JournalUnavailable):
+    """The journal's database has other tables than the journal's."""
 
 
 class NotTried(Retriable):

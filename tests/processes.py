@@ -62,6 +62,21 @@ def killed(work: Callable[[], Any]) -> Any:
     return result
 
 
+def killed_inside(work: Callable[[], Any]) -> bool:
+    """Run work in a child; return whether the child killed itself in it."""
+    child = _FORK.Process(target=work, daemon=True)
+    child.start()
+    child.join()
+    if child.exitcode not in (0, -signal.SIGKILL):
+        raise AssertionError('exit status %s' % child.exitcode)
+    return bool(child.exitcode)
+
+
+def barrier(count: int) -> Any:
+    """Return a barrier for this number of children."""
+    return _FORK.Barrier(count)
+
+
 def hear(stream: Iterable[str], wanted: str) -> str:
     """Read lines until a text is found; return all lines read.
 

@@ -44,13 +44,14 @@ def tables(conf: cfg.ConfigOpts) -> checks.Findings:
 def _version(conf: cfg.ConfigOpts,
              path: pathlib.Path | None) -> checks.Findings:
     try:
-        version = engine.Database(conf).version()
+        schema = engine.Database(conf).compare()
+    except exceptions.WrongDatabase as exc:
+        return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
     except exceptions.JournalUnavailable as exc:
         return [_unusable(path, str(exc))]
-    if (version or '') >= migration.HEAD:
-        return [checks.good('The tables have version %s.' % version)]
-    text = ('The tables have version %s' % version if version
-            else 'There are no tables')
+    if not schema.is_outdated:
+        return [checks.good('The tables have version %s.' % schema.version)]
+    text = 'The database has %s' % schema
     if path is not None:
         return [checks.good('%s; nova-api creates or upgrades them at its '
                             'next use.' % text)]
@@ -69,7 +70,7 @@ def read(conf: cfg.ConfigOpts) -> store.Journal | None:
     if path is not None and not os.path.exists(path):
         return None
     database = engine.Database(conf)
-    if (database.version() or '') < migration.HEAD:
+    if database.schema().is_outdated:
         return None
     return store.Journal(conf, database)
 

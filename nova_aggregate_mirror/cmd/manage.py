@@ -98,19 +98,20 @@ def db_sync() -> int:
     """Create or upgrade the journal's tables."""
     database = engine.Database(CONF)
     database.migrate()
-    print('The journal\'s tables are at version %s.' % database.version())
+    print('The journal\'s tables are at version %s.'
+          % database.schema().version)
     return 0
 
 
 def db_version() -> int:
     """Print the version of the journal's tables."""
-    found = None
+    schema = migration.Schema()
     if _exists():
-        found = engine.Database(CONF).version()
-    shown = {'version': found, 'needed': migration.HEAD}
+        schema = engine.Database(CONF).schema()
+    shown = {'version': schema.version, 'needed': migration.HEAD}
     if CONF.command.format == 'table':
         print('%s (this release needs %s)' % (
-            found or 'no tables', migration.HEAD))
+            schema.version or schema, migration.HEAD))
     else:
         formats.show(CONF.command.format, shown, tuple(shown),
                      [tuple(shown.values())])

@@ -14,6 +14,7 @@ import testtools
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
@@ -21,6 +22,7 @@ from nova_aggregate_mirror.source import connections
 from tests import commands
 from tests import databases
 from tests import galera
+from tests import migrations
 from tests import processes
 from tests.unit import doubles
 
@@ -40,12 +42,20 @@ class TestGalera(testtools.TestCase):
             self.nodes = galera.cluster()
         except databases.Unavailable as exc:
             self.skipTest(str(exc))
+        self.conf = doubles.make_conf(self)
+        self.create()
+        engine.Database(self.conf).migrate()
+
+    def create(self) -> None:
+        """Use a new database, that each node has, on the first node."""
         self.name = 'journal_%s' % uuid.uuid4().hex[:8]
         self.nodes[0].ask('CREATE DATABASE %s' % self.name)
         self.addCleanup(self.nodes[0].ask, 'DROP DATABASE %s' % self.name)
-        self.conf = doubles.make_conf(self)
+        for node in self.nodes:
+            # A new connection to a database waits for nothing.
+            self.assertTrue(galera.wait(lambda node=node: node.ask(
+                'SHOW DATABASES LIKE \'%s\'' % self.name)))
         self.connect(0)
-        engine.Database(self.conf).migrate()
 
     def url(self, node: int) -> str:
         """Return the URL of the journal on a node."""
@@ -91,6 +101,33 @@ class TestGalera(testtools.TestCase):
         """Return the sessions of the journal on a node."""
         return [row for row in self.nodes[node].ask('SHOW FULL PROCESSLIST')
                 if row[3] == self.name]
+
+    # Migrations
+
+    def test_migration_continues_on_another_node(self) -> None:
+        """It was killed after any of its statements on the first node."""
+        self.create()
+        number = 1
+        while migrations.killed(self.conf, number):
+            number += 1
+            self.connect(1)
+            engine.Database(self.conf).migrate()
+            self.assertEqual([], self.open(0).rows.all())
+            self.create()
+        self.assertEqual(len(models.metadata.tables) + 3, number)
+
+    def test_concurrent_migrations(self) -> None:
+        """Each succeeds, although none of them has found any table."""
+        self.create()
+        confs = []
+        for node in 0, 1, 0, 1:
+            conf = doubles.make_conf(self)
+            conf.set_override('connection', self.url(node),
+                              'aggregate_mirror_database')
+            confs.append(conf)
+        migrations.at_once(confs)
+        for node in 0, 1:
+            self.record(self.open(node))
 
     # Writers
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal's tables, from empty, on each database."""
 
+import functools
 import pathlib
 
 import fixtures
@@ -16,6 +17,7 @@ from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import databases
+from tests import migrations
 from tests.unit import doubles
 
 JOURNALS = pathlib.Path(__file__).parent / 'journals'
@@ -31,10 +33,21 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
         self.conf = doubles.make_conf(self)
-        self.url = databases.create(self, self.kind)
-        self.conf.set_override('connection', self.url,
+        self.open(databases.create(self, self.kind))
+
+    def open(self, url):
+        self.url = url
+        self.conf.set_override('connection', url,
                                'aggregate_mirror_database')
         self.database = engine.Database(self.conf)
+
+    def run_command(self, name):
+        path = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path, 'nova.conf')
+        path.write_text('[aggregate_mirror_database]\nconnection = %s\n'
+                        % self.url)
+        return commands.run(commands.MANAGE, [
+            '--config-file', str(path), 'db', name])
 
     def record(self):
         """Write a row as nova-api does."""
@@ -57,18 +70,22 @@ class MigrationTest(testscenarios.WithScenarios, testtools.TestCase):
                 if name != 'alembic_version'}
 
     def assert_is_the_models(self):
-        self.assertEqual(migration.HEAD, self.database.version())
+        self.assertEqual(migration.HEAD, self.database.schema().version)
+        self.assertEqual(self.models, self.described(self.url))
+
+    @functools.cached_property
+    def models(self):
         url = databases.create(self, self.kind)
         models.metadata.create_all(
             sa.create_engine(url, poolclass=sa.pool.NullPool))
-        self.assertEqual(self.described(url), self.described(self.url))
+        return self.described(url)
 
 
 class TestMigrations(MigrationTest):
 
     def test_from_empty(self):
         """Migration produces the tables of the models, and is idempotent."""
-        self.assertIsNone(self.database.version())
+        self.assertIsNone(self.database.schema().version)
         for _ in range(2):
             self.database.migrate()
             self.assert_is_the_models()
@@ -79,22 +96,104 @@ class TestMigrations(MigrationTest):
         databases.execute(
             self.url, 'UPDATE alembic_version SET version_num = \'9999\'')
         self.database.migrate()
-        self.assertEqual('9999', self.database.version())
+        self.assertEqual('9999', self.database.schema().version)
         self.record()
 
     def test_command(self):
         """db sync and db version can be run repeatedly."""
-        path = pathlib.Path(self.useFixture(
-            fixtures.TempDir()).path, 'nova.conf')
-        path.write_text('[aggregate_mirror_database]\nconnection = %s\n'
-                        % self.url)
-        printed = [commands.run(commands.MANAGE, [
-            '--config-file', str(path), 'db', what]).stdout
-            for what in ('version', 'sync', 'version', 'sync')]
+        printed = [self.run_command(name).stdout
+                   for name in ('version', 'sync', 'version', 'sync')]
         self.assertIn('no tables', printed[0])
         self.assertEqual(printed[1], printed[3])
         self.assertIn(migration.HEAD, printed[2])
         self.assert_is_the_models()
+
+
+class TestInterrupted(MigrationTest):
+    """Migrations that are killed, and concurrent migrations."""
+
+    def test_killed_after_each_statement(self):
+        """The next migration continues; until then the command is named."""
+        number = 1
+        while migrations.killed(self.conf, number):
+            number += 1
+            if self.kind != 'sqlite':
+                with self.assertRaisesRegex(
+                        exceptions.JournalUnavailable,
+                        'has (no|incomplete) tables; .*: run .* db sync'):
+                    self.record()
+            # Where DDL is transactional, nothing was created.
+            if self.database.schema().tables:
+                self.database.migrate()
+                self.assert_is_the_models()
+                self.record()
+                self.open(databases.create(self, self.kind))
+        self.assert_is_the_models()
+        # The tables, alembic's own, and the version in it.
+        self.assertEqual(len(models.metadata.tables) + 3, number)
+
+    def test_three_at_once(self):
+        """Each succeeds, although none of them has found any table."""
+        migrations.at_once([self.conf] * 3)
+        self.assert_is_the_models()
+        self.record()
+
+
+class TestOtherProgram(MigrationTest):
+    """A database that is not the journal's."""
+
+    def names(self):
+        with self.database.transaction() as connection:
+            return sorted(sa.inspect(connection).get_table_names())
+
+    def assert_refused(self, text, *statements):
+        databases.execute(self.url, *statements)
+        names = self.names()
+        for attempt in self.database.migrate, self.record:
+            with self.assertRaisesRegex(exceptions.WrongDatabase, text):
+                attempt()
+        done = self.run_command('sync')
+        self.assertEqual((255, ''), (done.returncode, done.stdout))
+        self.assertRegex(done.stderr, text)
+        self.assertEqual(255, self.run_command('version').returncode)
+        self.assertEqual(names, self.names())
+
+    def test_database_of_nova(self):
+        """It is refused by the names of its tables; nothing is created."""
+        self.assert_refused(
+            'the tables aggregates, but no table dirty',
+            'CREATE TABLE aggregates (id INTEGER PRIMARY KEY)',
+            'CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)',
+            'INSERT INTO alembic_version VALUES (\'cdeec0c85668\')')
+
+    def test_table_with_the_name_of_ours(self):
+        """It is refused by its name and the first missing column."""
+        databases.execute(
+            self.url, 'CREATE TABLE lease (id INTEGER PRIMARY KEY)')
+        names = self.names()
+        for attempt in self.database.migrate, self.database.compare:
+            with self.assertRaisesRegex(
+                    exceptions.WrongDatabase,
+                    'the table lease has no column name'):
+                attempt()
+        self.assertEqual(names, self.names())
+
+
+class TestPassword(MigrationTest):
+
+    # The other databases do not accept any password.
+    scenarios = [scenario for scenario in databases.SCENARIOS
+                 if scenario[0] == 'postgresql']
+
+    def test_message(self):
+        """It names the database without the password."""
+        self.open(sa.engine.make_url(self.url).set(
+            password='s3cret').render_as_string(hide_password=False))
+        databases.execute(self.url, 'CREATE TABLE users (id INTEGER)')
+        error = self.assertRaises(
+            exceptions.WrongDatabase, self.database.migrate)
+        self.assertIn('postgres:***@', str(error))
+        self.assertNotIn('s3cret', str(error))
 
 
 class TestFirstRelease(MigrationTest):
@@ -134,7 +233,8 @@ class TestServer(MigrationTest):
     def assert_refused(self, found):
         with self.assertRaisesRegex(
                 exceptions.JournalUnavailable,
-                '%s: run "nova-aggregate-mirror-manage db sync"' % found):
+                '%s; this release needs version %s: run "nova-aggregate-'
+                'mirror-manage db sync"' % (found, migration.HEAD)):
             self.record()
 
     def test_server_without_tables(self):
@@ -143,10 +243,3 @@ class TestServer(MigrationTest):
             self.assert_refused('no tables')
         self.database.migrate()
         self.record()
-
-    def test_server_with_tables_of_an_older_release(self):
-        """The error has both versions."""
-        self.database.migrate()
-        databases.execute(
-            self.url, 'UPDATE alembic_version SET version_num = \'0000\'')
-        self.assert_refused('version 0000 instead of %s' % migration.HEAD)

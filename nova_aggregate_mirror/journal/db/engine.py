@@ -17,6 +17,10 @@ from nova_aggregate_mirror.limits import engines
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
+# Attempts at a migration, during which other controllers migrate, too. Each
+# table, and the version, can make one fail.
+ATTEMPTS = 20
+
 # A database in memory, lost when the process exits.
 MEMORY = 'sqlite://'
 
@@ -37,7 +41,7 @@ def translated() -> Iterator[None]:
             % (type(exc).__name__, lines[0] if lines else '')) from exc
 
 
-def is_conflict(exc: db_exc.DBError) -> bool:
+def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
     # MariaDB 11.6.2 and later report the text; older oslo.db lacks it.
     return (isinstance(exc, db_exc.DBDeadlock)
@@ -125,30 +129,53 @@ class Database:
             yield connection
 
     @translated()
-    def version(self) -> str | None:
-        """Read the version of the tables; None without tables."""
+    def schema(self) -> migration.Schema:
+        """Read which tables there are, and their version.
+
+        :raises WrongDatabase: when they belong to another program
+        """
         with self.transaction() as connection:
-            return migration.version(connection)
+            return migration.read(connection)
+
+    @translated()
+    def compare(self) -> migration.Schema:
+        """Read the same, and check that the tables are as expected.
+
+        :raises WrongDatabase: when they are not
+        """
+        with self.transaction() as connection:
+            return migration.compare(connection)
 
     @translated()
     def migrate(self) -> None:
-        """Run pending migrations; tables of a newer release stay."""
-        with self._patient.begin() as connection:
-            if (migration.version(connection) or '') <= migration.HEAD:
-                migration.upgrade(connection)
+        """Run pending migrations; tables of a newer release stay.
+
+        :raises WrongDatabase: when the database is not a journal
+        """
+        for _attempt in range(ATTEMPTS):
+            before = self.schema()
+            try:
+                with self._patient.begin() as connection:
+                    migration.upgrade(connection)
+                return
+            except (db_exc.DBError, sa.exc.SQLAlchemyError) as exc:
+                # Of concurrent migrations, one creates each table. No lock
+                # keeps them apart: on Galera each node has its own.
+                if self.schema() == before and not is_conflict(exc):
+                    raise
+                error = exc
+        raise error
 
     def check(self) -> None:
         """Check that the tables are up to date, without writing.
 
         :raises JournalUnavailable: when the tables are missing or outdated
         """
-        found = self.version()
-        if found is None or found < migration.HEAD:
+        schema = self.schema()
+        if schema.is_outdated:
             raise exceptions.JournalUnavailable(
-                'the journal\'s database has %s: run "%s" once'
-                % ('no tables' if found is None
-                   else 'tables of version %s instead of %s'
-                   % (found, migration.HEAD), SYNC_COMMAND))
+                'the journal\'s database has %s; this release needs version '
+                '%s: run "%s" once' % (schema, migration.HEAD, SYNC_COMMAND))
 
     def prepare(self) -> None:
         """Check the tables; migrate those of an SQLite file.
@@ -156,7 +183,7 @@ class Database:
         :raises JournalUnavailable: when the tables of a server are missing or
             outdated: an operator migrates them once for all controllers
         """
-        if self._is_sqlite and (self.version() or '') < migration.HEAD:
+        if self._is_sqlite and self.schema().is_outdated:
             self.migrate()
         else:
             self.check()

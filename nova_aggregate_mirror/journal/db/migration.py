@@ -1,30 +1,173 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations of the journal's tables to the version of this release."""
+"""Whose tables a database has, and their migration to this release."""
 
+from collections.abc import Iterator
+import dataclasses
 import pathlib
+from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = '0001'
-"""The newest migration; a constant, so that nova-api does not load alembic."""
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import models
+
+VERSIONS = ('0001',)
+"""Every migration, oldest first; nova-api does not load alembic for them."""
+HEAD = VERSIONS[-1]
+
+# Alembic's table, of which a database has one for all programs in it.
+STAMP = 'alembic_version'
+# Names of tables in a message.
+NAMES = 3
 
 
-def version(connection: sa.engine.Connection) -> str | None:
-    """Read the version of the journal's tables; None without tables."""
-    if not sa.inspect(connection).has_table('alembic_version'):
-        return None
-    found: str | None = connection.scalar(
-        sa.text('SELECT version_num FROM alembic_version'))
-    return found
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """The names of a database's tables, and the version that they have."""
+
+    tables: frozenset[str] = frozenset()
+    version: str | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the database belongs to another program.
+
+        A journal has the table ``dirty`` before it has a version. Without a
+        version it has no table but this release's: a migration of an empty
+        database that was interrupted.
+        """
+        return models.dirty.name not in self.tables and bool(
+            self.version or self._others)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a migration is pending.
+
+        An unknown version is that of a newer release, whose tables this
+        release can use.
+        """
+        return self.version is None or self.version in VERSIONS[:-1]
+
+    @property
+    def _others(self) -> frozenset[str]:
+        return self.tables - {STAMP, *models.metadata.tables}
+
+    def __str__(self) -> str:
+        if self.is_foreign:
+            names = sorted(self._others or self.tables)
+            return ', '.join(names[:NAMES]) + (
+                ' and %d more' % (len(names) - NAMES)
+                if len(names) > NAMES else '')
+        if self.version is None:
+            return 'incomplete tables' if self.tables else 'no tables'
+        return 'tables of version %s' % self.version
+
+
+def read(connection: sa.engine.Connection) -> Schema:
+    """Read the names of the tables, and their version.
+
+    :raises WrongDatabase: when they belong to another program
+    """
+    inspector, version = sa.inspect(connection), None
+    if inspector.has_table(STAMP):
+        version = connection.scalar(sa.text(
+            'SELECT version_num FROM %s' % STAMP))
+    # After the version, which is stored last: a migration that ends between
+    # the two reads would look like another program's.
+    schema = Schema(frozenset(
+        name for name in inspector.get_table_names()
+        # SQLite's own, which older SQLAlchemy also lists.
+        if not name.startswith('sqlite_')), version)
+    if schema.is_foreign:
+        raise _wrong(connection, 'is not a journal: it has the tables %s, but '
+                     'no table %s' % (schema, models.dirty.name))
+    return schema
+
+
+def compare(connection: sa.engine.Connection) -> Schema:
+    """Check that the tables are as this release expects them.
+
+    :returns: what ``read`` returns; a migration may be pending
+    :raises WrongDatabase: names the first difference
+    """
+    schema = read(connection)
+    if schema.version is None:
+        first = _scripts().get_revision(VERSIONS[0]).module.tables
+        tables = [first.tables[name] for name in sorted(
+            schema.tables & first.tables.keys())]
+    else:
+        tables = [] if schema.is_outdated else models.metadata.sorted_tables
+    inspector = sa.inspect(connection)
+    for table in tables:
+        for difference in (_differences(inspector, table)
+                           if table.name in schema.tables else ['is missing']):
+            raise _wrong(connection, 'is not a journal of this release: the '
+                         'table %s %s' % (table.name, difference))
+    return schema
 
 
 def upgrade(connection: sa.engine.Connection) -> None:
-    """Run the pending migrations in the caller's transaction."""
-    from alembic import command
+    """Run the pending migrations in the caller's transaction.
+
+    Each step of a migration first looks whether it was made: MySQL and MariaDB
+    commit each, so that a migration may be interrupted after any of them, and
+    another controller may migrate concurrently.
+
+    :raises WrongDatabase: when a table is not as expected
+    """
+    if compare(connection).is_outdated:
+        from alembic import command
+
+        settings = _settings()
+        settings.attributes['connection'] = connection
+        command.upgrade(settings, 'head')
+        compare(connection)
+
+
+def _settings() -> Any:
     from alembic import config
 
     settings = config.Config()
     settings.set_main_option(
         'script_location', str(pathlib.Path(__file__).parent / 'migrations'))
-    settings.attributes['connection'] = connection
-    command.upgrade(settings, 'head')
+    return settings
+
+
+def _scripts() -> Any:
+    from alembic import script
+
+    return script.ScriptDirectory.from_config(_settings())
+
+
+def _differences(inspector: sa.engine.reflection.Inspector,
+                 table: sa.Table) -> Iterator[str]:
+    columns = {column['name']: column
+               for column in inspector.get_columns(table.name)}
+    for name in table.c.keys():
+        if name not in columns:
+            yield 'has no column %s' % name
+        # Databases name the types of numbers differently.
+        elif _is_text(columns[name]['type']) != _is_text(table.c[name].type):
+            yield 'has a column %s of the type %s' % (
+                name, columns[name]['type'])
+    for name in sorted(columns.keys() - set(table.c.keys())):
+        # A newer release may have added others, also when interrupted.
+        if not columns[name]['nullable'] and columns[name]['default'] is None:
+            yield 'requires a value for the column %s' % name
+    keys = inspector.get_pk_constraint(table.name)['constrained_columns']
+    if set(keys) != set(table.primary_key.columns.keys()):
+        yield 'has the primary key %s' % (', '.join(keys) or 'none')
+
+
+def _is_text(column_type: Any) -> bool:
+    # Older SQLAlchemy wraps a type that has variants.
+    return hasattr(column_type, 'length')
+
+
+def _wrong(connection: sa.engine.Connection,
+           problem: str) -> exceptions.WrongDatabase:
+    return exceptions.WrongDatabase(
+        'the database %s %s. Give the journal an empty database of its own in '
+        '[aggregate_mirror_database] connection' % (
+            connection.engine.url.set(query={}).render_as_string(
+                hide_password=True), problem))

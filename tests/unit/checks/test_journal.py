@@ -21,15 +21,28 @@ class TestJournal(doubles.TestCase):
     def test_tables_of_an_older_release(self):
         """The check only reports them; nova-api migrates them."""
         self.assertEqual([], self.journal.rows.all())
-        database = engine.Database(self.conf)
-        with database.transaction() as connection:
-            connection.exec_driver_sql(
-                'UPDATE alembic_version SET version_num = \'0000\'')
+        for name, value in ('VERSIONS', ('0001', '0002')), ('HEAD', '0002'):
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.journal.db.migration.' + name, value))
         one, = journal.tables(self.conf)
         self.assertEqual(checks.Code.SUCCESS, one.code)
-        self.assertIn('0000', one.text)
+        self.assertIn('0001', one.text)
         self.assertIsNone(journal.read(self.conf))
-        self.assertEqual('0000', database.version())
+        self.assertEqual('0001', engine.Database(self.conf).schema().version)
+
+    def test_tables_that_are_not_the_journals(self):
+        """The option to change is printed, for other columns, too."""
+        self.assertEqual([], self.journal.rows.all())
+        for statement, text in (
+                ('ALTER TABLE dirty RENAME COLUMN nodes TO computes',
+                 'the table dirty has no column nodes'),
+                ('DROP TABLE dirty', 'but no table dirty')):
+            with engine.Database(self.conf).transaction() as connection:
+                connection.exec_driver_sql(statement)
+            one, = journal.tables(self.conf)
+            self.assertEqual(checks.Code.FAILURE, one.code)
+            self.assertIn(text, one.text)
+            self.assertEqual((*journal.SERVER, engine.SYNC_COMMAND), one.cure)
 
     def test_journal_that_was_never_used(self):
         """The check creates nothing, and nothing is pending."""

@@ -8,13 +8,10 @@ import sqlite3
 import stat
 
 import fixtures
-import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import migration
-from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.limits import engines
 from tests.unit import doubles
 from tests.unit import servers
@@ -46,7 +43,7 @@ class TestServer(testtools.TestCase):
 
     def unavailable(self, database):
         return str(self.assertRaises(exceptions.JournalUnavailable,
-                                     database.version))
+                                     database.schema))
 
     def test_server_that_hangs(self):
         """A call waits a few seconds at most."""
@@ -111,72 +108,6 @@ class TestConnection(testtools.TestCase):
                                   self.open, 'nova:s3cret@somewhere')
         self.assertIn('[aggregate_mirror_database] connection', str(error))
         self.assertNotIn('s3cret', str(error))
-
-
-class TestTables(testtools.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.database = engine.Database(doubles.make_conf(self))
-
-    def set_version(self, version):
-        with self.database.transaction() as connection:
-            connection.execute(sa.text(
-                'UPDATE alembic_version SET version_num = :version'),
-                {'version': version})
-
-    def test_migrations_lead_to_the_models(self):
-        """The newest migration creates the tables that the statements use."""
-        self.assertIsNone(self.database.version())
-        self.database.migrate()
-        self.assertEqual(migration.HEAD, self.database.version())
-        with self.database.transaction() as connection:
-            inspector = sa.inspect(connection)
-            self.assertEqual(
-                {'alembic_version', *models.metadata.tables},
-                # SQLite's own table, which older SQLAlchemy also lists.
-                set(inspector.get_table_names()) - {'sqlite_sequence'})
-            for table in models.metadata.sorted_tables:
-                self.assertEqual(
-                    [(column.name, column.nullable, column.primary_key)
-                     for column in table.c],
-                    [(column['name'], column['nullable'],
-                      bool(column['primary_key']))
-                     for column in inspector.get_columns(table.name)])
-
-    def test_head_is_the_newest_migration(self):
-        """The constant saves nova-api from importing alembic."""
-        versions = pathlib.Path(migration.__file__).parent.joinpath(
-            'migrations', 'versions').glob('[0-9]*.py')
-        self.assertEqual(migration.HEAD,
-                         max(path.name for path in versions)[:4])
-
-    def test_migrating_twice_changes_nothing(self):
-        """Two nova-api workers may both find an empty file."""
-        for _worker in range(2):
-            self.database.migrate()
-            self.database.prepare()
-        self.assertEqual(migration.HEAD, self.database.version())
-
-    def test_tables_of_a_newer_release_are_used_as_they_are(self):
-        """A controller that is not upgraded yet continues."""
-        self.database.prepare()
-        self.set_version('9999')
-        self.database.prepare()
-        self.database.migrate()
-        self.assertEqual('9999', self.database.version())
-
-    def test_check_names_the_command(self):
-        """The check does not create or migrate tables."""
-        error = self.assertRaises(exceptions.JournalUnavailable,
-                                  self.database.check)
-        self.assertIn('has no tables: run "nova-aggregate-mirror-manage db '
-                      'sync" once', str(error))
-        self.database.migrate()
-        self.set_version('0000')
-        error = self.assertRaises(exceptions.JournalUnavailable,
-                                  self.database.check)
-        self.assertIn('version 0000 instead of ' + migration.HEAD, str(error))
 
 
 class TestFile(testtools.TestCase):

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Migrations in processes of their own, interrupted or concurrent."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import os
+import signal
+from typing import Any
+
+from oslo_config import cfg
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.journal.db import engine
+from tests import processes
+
+READS = ('DESCRIBE', 'PRAGMA', 'SELECT', 'SET', 'SHOW')
+TIMEOUT = 60
+
+
+def killed(conf: cfg.ConfigOpts, number: int) -> bool:
+    """Kill a migration after one of its statements.
+
+    :param number: counts the statements that write, from 1
+    :returns: False when it has less statements, so that it has succeeded
+    """
+    def work() -> None:
+        left = number
+
+        def count() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        _on_write('after_cursor_execute', count)
+        engine.Database(conf).migrate()
+
+    return processes.killed_inside(work)
+
+
+def at_once(confs: Sequence[cfg.ConfigOpts]) -> None:
+    """Migrate in several processes, all of which find no table.
+
+    :param confs: of each process; SQLite has one writer at a time
+    :raises AssertionError: with the traceback of the first that fails
+    """
+    barrier = processes.barrier(len(confs))
+
+    def work(number: int) -> None:
+        first = True
+
+        def wait() -> None:
+            nonlocal first
+            if first:
+                first = False
+                barrier.wait(TIMEOUT)
+
+        database = engine.Database(confs[number])
+        if engine.sqlite_file(confs[number]) is None:
+            _on_write('before_cursor_execute', wait)
+        database.migrate()
+        database.check()
+
+    processes.at_once(len(confs), work)
+
+
+def _on_write(event: str, action: Callable[[], None]) -> None:
+    """Call the action at each statement of this process that writes."""
+    def see(*arguments: Any) -> None:
+        if not arguments[2].lstrip().upper().startswith(READS):
+            action()
+
+    sa.event.listen(sa.engine.Engine, event, see)

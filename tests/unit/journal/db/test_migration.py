@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose tables a database has, and whether this release can use them."""
+
+import pathlib
+
+import fixtures
+import sqlalchemy as sa
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import migration
+from nova_aggregate_mirror.journal.db import models
+from tests.unit import doubles
+
+STAMP = 'CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)'
+# As in nova's API database.
+NOVA = ('CREATE TABLE aggregates (id INTEGER PRIMARY KEY)',
+        'CREATE TABLE aggregate_hosts (id INTEGER PRIMARY KEY)')
+NOVA_VERSION = 'INSERT INTO alembic_version VALUES (\'cdeec0c85668\')'
+OURS = 'the tables aggregate_hosts, aggregates, but no table dirty'
+
+
+class TestTables(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+        self.conf = doubles.make_conf(self)
+        self.database = engine.Database(self.conf)
+
+    def execute(self, *statements):
+        with self.database.transaction() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+    def names(self):
+        with self.database.transaction() as connection:
+            return set(sa.inspect(connection).get_table_names()) - {
+                # SQLite's own table, which older SQLAlchemy also lists.
+                'sqlite_sequence'}
+
+    def set_version(self, version):
+        self.execute('UPDATE alembic_version SET version_num = \'%s\''
+                     % version)
+
+    def assert_refused(self, text, *statements):
+        """Assert that everything refuses the database and creates nothing."""
+        self.execute(*statements)
+        names = self.names()
+        for attempt in (self.database.migrate, self.database.prepare,
+                        self.database.compare):
+            error = self.assertRaises(exceptions.WrongDatabase, attempt)
+            self.assertIn(text, str(error))
+            self.assertIn('journal.sqlite', str(error))
+            self.assertIn('an empty database of its own', str(error))
+        self.assertEqual(names, self.names())
+
+    def test_migrations_lead_to_the_models(self):
+        """The newest migration creates the tables that the statements use."""
+        self.assertEqual('no tables', str(self.database.schema()))
+        self.database.migrate()
+        self.assertEqual(migration.HEAD, self.database.schema().version)
+        self.assertEqual({'alembic_version', *models.metadata.tables},
+                         self.names())
+        with self.database.transaction() as connection:
+            inspector = sa.inspect(connection)
+            for table in models.metadata.sorted_tables:
+                self.assertEqual(
+                    [(column.name, column.nullable, column.primary_key)
+                     for column in table.c],
+                    [(column['name'], column['nullable'],
+                      bool(column['primary_key']))
+                     for column in inspector.get_columns(table.name)])
+
+    def test_list_of_versions(self):
+        """It has every migration; nova-api does not load alembic for it."""
+        versions = pathlib.Path(migration.__file__).parent.joinpath(
+            'migrations', 'versions').glob('[0-9]*.py')
+        self.assertEqual(sorted(path.name[:4] for path in versions),
+                         list(migration.VERSIONS))
+
+    def test_migrating_twice_changes_nothing(self):
+        """Two nova-api workers may both find an empty file."""
+        for _worker in range(2):
+            self.database.migrate()
+            self.database.prepare()
+        self.assertEqual(migration.HEAD, self.database.schema().version)
+
+    def test_check_names_the_command(self):
+        """The check does not create or migrate tables."""
+        with self.assertRaisesRegex(
+                exceptions.JournalUnavailable,
+                'has no tables; this release needs version 0001: run '
+                '"nova-aggregate-mirror-manage db sync" once'):
+            self.database.check()
+        self.assertEqual(set(), self.names())
+
+    def test_tables_of_an_older_release(self):
+        """Until they are migrated, the check names both versions."""
+        self.database.migrate()
+        for name, value in ('VERSIONS', ('0001', '0002')), ('HEAD', '0002'):
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova_aggregate_mirror.journal.db.migration.' + name, value))
+        with self.assertRaisesRegex(
+                exceptions.JournalUnavailable,
+                'tables of version 0001; this release needs version 0002'):
+            self.database.check()
+
+    # Tables of a newer release
+
+    def test_tables_of_a_newer_release_are_used_as_they_are(self):
+        """A controller that is not upgraded yet continues."""
+        self.database.prepare()
+        self.set_version('0002')
+        self.execute('CREATE TABLE later (id INTEGER PRIMARY KEY)',
+                     'ALTER TABLE dirty ADD COLUMN later INTEGER')
+        names = self.names()
+        self.database.prepare()
+        self.database.migrate()
+        self.assertEqual('0002', self.database.compare().version)
+        self.assertEqual(names, self.names())
+
+    def test_migration_of_a_newer_release_that_was_interrupted(self):
+        """What it has added does not disturb this release."""
+        self.database.prepare()
+        self.execute('CREATE TABLE later (id INTEGER PRIMARY KEY)',
+                     'ALTER TABLE ledger ADD COLUMN later INTEGER')
+        self.database.prepare()
+        self.database.migrate()
+        self.assertEqual(migration.HEAD, self.database.compare().version)
+
+    # Tables of another program
+
+    def test_version_of_another_program(self):
+        """Nova's database is refused, whatever its version looks like."""
+        self.assert_refused(OURS, *NOVA, STAMP, NOVA_VERSION)
+        self.set_version('0000')
+        self.assert_refused(OURS)
+
+    def test_other_program_without_alembic(self):
+        """The names of both programs' tables could be the same later."""
+        self.assert_refused(OURS, *NOVA)
+
+    def test_other_program_whose_migration_was_interrupted(self):
+        """Without a version, its tables are not the journal's."""
+        self.assert_refused(OURS, *NOVA, STAMP)
+
+    def test_other_program_that_has_only_a_version(self):
+        """A journal has the table of its rows before it has a version."""
+        self.assert_refused('the tables alembic_version, but no', STAMP,
+                            NOVA_VERSION)
+
+    def test_journal_without_its_rows(self):
+        """A table that was dropped is not created by guesswork."""
+        self.database.migrate()
+        self.assert_refused('alembic_version, cells, lease and 2 more, but '
+                            'no table dirty', 'DROP TABLE dirty')
+
+    def test_many_tables(self):
+        """A few of their names identify the database."""
+        self.assert_refused('t0, t1, t2 and 5 more, but', *(
+            'CREATE TABLE t%d (id INTEGER)' % number for number in range(8)))
+
+    # Tables with the names of the journal's
+
+    def test_other_tables_with_our_names(self):
+        """Nothing is created next to them."""
+        self.assert_refused('the table cells has no column cell_uuid',
+                            'CREATE TABLE cells (id INTEGER PRIMARY KEY)')
+
+    def test_columns_that_differ(self):
+        """The message names the table and the difference."""
+        self.database.migrate()
+        for text, statement in (
+                ('the table lease has no column seconds',
+                 'ALTER TABLE lease RENAME COLUMN seconds TO duration'),
+                ('the table ledger requires a value for the column owner',
+                 'CREATE TABLE ledger (aggregate_uuid VARCHAR(36) PRIMARY '
+                 'KEY, created_at FLOAT, deleted_at FLOAT, absent_since '
+                 'FLOAT, owner INTEGER NOT NULL)'),
+                ('the table cells has a column cell_uuid of the type INTEGER',
+                 'CREATE TABLE cells (cell_uuid INTEGER PRIMARY KEY)'),
+                ('the table cells has the primary key none',
+                 'CREATE TABLE cells (cell_uuid VARCHAR(36))'),
+                ('the table syncs is missing', 'DROP TABLE syncs')):
+            table = text.split()[2]
+            if statement.startswith('CREATE'):
+                self.execute('DROP TABLE %s' % table)
+            self.execute(statement)
+            for attempt in self.database.migrate, self.database.compare:
+                with self.assertRaisesRegex(exceptions.WrongDatabase, text):
+                    attempt()
+            with self.database.transaction() as connection:
+                models.metadata.tables[table].drop(connection, checkfirst=True)
+                models.metadata.tables[table].create(connection)
+
+    # A migration that was interrupted
+
+    def test_version_that_is_missing(self):
+        """The next migration continues."""
+        self.execute(STAMP)
+        self.assertEqual('incomplete tables', str(self.database.schema()))
+        self.database.prepare()
+        self.execute('DELETE FROM alembic_version', 'DROP TABLE syncs')
+        self.assertTrue(self.database.schema().is_outdated)
+        self.database.prepare()
+        self.assertEqual(migration.HEAD, self.database.compare().version)
