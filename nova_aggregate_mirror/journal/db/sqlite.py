@@ -84,14 +84,41 @@ def _in_turn(statement: Callable[[], object]) -> None:
 
 
 def _make_private(path: pathlib.Path) -> None:
-    """Create the file and its directory, accessible to nova's user only."""
-    new = [one for one in (path.parent, path) if not one.exists()]
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    if new and os.geteuid() == 0:
-        # A command run by root must not lock out nova-api's user. Existing
-        # files and directories keep their owner.
-        above = new[0].parent.stat()
-        for made in new:
-            os.chown(made, above.st_uid, above.st_gid)
+    """Create the file and its directory, accessible to nova's user only.
+
+    A command run by root must not lock out nova-api's user: what it creates
+    gets the owner of the directory above. Everything is done by descriptor,
+    because that user can replace each name by a link at any time.
+    """
+    above = next(folder for folder in path.parents if folder.exists())
+    try:
+        with contextlib.ExitStack() as stack:
+            folder = os.open(above, os.O_PATH | os.O_DIRECTORY)
+            stack.callback(os.close, folder)
+            owner = os.fstat(folder)
+            for name in path.parent.relative_to(above).parts:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+                folder = os.open(
+                    name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW,
+                    dir_fd=folder)
+                stack.callback(os.close, folder)
+                _give(folder, owner)
+            try:
+                file = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL,
+                               0o600, dir_fd=folder)
+            except FileExistsError:
+                # SQLite would create the missing target of a link, readable
+                # by everyone.
+                os.stat(path.name, dir_fd=folder)
+            else:
+                stack.callback(os.close, file)
+                _give(file, owner)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, str(path)) from exc
+
+
+def _give(descriptor: int, owner: os.stat_result) -> None:
+    # Another process may have created the directory meanwhile.
+    if os.geteuid() == os.fstat(descriptor).st_uid == 0:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)

@@ -153,3 +153,46 @@ class TestFile(testtools.TestCase):
             engine.Database(self.conf)
             self.assertEqual([NOVA, NOVA], [
                 path.stat().st_uid for path in (self.path.parent, self.path)])
+
+    @testtools.skipIf(os.geteuid(), 'only root can change owners')
+    def test_directory_that_is_replaced_by_a_link(self):
+        """Ownership is given to what root created, not to a link's target."""
+        target = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        target.joinpath(self.path.name).touch()
+        state = pathlib.Path(self.conf.state_path)
+        os.chown(state, NOVA, NOVA)
+
+        def replace():
+            # Nova's user can do so at any time, for example now.
+            if not self.path.parent.is_symlink():
+                self.path.parent.rename(state / 'created')
+                self.path.parent.symlink_to(target)
+            return 0
+
+        self.useFixture(fixtures.MonkeyPatch('os.geteuid', replace))
+        engine.Database(self.conf)
+        self.assertEqual([0, 0], [
+            path.stat().st_uid for path in (target, target / self.path.name)])
+        self.assertEqual([NOVA, NOVA], [
+            path.stat().st_uid
+            for path in (state / 'created', state / 'created' /
+                         self.path.name)])
+
+    def test_link_without_a_target(self):
+        """SQLite does not create the target, which would not be private."""
+        target = pathlib.Path(self.conf.state_path, 'target')
+        self.path.parent.mkdir()
+        self.path.symlink_to(target)
+        with self.assertRaisesRegex(exceptions.JournalUnavailable,
+                                    str(self.path)):
+            engine.Database(self.conf).prepare()
+        self.assertFalse(target.exists())
+
+    def test_directories_above(self):
+        """They are as private as the file."""
+        self.conf.set_override('state_path', str(self.path.parent / 'nova'))
+        umask = os.umask(0)
+        self.addCleanup(os.umask, umask)
+        engine.Database(self.conf)
+        self.assertEqual(0o700, stat.S_IMODE(
+            self.path.parent.joinpath('nova').stat().st_mode))
