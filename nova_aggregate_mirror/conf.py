@@ -7,6 +7,7 @@ Long because it has every option with its help text.
 from collections.abc import Mapping
 import copy
 from importlib import metadata
+import math
 from typing import Any
 
 from oslo_config import cfg
@@ -32,6 +33,9 @@ DATABASE_GROUP = cfg.OptGroup(
          'a journal.')
 
 DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
+
+# Of oslo.db: empty leaves the mode to the database server.
+MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
 
 MAX_REMOVED_SHARE = 0.3
 
@@ -260,8 +264,8 @@ def mistakes(conf: cfg.ConfigOpts,
     for group, options in list_opts():
         for option in options:
             try:
-                conf[group.name][option.dest]
-            except cfg.Error as exc:
+                _check_meaning(option, conf[group.name][option.dest])
+            except (cfg.Error, ValueError) as exc:
                 found[group.name, option.dest] = str(exc)
                 # Nova-api reads every option again to log it, and would
                 # fail to start.
@@ -282,6 +286,25 @@ def mistakes(conf: cfg.ConfigOpts,
         for name, value in fitting.items():
             conf.set_override(name, value, GROUP.name)
     return found
+
+
+def _check_meaning(option: cfg.Opt, value: Any) -> None:
+    """Raise ValueError if a value has the right type, but no meaning.
+
+    Oslo.config reads the empty value of a number as None, and compares limits
+    with ``<`` and ``>``, which are false for nan. An empty list is valid.
+    """
+    for element in value if isinstance(value, list) else [value]:
+        if element is None or isinstance(element, str) and not element.strip():
+            if (option.default not in (None, '')
+                    and option.name not in MEANINGFUL_WHEN_EMPTY):
+                raise ValueError(
+                    'the value is empty; without the option the default '
+                    'applies')
+        elif isinstance(element, float) and (
+                not math.isfinite(element)
+                or element == 0 and math.copysign(1, element) < 0):
+            raise ValueError('%r is not a usable number' % element)
 
 
 def check(conf: cfg.ConfigOpts,

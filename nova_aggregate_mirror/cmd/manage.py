@@ -72,7 +72,6 @@ def placement_wait() -> int:
 def placement_audit_servers() -> int:
     """List servers whose host contradicts what was requested for them."""
     build.check_configuration()
-    nova_aggregate_mirror.conf.check(CONF)
     return audit_servers.run(
         CONF, store.Journal(CONF, engine.existing(CONF)).history if _exists()
         else None)
@@ -87,7 +86,6 @@ def show_report() -> int:
 def scheduling_explain() -> int:
     """Explain which hosts nova-scheduler can choose for a server, and why."""
     build.check_configuration()
-    nova_aggregate_mirror.conf.check(CONF)
     return explain.run(
         CONF, build.source(),
         store.Journal(CONF, engine.existing(CONF)).rows if _exists()
@@ -236,6 +234,7 @@ def _configure(argv: Sequence[str]) -> None:
             default_log_levels=logging.get_default_log_levels() + QUIET)
     build.log_to_stderr()
     logging.setup(CONF, 'nova')
+    nova_aggregate_mirror.conf.check(CONF)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import errno
 import io
 import os
+import re
 import sys
 
 from oslo_config import cfg
@@ -57,11 +58,18 @@ def run(program: str, command: Callable[[], int]) -> int:
 
 
 def _check_arguments() -> None:
-    """Refuse arguments that no database can compare.
+    """Refuse arguments that no database can compare, and empty ones.
+
+    An empty argument is a variable of a script that is not set; it would
+    select everything, or nothing.
 
     :raises InvalidConfiguration: names the argument
     """
-    for argument in sys.argv[1:]:
+    for previous, argument in zip(sys.argv, sys.argv[1:]):
+        if re.fullmatch('(--[a-z-]+=)?', argument):
+            raise exceptions.InvalidConfiguration(
+                'the argument %s has no value' % (
+                    argument.rstrip('=') or 'after ' + previous))
         try:
             argument.encode()
         except UnicodeEncodeError as exc:

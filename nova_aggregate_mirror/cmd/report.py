@@ -35,7 +35,6 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.cmd import audit_servers
-import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
@@ -101,7 +100,6 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
         engines.Limits(conf.aggregate_mirror.cell_timeout))
     display.step('Auditing the servers')
     try:
-        nova_aggregate_mirror.conf.check(conf)
         found = audit_servers.prepare(conf, past)
         counts = found.counts
         for page in audit_servers.counted(

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 from oslo_config import cfg
+from oslo_config import types
 from oslo_db import options as db_options
 import testtools
 
@@ -53,6 +54,57 @@ class TestOptions(testtools.TestCase):
             options(['--config-file', str(path)])
             self.assertRaises(cfg.ConfigFileValueError, getattr,
                               options.aggregate_mirror, name)
+
+    def read(self, group, name, text):
+        """Return the configuration of a file that sets one option."""
+        path = pathlib.Path(
+            self.useFixture(doubles.fixtures.TempDir()).path, 'nova.conf')
+        path.write_text('[%s]\n%s = %s\n' % (group, name, text))
+        options = cfg.ConfigOpts()
+        options.register_opt(cfg.StrOpt('state_path', default='/state'))
+        conf.register_opts(options)
+        options(['--config-file', str(path)])
+        return options
+
+    def test_value_without_a_meaning(self):
+        """Every option that a template leaves empty is named, and harmless.
+
+        So is a number that no limit excludes, because it compares as neither
+        smaller nor greater. The default applies.
+        """
+        empty = {('aggregate_mirror', 'hooks'): [],
+                 ('aggregate_mirror', 'request_filters'): [],
+                 ('aggregate_mirror_database', 'mysql_sql_mode'): ''}
+        for text in ('', '  ', 'nan', 'NaN', '-nan', 'inf', '-inf', '-0.0'):
+            for group, options in conf.list_opts():
+                for option in options:
+                    key = group.name, option.dest
+                    if text.strip() and not isinstance(
+                            option.type, types.Number):
+                        continue
+                    configured = self.read(group.name, option.name, text)
+                    default = self.read(
+                        'DEFAULT', 'debug', 'true')[group.name][option.dest]
+                    found = conf.mistakes(configured)
+                    value = configured[group.name][option.dest]
+                    if not text.strip() and key in empty:
+                        self.assertEqual(({}, empty[key]), (found, value))
+                    elif default not in (None, ''):
+                        self.assertEqual(({key}, default),
+                                         (found.keys(), value), (key, text))
+
+    def test_reload_with_a_value_without_a_meaning(self):
+        """The previous value stays, and the brake with it."""
+        for text in '', 'nan', '-0.0':
+            options = self.read('aggregate_mirror', 'max_removed_share', text)
+            before = {**conf.values(options),
+                      ('aggregate_mirror', 'max_removed_share'): 0.2}
+            error = self.assertRaises(exceptions.InvalidConfiguration,
+                                      conf.check, options, before)
+            self.assertIn('[aggregate_mirror] max_removed_share: ',
+                          str(error))
+            self.assertEqual(
+                0.2, options.aggregate_mirror.max_removed_share)
 
     def test_defaults(self):
         """A crash is repaired, and drift found, within about a minute."""

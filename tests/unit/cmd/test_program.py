@@ -68,3 +68,13 @@ class TestProgram(testtools.TestCase):
         self.assertEqual(
             "mirror: the argument 'h\\udce9' is not text in the encoding of "
             'the locale, such as UTF-8\n', said)
+
+    def test_argument_that_is_empty(self):
+        """A variable that a script has not set does not select everything."""
+        for arguments, name in ((['--project', ''], 'after --project'),
+                                (['--zone='], '--zone')):
+            self.assertEqual(
+                (255, 'mirror: the argument %s has no value\n' % name),
+                self.run_command(SHORT, *arguments))
+        self.assertEqual((7, ''), self.run_command(
+            SHORT, '--image-property', 'hw_machine_type='))

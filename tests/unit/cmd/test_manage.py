@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every command of ``nova-aggregate-mirror-manage`` does first."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import fixtures
+import testtools
+
+COMMANDS = (
+    ['placement', 'sync_aggregates'], ['placement', 'wait', '--host', 'h1'],
+    ['placement', 'audit_servers'], ['report', '--html', '-'],
+    ['scheduling', 'explain', '--flavor', 'm1.small'], ['db', 'sync'],
+    ['db', 'version'], ['journal', 'list'], ['journal', 'retry'],
+    ['journal', 'forget', '1'])
+
+# Each process would import nova, which takes a second.
+SCRIPT = """
+import json, os, sys
+from nova_aggregate_mirror.cmd import manage
+answers = []
+for argv in json.loads(sys.argv[1]):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(writer, 1), os.dup2(writer, 2)
+        os._exit(manage.main(argv))
+    os.close(writer)
+    with open(reader) as stderr:
+        text = stderr.read()
+    answers.append((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text))
+print(json.dumps(answers))
+"""
+
+
+class TestManage(testtools.TestCase):
+
+    def test_option_without_a_meaning(self):
+        """No command begins, and each names the option.
+
+        An empty max_removed_share would switch off pruning, and nan the limit
+        of removals.
+        """
+        files = []
+        for text in '', 'nan':
+            files.append(pathlib.Path(
+                self.useFixture(fixtures.TempDir()).path, 'nova.conf'))
+            files[-1].write_text(
+                '[DEFAULT]\nstate_path = %s\n'
+                '[api_database]\nconnection = sqlite://\n'
+                '[aggregate_mirror]\nmax_removed_share = %s\n'
+                % (files[-1].parent, text))
+        ended = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', SCRIPT, json.dumps(
+                [['--config-file', str(file), *command]
+                 for file in files for command in COMMANDS])],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            check=True)
+        answers = json.loads(ended.stdout)
+        self.assertEqual(len(files) * len(COMMANDS), len(answers))
+        for status, text in answers:
+            self.assertEqual(255, status, text)
+            self.assertIn('manage: [aggregate_mirror] max_removed_share: ',
+                          text)
+        self.assertEqual([files[0].name], [
+            path.name for path in files[0].parent.iterdir()])
