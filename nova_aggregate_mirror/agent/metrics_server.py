@@ -9,6 +9,7 @@ import json
 import socket
 import socketserver
 import threading
+import time
 from typing import Any
 from wsgiref import simple_server
 
@@ -17,8 +18,14 @@ import prometheus_client
 from nova_aggregate_mirror.agent import metrics
 from nova_aggregate_mirror import exceptions
 
-# Seconds after which a silent client is disconnected and its thread freed.
-CLIENT_TIMEOUT = 10
+CLIENT_TIMEOUT = 5.0
+"""Seconds that a connection may last, from its start to its last byte.
+
+A timeout for each read would never end a client that sends a byte now and
+then.
+"""
+MOST_CLIENTS = 20
+"""Connections at the same time, each with a thread and a descriptor."""
 
 
 class Server:
@@ -26,7 +33,7 @@ class Server:
 
     :param port: 0 for any free port
     :param limits: returns loop to the seconds after which it counts as stuck
-    :param client_timeout: seconds to wait for data from a client
+    :param client_timeout: seconds that a connection may last
     :raises InvalidConfiguration: when the address cannot be used
     """
 
@@ -53,12 +60,16 @@ class Server:
 class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     daemon_threads = True
     # With a shorter queue, a burst of clients delays Prometheus for seconds.
-    request_queue_size = 128
+    request_queue_size = 1024
 
     def __init__(self, host: str, port: int, client_timeout: float) -> None:
         self.address_family = (socket.AF_INET6 if ':' in host
                                else socket.AF_INET)
-        self.client_timeout = client_timeout
+        self._client_timeout = client_timeout
+        self._slots = threading.Semaphore(MOST_CLIENTS)
+        self._waiting: dict[Any, float] = {}
+        """Connections without a complete request, oldest first; deadlines."""
+        self._answering: dict[Any, float] = {}
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
@@ -68,18 +79,51 @@ class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         self.server_name = str(host)
         self.setup_environ()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._slots.acquire(blocking=False):
+            for connection in [*self._waiting, *self._answering][:1]:
+                _disconnect(connection)
+            # Its thread ends with its next access to the socket.
+            self._slots.acquire()
+        self._waiting[request] = time.monotonic() + self._client_timeout
+        super().process_request(request, client_address)
+
+    def received(self, request: Any) -> None:
+        """Keep a client whose request is complete as long as possible."""
+        self._answering[request] = self._waiting.pop(request)
+
+    def service_actions(self) -> None:
+        """Disconnect overdue clients; called at least every 0.5 seconds."""
+        for connection, deadline in [*self._waiting.items(),
+                                     *self._answering.items()]:
+            if deadline <= time.monotonic():
+                _disconnect(connection)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self._waiting.pop(request, None)
+        self._answering.pop(request, None)
+        self._slots.release()
+
+
+def _disconnect(connection: socket.socket) -> None:
+    # The thread of the connection, which may be waiting for it, closes it.
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
 
 class _Handler(simple_server.WSGIRequestHandler):
     server: _HTTPServer
-
-    def setup(self) -> None:
-        super().setup()
-        self.connection.settimeout(self.server.client_timeout)
 
     def handle(self) -> None:
         # A client that disconnects or times out would log a traceback.
         with contextlib.suppress(OSError):
             super().handle()
+
+    def parse_request(self) -> bool:
+        complete = super().parse_request()
+        self.server.received(self.request)
+        return complete
 
     def log_message(self, *args: Any) -> None:
         pass

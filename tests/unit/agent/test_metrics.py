@@ -4,8 +4,11 @@
 import importlib.metadata
 import io
 import json
+import os
+import resource
 import select
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +24,10 @@ from nova_aggregate_mirror import journal
 
 DRIFT = {('az1', 'missing'): 3, ('az1', 'stale'): 1}
 LIMITS = {'drain': 60, 'sync': 600}
+
+
+def _descriptors():
+    return len(os.listdir('/proc/self/fd'))
 
 
 class TestMetrics(testtools.TestCase):
@@ -303,6 +310,77 @@ class TestMetrics(testtools.TestCase):
               socket.create_connection(address) as second):
             second.sendall(b'GET /metrics HTTP/1.1\r\nAccept')
             self.assertEqual(200, self.ask('/metrics', server=server)[0])
+
+    def test_idle_clients_do_not_use_up_threads_and_descriptors(self):
+        """/healthz answers beside 1000 clients, none of which is overdue."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limits[1] != resource.RLIM_INFINITY and limits[1] < 4096:
+            self.skipTest('only %d descriptors are allowed' % limits[1])
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE,
+                           (max(limits[0], 4096), limits[1]))
+        server = metrics_server.Server(
+            self.metrics, '127.0.0.1', 0, dict, client_timeout=3600)
+        self.addCleanup(server.close)
+        threads, descriptors = threading.active_count(), _descriptors()
+        clients = []
+        for _ in range(1000):
+            clients.append(socket.create_connection(
+                ('127.0.0.1', server.port)))
+            self.addCleanup(clients[-1].close)
+            clients[-1].sendall(b'G')
+        self.assertEqual(200, self.ask('/healthz', server=server)[0])
+        self.assertLessEqual(threading.active_count(),
+                             threads + metrics_server.MOST_CLIENTS)
+        self.assertLessEqual(
+            _descriptors(), descriptors + len(clients)
+            + 3 * metrics_server.MOST_CLIENTS)
+
+    def test_client_that_trickles_is_let_go(self):
+        """Time is counted from the start of a connection, not per byte."""
+        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
+                                       client_timeout=0.2)
+        self.addCleanup(server.close)
+        with socket.create_connection(('127.0.0.1', server.port)) as client:
+            client.settimeout(0.01)
+            for _ in range(1000):
+                try:
+                    client.sendall(b'G')
+                    if not client.recv(1):
+                        return
+                except TimeoutError:
+                    continue
+                except OSError:
+                    return
+        self.fail('The client was not disconnected')
+
+    def test_request_that_is_answered_is_not_given_up_for_idle_clients(self):
+        """Only clients that have not sent their request make room."""
+        begun, proceed = threading.Event(), threading.Event()
+        self.addCleanup(proceed.set)
+
+        def limits():
+            begun.set()
+            proceed.wait(30)
+            return {}
+
+        server = metrics_server.Server(
+            self.metrics, '127.0.0.1', 0, limits, client_timeout=3600)
+        self.addCleanup(server.close)
+        with socket.create_connection(
+                ('127.0.0.1', server.port), timeout=30) as client:
+            client.sendall(b'GET /healthz HTTP/1.0\r\n\r\n')
+            self.assertTrue(begun.wait(30))
+            idle = []
+            for _ in range(2 * metrics_server.MOST_CLIENTS):
+                idle.append(socket.create_connection(
+                    ('127.0.0.1', server.port), timeout=30))
+                self.addCleanup(idle[-1].close)
+            # The first had to make room for the last.
+            self.assertEqual(b'', idle[0].recv(1))
+            self.assertEqual(200, self.ask('/metrics', server=server)[0])
+            proceed.set()
+            self.assertIn(b' 200 OK', client.recv(4096))
 
     def test_crowd_of_clients_is_let_in(self):
         """A client whose connection is refused retries a second later."""
