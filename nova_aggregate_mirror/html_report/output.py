@@ -5,8 +5,9 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
+import functools
 import os
-import shutil
+import stat
 import sys
 from typing import BinaryIO
 import uuid
@@ -14,7 +15,7 @@ import uuid
 from nova_aggregate_mirror import exceptions
 
 STDOUT = '-'
-
+OWNER_ONLY = 0o600
 
 Write = Callable[[Iterable[str]], None]
 
@@ -24,7 +25,8 @@ def replaced(name: str) -> Iterator[Write]:
     """Open a file before the work that produces its content.
 
     Until the new content is complete, readers get the previous file. The
-    previous file also stays if the block raises.
+    previous file also stays if the block raises. Symbolic links are not
+    followed: their directory may be one where other users create them.
 
     :param name: name of the file, or ``-`` for standard output
     :returns: a function that writes the whole content
@@ -33,29 +35,75 @@ def replaced(name: str) -> Iterator[Write]:
     if name == STDOUT:
         yield lambda parts: _write(sys.stdout.buffer, parts)
         return
-    # A symbolic link is kept; its target is replaced.
-    path = os.path.realpath(name)
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise exceptions.InvalidConfiguration(
-            '%s is no regular file; give another name, or - for standard '
-            'output' % name)
-    made = '%s.%s' % (path, uuid.uuid4().hex)
-    with _translated(name):
-        out = open(made, 'xb')
+    folder, file = os.path.split(name)
+    with _translated(name), contextlib.ExitStack() as stack:
+        # The path may be changed before the content is complete.
+        directory = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, directory)
+        previous = _previous(directory, file)
+        _check(name, os.fstat(directory), previous)
+        temporary = '%s.%s' % (file, uuid.uuid4().hex)
+        out = open(temporary, 'xb', opener=functools.partial(
+            os.open, dir_fd=directory, mode=0o666 if previous is None
+            else OWNER_ONLY))
+        stack.callback(_remove, temporary, directory)
+        stack.enter_context(out)
+        if previous is not None:
+            _keep_access(out.fileno(), previous)
+        unwind = stack.pop_all()
 
     def write(parts: Iterable[str]) -> None:
         with _translated(name):
             _write(out, parts)
-            if os.path.exists(path):
-                shutil.copymode(path, made)
-            os.replace(made, path)
+            # A symbolic link of this name would be replaced, not followed.
+            os.replace(temporary, file, src_dir_fd=directory,
+                       dst_dir_fd=directory)
 
+    with unwind:
+        yield write
+
+
+def _previous(directory: int, file: str) -> os.stat_result | None:
     try:
-        with out:
-            yield write
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(made)
+        return os.stat(file or '.', dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _check(name: str, directory: os.stat_result,
+           previous: os.stat_result | None) -> None:
+    """Refuse to replace a link or a file that another user has prepared.
+
+    The kernel refuses to open these in a directory such as /tmp, if
+    protected_symlinks and protected_regular are set, but not to replace them.
+
+    :raises InvalidConfiguration: names the file
+    """
+    if previous is None:
+        return
+    if not stat.S_ISREG(previous.st_mode):
+        raise exceptions.InvalidConfiguration(
+            '%s is no regular file%s; give another name, or - for standard '
+            'output' % (name, ' but a symbolic link' if stat.S_ISLNK(
+                previous.st_mode) else ''))
+    if directory.st_mode & stat.S_ISVTX and previous.st_uid not in (
+            os.geteuid(), directory.st_uid):
+        raise exceptions.InvalidConfiguration(
+            '%s belongs to another user; give a file in a directory that '
+            'other users cannot write to' % name)
+
+
+def _keep_access(descriptor: int, previous: os.stat_result) -> None:
+    """Give a file the mode of the previous file, and its owner if allowed."""
+    for owner in (previous.st_uid, -1), (-1, previous.st_gid):
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, *owner)
+    os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
+
+
+def _remove(file: str, directory: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(file, dir_fd=directory)
 
 
 def _write(out: BinaryIO, parts: Iterable[str]) -> None:
