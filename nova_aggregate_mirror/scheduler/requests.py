@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests as nova-scheduler gets them: of a server, a move or a description.
-
-Nothing is written: a request is read into an object that cannot be saved.
-"""
+"""Requests as nova-scheduler gets them: of a server, or a description."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,18 +20,12 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import creation
 from nova_aggregate_mirror.scheduler import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.scheduler import stored_requests
 
 CREATE, REBUILD, RESIZE = 'create', 'rebuild', 'resize'
 LIVE_MIGRATE, UNSHELVE = 'live-migrate', 'unshelve'
 # Operations in which nova leaves out the host of the server.
 _LEAVING = ('migrate', LIVE_MIGRATE, 'evacuate', RESIZE)
-
-
-class _ReadOnly(request_spec.RequestSpec):
-    """A request that nova cannot save: reading an old one may do so."""
-
-    def save(self) -> None:
-        """Do nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,16 +99,9 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     """Build the request of a server for an operation.
 
     :param flavor: of a resize, name or ID
-    :raises UnknownName: when nova has no such server, or no request of it
+    :raises UnknownName: when nova has no such server, or no readable request
     """
-    try:
-        spec = _ReadOnly.get_by_instance_uuid(context, server)
-    except nova_exception.RequestSpecNotFound as exc:
-        raise exceptions.UnknownName(
-            'nova has no request of server %s: there is no such server, or '
-            '"nova-manage db archive_deleted_rows" has removed it. Describe '
-            'the server with --flavor, --image, --project and --zone instead'
-            % server) from exc
+    spec = stored_requests.read(context, server)
     notes: list[str] = []
     instance, cell = _instance(context, server)
     about = {'server': server, 'operation': operation}

@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that nova has stored, as far as host aggregates restrict them."""
+"""Requests that nova has stored.
+
+Nothing is written: a request is read into an object that cannot be saved.
+"""
 
 import dataclasses
 import json
+from typing import Any
 
 from nova import exception as nova_exception
 from nova import objects
 from oslo_versionedobjects import exception as object_exception
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import request_spec
+
+UNREADABLE = (
+    # RuntimeError includes those of too many brackets and of a later version.
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError,
+    RuntimeError, nova_exception.NovaException,
+    object_exception.VersionedObjectsException)
+"""Exceptions of nova's objects for a text that they cannot read."""
 
 
 class Unreadable(Exception):
@@ -24,8 +36,37 @@ class Stored:
     forced: bool
 
 
+class _ReadOnly(request_spec.RequestSpec):
+    """A request that nova cannot save: reading an old one may do so."""
+
+    def save(self) -> None:
+        """Do nothing."""
+
+
+def read(context: Any, server: str) -> request_spec.RequestSpec:
+    """Read the request of a server, as nova-scheduler gets it.
+
+    :raises UnknownName: when nova has no such server, or no readable request
+    """
+    instead = ('Describe the server with --flavor, --image, --project and '
+               '--zone instead')
+    try:
+        spec: request_spec.RequestSpec = _ReadOnly.get_by_instance_uuid(
+            context, server)
+    except nova_exception.RequestSpecNotFound as exc:
+        raise exceptions.UnknownName(
+            'nova has no request of server %s: there is no such server, or '
+            '"nova-manage db archive_deleted_rows" has removed it. %s'
+            % (server, instead)) from exc
+    except UNREADABLE as exc:
+        raise exceptions.UnknownName(
+            'nova cannot read its request of server %s (%s). %s'
+            % (server, type(exc).__name__, instead)) from exc
+    return spec
+
+
 def parse(text: str) -> Stored:
-    """Parse the JSON of a RequestSpec, as nova does.
+    """Parse the JSON of a RequestSpec, as far as aggregates restrict it.
 
     Nova's objects have to be registered.
 
@@ -37,7 +78,5 @@ def parse(text: str) -> Stored:
         spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
         return Stored(
             request_spec.request(spec), request_spec.names_host(spec))
-    except (ValueError, TypeError, LookupError, AttributeError,
-            NotImplementedError, nova_exception.NovaException,
-            object_exception.VersionedObjectsException) as exc:
+    except UNREADABLE as exc:
         raise Unreadable('%s: %s' % (type(exc).__name__, exc)) from exc

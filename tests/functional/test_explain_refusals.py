@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that nova refuses before or while it schedules them."""
 
+from nova.db.api import api as api_db
+from oslo_utils.fixture import uuidsentinel
+
 from tests.functional import test_explain_command
 
 ENABLED = test_explain_command.MORE + '[scheduler]\n%s = true\n'
@@ -67,3 +70,16 @@ class TestRefusals(test_explain_command.ExplainTest):
     def test_argument_that_is_not_text(self):
         """No database is asked for it."""
         self.assert_refused('is not text', '--zone', 'az\udce9')
+
+    def test_request_that_nova_cannot_read(self):
+        """The line says how to describe the server instead."""
+        with api_db.get_engine().begin() as connection:
+            connection.exec_driver_sql(
+                'INSERT INTO request_specs (instance_uuid, spec) '
+                'VALUES (\'%s\', \'%s\')' % (
+                    uuidsentinel.server, '[' * 60000))
+        done = self.explain('--server', uuidsentinel.server)
+        self.assertEqual((255, ''), (done.returncode, done.stdout),
+                         done.stderr)
+        [line] = done.stderr.splitlines()
+        self.assertIn('(RecursionError). Describe the server with', line)
