@@ -23,6 +23,17 @@ from nova_aggregate_mirror.limits import deadline
 # each request.
 KEPT_CONNECTIONS = 64
 
+LONGEST_BODY = 128 * 2 ** 20
+"""Bytes of a body, after decompression.
+
+Placement's longest answers take 16 MiB (a list of 20,000 providers) and 59 MiB
+(as many allocation candidates, each with 100 traits).
+"""
+PART = 8 * 2 ** 10
+"""Bytes that are decompressed at once, to at most 1032 times as many."""
+ENCODINGS = ('gzip', 'deflate')
+"""Others, and several at once, may decompress to much more than that."""
+
 
 class _Reader(io.RawIOBase):
     """Raw reader of a response; bounds each read by the deadline."""
@@ -96,7 +107,8 @@ class Adapter(session.TCPKeepAliveAdapter):
 
     Mount it for ``http://`` and ``https://``. A shorter timeout of the caller
     still applies. Raises the exceptions of requests: ``Timeout``, or a
-    ``ConnectionError`` that wraps a timeout when the body is truncated.
+    ``ConnectionError`` that wraps a timeout when the body is truncated;
+    ``ContentDecodingError`` for a body of more than ``LONGEST_BODY``.
 
     :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a
         deadlock: when the discovery before a token request is answered with
@@ -138,12 +150,36 @@ class Adapter(session.TCPKeepAliveAdapter):
         except TimeoutError as exc:
             raise requests.exceptions.ConnectTimeout(
                 exc, request=request) from exc
+        request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
         with deadline.noted(requests.exceptions.Timeout):
             response = super().send(request, stream, bounds, *args, **kwargs)
+            if not stream:
+                _read_body(response)
         if (response.status_code == 401 and request.method == 'GET'
                 and (request.url or '').rstrip('/') == self._auth_url):
             response.status_code = 403
         return response
+
+
+def _read_body(response: requests.Response) -> None:
+    """Read the body as requests would do, but not more than allowed.
+
+    :raises ContentDecodingError: the body is too long
+    """
+    encoding = response.headers.get('Content-Encoding', '')
+    if encoding.lower() not in ('', 'identity', *ENCODINGS):
+        response.close()
+        raise requests.exceptions.ContentDecodingError(
+            'the body has the encoding %s, which was not requested' % encoding)
+    body = io.BytesIO()
+    for part in response.iter_content(PART):
+        body.write(part)
+        if body.tell() > LONGEST_BODY:
+            response.close()
+            raise requests.exceptions.ContentDecodingError(
+                'the body is longer than %d bytes' % LONGEST_BODY)
+    # Where requests keeps what it has read; there is no method to set it.
+    response._content = body.getvalue()
 
 
 def bound(given: session.Session) -> None:

@@ -3,10 +3,13 @@
 
 from collections.abc import Callable
 import datetime
+import gzip
 import ipaddress
 import os
 import socket
 import ssl
+import tracemalloc
+import zlib
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives import hashes
@@ -17,7 +20,9 @@ import fixtures
 import requests
 import testtools
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from tests.unit import servers
 
@@ -209,6 +214,74 @@ class BoundTestCase(DeadlineTestCase):
                 self.assertRaises(requests.exceptions.Timeout,
                                   self.session.get, server.url)
             self.assertFalse(deadline.missed())
+
+
+def _sends(body: bytes, encoding: str
+           ) -> Callable[[servers.Server, socket.socket], None]:
+    def script(server: servers.Server, client: socket.socket) -> None:
+        while True:
+            server.request(client)
+            client.sendall(
+                b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n'
+                b'Content-Encoding: %s\r\n\r\n'
+                % (len(body), encoding.encode()))
+            client.sendall(body)
+    return script
+
+
+class LengthTestCase(DeadlineTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.http.adapter.LONGEST_BODY', 2 ** 20))
+
+    def assert_refused(self, text: str, body: bytes, encoding: str) -> int:
+        """Return the bytes that the refused response took."""
+        server = self.start(_sends(body, encoding))
+        tracemalloc.start()
+        try:
+            with deadline.within(servers.PATIENCE):
+                error = self.assertRaises(
+                    exceptions.Retriable, self.read, server.url)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        self.assertIsInstance(error, exceptions.MalformedAnswer)
+        self.assertIn(text, str(error))
+        return peak
+
+    def read(self, url: str) -> bytes:
+        with errors.translated('GET'):
+            return self.session.get(url).content
+
+    def test_body_that_decompresses_to_much_more(self) -> None:
+        """It is given up at the limit, before it uses up the memory."""
+        body = b' ' * 2 ** 26
+        for encoding, compressed in (
+                ('gzip', gzip.compress(body)),
+                ('deflate', zlib.compress(body)),
+                ('', body)):
+            peak = self.assert_refused(
+                'longer than 1048576 bytes', compressed, encoding)
+            self.assertLess(peak, 2 ** 25)
+
+    def test_encoding_that_was_not_requested(self) -> None:
+        """Each layer multiplies the length, so that none is decoded."""
+        body = gzip.compress(gzip.compress(b' ' * 2 ** 24))
+        for encoding in 'gzip, gzip', 'br', 'zstd':
+            peak = self.assert_refused(encoding, body, encoding)
+            self.assertLess(peak, 2 ** 24)
+
+    def test_body_of_the_greatest_length(self) -> None:
+        """It is whole, and the connection is used again."""
+        body = os.urandom(2 ** 20)
+        for encoding, sent in ('gzip', gzip.compress(body)), ('', body):
+            server = self.start(_sends(sent, encoding))
+            with deadline.within(servers.PATIENCE):
+                for _ in range(2):
+                    self.assertEqual(body, self.read(server.url))
+            self.assertEqual(1, server.accepted)
 
 
 class TLSTestCase(DeadlineTestCase):
