@@ -32,11 +32,17 @@
         `-- UnexpectedNova        nova's internals are not supported
 """
 
+from nova_aggregate_mirror import printable
+
 from collections.abc import Iterable
 
 
 class MirrorError(Exception):
     """Root of the tree; the text is a complete message for operators."""
+
+    def __str__(self) -> str:
+        # It may quote an answer of another service.
+        return printable.line(super().__str__())
 
 
 class Retriable(MirrorError):

@@ -12,6 +12,7 @@ import prettytable
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import wording
 
 COLUMNS = ('Server', 'Host', 'Asked for', 'Found', 'Why', 'To move it')
@@ -27,11 +28,13 @@ def table(found: Iterable[audit.Misplacement]) -> str:
     shown.align, shown.max_width = 'l', WIDTH
     for one in found:
         server, cause = one.server, one.cause
-        shown.add_row([
-            '%s\n%s\nproject %s' % (server.name, server.uuid, server.project),
-            server.host, one.asked, one.found,
-            cause.text + '\nsince %s' % moment(cause.since)
-            if cause.since else cause.text, one.command], divider=True)
+        # Line by line, because a cell has several lines.
+        shown.add_row(['\n'.join(map(printable.line, cell)) for cell in (
+            (server.name, server.uuid, 'project %s' % server.project),
+            (server.host,), (one.asked,), (one.found,),
+            (cause.text, 'since %s' % moment(cause.since))
+            if cause.since else (cause.text,), (one.command,))],
+            divider=True)
     return str(shown.get_string())
 
 

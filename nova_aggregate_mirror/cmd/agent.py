@@ -216,6 +216,7 @@ def _configure(argv: Sequence[str]) -> None:
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')
+    build.log_printable()
     nova_aggregate_mirror.conf.check(CONF)
     build.check_configuration()
     client.Client(CONF).check_credentials()

@@ -8,6 +8,8 @@ import json
 import sys
 from typing import Any
 
+from nova_aggregate_mirror import printable
+
 FORMATS = ('csv', 'json', 'table', 'value', 'yaml')
 
 LINES = ('csv', 'value')
@@ -30,6 +32,9 @@ def document(form: str, content: Any) -> str:
     import yaml
     rendered: str = yaml.safe_dump(
         json.loads(text), allow_unicode=True, sort_keys=False)
+    if rendered != printable.lines(rendered):
+        # YAML has its own escapes, which its readers know.
+        rendered = yaml.safe_dump(json.loads(text), sort_keys=False)
     return rendered
 
 

@@ -13,6 +13,7 @@ import prettytable
 from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror import printable
 
 OK = 0
 NO_SUCH_ROW = 1
@@ -41,7 +42,8 @@ def show(kept: rows.Rows, form: str, name: str,
     print('Journal: %s' % name)
     table = prettytable.PrettyTable(COLUMNS)
     table.align, table.max_width = 'l', WIDTH
-    table.add_rows(cells)
+    table.add_rows([[printable.line(str(cell)) for cell in row]
+                    for row in cells])
     print(table)
     return OK
 

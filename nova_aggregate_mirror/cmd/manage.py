@@ -234,6 +234,7 @@ def _configure(argv: Sequence[str]) -> None:
             default_log_levels=logging.get_default_log_levels() + QUIET)
     build.log_to_stderr()
     logging.setup(CONF, 'nova')
+    build.log_printable()
     nova_aggregate_mirror.conf.check(CONF)
 
 
@@ -241,7 +242,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)
-        status: int = CONF.command.run()
+        with program.printing():
+            status: int = CONF.command.run()
         return status
 
     return program.run(PROGRAM, command)

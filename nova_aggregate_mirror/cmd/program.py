@@ -2,16 +2,22 @@
 """Error messages and exit statuses that all commands share."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import errno
 import io
 import os
 import re
 import sys
+from typing import Any
+from typing import cast
+from typing import TextIO
 
 from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import printable
 
 STDOUT = 1
 UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
@@ -55,6 +61,27 @@ def run(program: str, command: Callable[[], int]) -> int:
               'the command again for the rest' % program, file=sys.stderr)
         return exit_status.INTERRUPTED
     return exit_status.COULD_NOT_RUN
+
+
+class _Printable:
+    """A text stream whose text cannot control the terminal."""
+
+    def __init__(self, unfiltered: TextIO) -> None:
+        self.unfiltered = unfiltered
+
+    def write(self, text: str) -> int:
+        return self.unfiltered.write(printable.lines(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unfiltered, name)
+
+
+@contextlib.contextmanager
+def printing() -> Iterator[None]:
+    """Make all text printable that a command prints; the log has colors."""
+    with (contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))),
+          contextlib.redirect_stderr(cast(TextIO, _Printable(sys.stderr)))):
+        yield
 
 
 def _check_arguments() -> None:

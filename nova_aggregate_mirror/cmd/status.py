@@ -196,10 +196,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
 
 def _configure(argv: Sequence[str]) -> None:
-    """Read nova's configuration as nova does.
-
-    :param argv: the options before the command
-    """
+    """Read nova's configuration; ``argv`` ends before the command."""
     nova_aggregate_mirror.conf.register_opts(CONF)
     build.read_configuration(argv, PROGRAM, manuals.STATUS)
     build.check_configuration()
@@ -213,6 +210,7 @@ def _commands(subparsers: Any) -> None:
                         dest='format', help='the same as --format json')
 
 
+@program.printing()
 def _show(commands: Checks, form: str) -> int:
     # It is a parsed command line, of which ``check`` reads --json only.
     upgradecheck.CONF = types.SimpleNamespace(  # type: ignore[assignment]

@@ -37,6 +37,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import interruption
@@ -160,7 +161,7 @@ def _print(shown: result.Result, form: str, status: int) -> None:
         formats.show(form, {**shown.document(), 'exit_status': status},
                      result.COLUMNS, shown.rows())
     for line in shown.faults():
-        print(line, file=sys.stderr)
+        print(printable.line(line), file=sys.stderr)
     if form == 'table':
         print(shown.summary())
     elif form in formats.LINES:
@@ -172,6 +173,6 @@ def _print_table(shown: result.Result) -> None:
     table = prettytable.PrettyTable(result.COLUMNS)
     table.align = 'l'
     for row in shown.rows():
-        table.add_row(row)
+        table.add_row([printable.line(cell) for cell in row])
     if table.rowcount:
         print(table)

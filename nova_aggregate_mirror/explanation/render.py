@@ -8,6 +8,7 @@ import prettytable
 
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror import printable
 
 SHOWN = 6
 """Hosts that a row of the table names."""
@@ -26,15 +27,14 @@ def text(answer: explanation.Answer) -> str:
 def head(answer: explanation.Answer) -> list[str]:
     """Render the sentence, the request and the funnel."""
     request = ', '.join('%s %s' % each for each in answer.request.items())
-    return [sentence.sentence(answer),
-            textwrap.fill('Request: ' + request, 2 * WIDTH),
+    return [printable.line(sentence.sentence(answer)),
+            _paragraph('Request: ' + request),
             _table(FUNNEL, funnel(answer))]
 
 
 def notes(answer: explanation.Answer) -> list[str]:
     """Render each note as a paragraph."""
-    return [textwrap.fill('Note: ' + note, 2 * WIDTH)
-            for note in answer.notes]
+    return [_paragraph('Note: ' + note) for note in answer.notes]
 
 
 def document(answer: explanation.Answer) -> dict[str, Any]:
@@ -92,8 +92,13 @@ def remedy(group: list[explanation.Verdict]) -> tuple[str, str]:
     return first.detail, first.advice
 
 
+def _paragraph(text: str) -> str:
+    return textwrap.fill(printable.line(text), 2 * WIDTH)
+
+
 def _table(columns: tuple[str, ...], rows: list[Any]) -> str:
     table = prettytable.PrettyTable(columns)
     table.align, table.max_width = 'l', WIDTH
-    table.add_rows(rows)
+    table.add_rows([[printable.line(str(cell)) for cell in row]
+                    for row in rows])
     return table.get_string()

@@ -14,6 +14,7 @@ from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import interruption
 from nova_aggregate_mirror.reconcile import progress
@@ -70,6 +71,14 @@ class Lister(command.Lister):
             tell(['Interrupted before anything was done'])
         return self.status
 
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Any, data: Any) -> int:
+        """Print the rows; JSON and YAML have escapes of their own."""
+        if parsed_args.formatter not in ('json', 'yaml'):
+            data = [[printable.line(cell) if isinstance(cell, str) else cell
+                     for cell in row] for row in data]
+        return super().produce_output(parsed_args, column_names, data)
+
     @property
     def clients(self) -> clients.Clients:
         return clients_of(self.app)
@@ -115,4 +124,4 @@ def clients_of(app: Any) -> clients.Clients:
 def tell(lines: Iterable[str]) -> None:
     """Print lines that are not part of a command's result."""
     for line in lines:
-        print(line, file=sys.stderr, flush=True)
+        print(printable.line(line), file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ from osc_lib.command import command as osc_command
 from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import wait
 
@@ -63,6 +64,6 @@ class Wait(osc_command.Command):
             command.tell(['Interrupted'])
             return exit_status.INTERRUPTED
         for line in done.summary():
-            print(line)
+            print(printable.line(line))
         command.tell(done.faults())
         return done.status()

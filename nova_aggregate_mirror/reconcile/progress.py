@@ -104,6 +104,8 @@ def shown(quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
     elif lines or not sys.stderr.isatty():
         yield Lines()
     else:
+        # A command escapes the controls in its other output.
+        out = getattr(sys.stderr, 'unfiltered', sys.stderr)
         with contextlib.closing(
-                Lines(interval=REFRESH, in_place=True)) as display:
+                Lines(out, interval=REFRESH, in_place=True)) as display:
             yield display

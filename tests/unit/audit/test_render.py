@@ -8,6 +8,7 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import render
+from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import source
 
 
@@ -54,6 +55,15 @@ class TestRender(testtools.TestCase):
         """A time that is not known is left out."""
         self.assertIn('since 1970-01-01T00:01:40Z', render.table([found()]))
         self.assertNotIn('since', render.table([found(since=None)]))
+
+    def test_table_of_text_that_controls_the_terminal(self):
+        """A tenant chooses the name of a server and the image's properties."""
+        evil = 'a\x1b[2J\nb\u202e'
+        text = render.table([audit.Misplacement(
+            source.PlacedServer('the-uuid', evil, evil, evil, 'active', 50.0),
+            audit.IMAGE, evil, evil, audit.Cause(audit.FORCED, evil, 1.0))])
+        self.assertEqual(printable.lines(text), text)
+        self.assertEqual(6, text.count('a\\x1b[2J\\nb\\u202e'))
 
     def test_summary(self):
         self.assertEqual(

@@ -11,6 +11,8 @@ import testtools
 import yaml
 
 from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror import printable
+from tests.unit.test_printable import EVIL
 
 
 class TestFormats(testtools.TestCase):
@@ -49,3 +51,12 @@ class TestFormats(testtools.TestCase):
         self.assertEqual(
             [['Name', 'Count'], ['a "b"\nc', '1'], ['d', '']],
             list(csv.reader(io.StringIO(self.show('csv')))))
+
+    def test_documents_have_escapes_of_their_own(self):
+        """A terminal gets no control, and a program the exact text."""
+        for text in EVIL, 'a\u0085b', 'a\u2028b':
+            for form, load in ('json', json.loads), ('yaml', yaml.safe_load):
+                document = formats.document(form, {text: [text, 'ä']})
+                self.assertEqual(printable.lines(document), document)
+                self.assertEqual({text: [text, 'ä']}, load(document))
+        self.assertEqual('- ä\n', formats.document('yaml', ['ä']))

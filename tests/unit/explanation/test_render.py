@@ -8,6 +8,7 @@ import testtools
 from nova_aggregate_mirror import explanation
 from nova_aggregate_mirror.explanation import render
 from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror import printable
 
 GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
 OFF = explanation.Reason(
@@ -105,6 +106,15 @@ class TestText(testtools.TestCase):
         self.assertEqual(sentence.sentence(answer()), lines[0])
         self.assertEqual('Request: flavor m1', lines[2])
         self.assertEqual('Note: a cell is down', lines[-1])
+
+    def test_text_that_controls_the_terminal(self):
+        """Flavors and images have their names from users."""
+        evil = 'a\x1b[2J\nb\u202e'
+        reason = explanation.Reason('disabled', evil, evil, evil)
+        text = render.text(explanation.Answer(
+            {evil: evil}, [explanation.Step(evil, evil, frozenset())],
+            [verdict(evil, reason, 0)], notes=[evil]))
+        self.assertEqual(printable.lines(text), text)
 
     def test_document(self):
         """Each host has its own advice there."""

@@ -27,6 +27,7 @@ LAYERS = (
     ('limits',),
     ('conf', 'exit_status', 'plugins'),
     ('exceptions',),
+    ('printable',),
 )
 
 ALLOWED = {

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text of other services and of users, without what controls a terminal.
+
+An image property or the body of an error may have escape sequences, line
+breaks that look like further lines of a log, or marks that reverse the order
+of the text that follows. A character of these is replaced by its escape in
+Python.
+"""
+
+import re
+
+_CONTROLS = re.compile(
+    # C0, DEL and C1; line and paragraph separators; directions of text.
+    '[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]')
+
+
+def line(text: str) -> str:
+    """Escape all controls, line breaks and tabs as well."""
+    return _CONTROLS.sub(_escaped, text)
+
+
+def lines(text: str) -> str:
+    """Escape all controls but line breaks."""
+    return '\n'.join(line(part) for part in text.split('\n'))
+
+
+def _escaped(control: re.Match[str]) -> str:
+    return control.group().encode('unicode_escape').decode()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands of the openstack client print."""
+
+import io
+import json
+import types
+
+import fixtures
+import testtools
+import yaml
+
+from nova_aggregate_mirror.osc import command
+from nova_aggregate_mirror import printable
+from tests.unit.test_printable import EVIL
+from tests.unit.test_printable import SAFE
+
+
+class Lister(command.Lister):
+    """A command with a list."""
+
+    def take_action(self, parsed_args):
+        return ('Name', 'Hosts'), [(EVIL, 1)]
+
+
+class TestCommand(testtools.TestCase):
+
+    def show(self, form):
+        """Print a list with a text that controls the terminal."""
+        out = io.StringIO()
+        lister = Lister(types.SimpleNamespace(stdout=out), None)
+        lister.run(lister.get_parser('').parse_args(['-f', form]))
+        return out.getvalue()
+
+    def test_names_that_control_the_terminal(self):
+        """They are escaped in what is read by people."""
+        for form in 'table', 'value', 'csv':
+            text = self.show(form)
+            self.assertEqual(printable.lines(text), text)
+            # In CSV, a backslash is doubled.
+            self.assertIn(SAFE, text.replace('\\\\', '\\'))
+
+    def test_names_in_documents(self):
+        """They are exact, because a document has escapes of its own."""
+        for form, load in ('json', json.loads), ('yaml', yaml.safe_load):
+            text = self.show(form)
+            self.assertEqual([{'Name': EVIL, 'Hosts': 1}], load(text))
+            self.assertEqual(printable.lines(text), text)
+
+    def test_other_lines(self):
+        with fixtures.MonkeyPatch('sys.stderr', io.StringIO()) as stderr:
+            command.tell([EVIL])
+        self.assertEqual(SAFE + '\n', stderr.new_value.getvalue())
