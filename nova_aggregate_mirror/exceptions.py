@@ -25,6 +25,7 @@
         |-- WrongPlacement        this placement has none of the providers
         |-- WrongNova             the journal belongs to another nova
         |-- RemovalsRefused       removals exceed the removal limit
+        |-- Contradiction         records of nova, or of placement, conflict
         |-- UnknownName           nova has no such host or aggregate
         |-- MissingCredentials    nova.conf has no credentials for placement
         |-- InvalidConfiguration  an option has an invalid value
@@ -137,6 +138,10 @@ class WrongNova(Permanent):
 
 class RemovalsRefused(Permanent):
     """A full sync exceeds the removal limit; nova's data may be wrong."""
+
+
+class Contradiction(Permanent):
+    """Records of one service contradict each other; none of them is obeyed."""
 
 
 class UnknownName(Permanent):

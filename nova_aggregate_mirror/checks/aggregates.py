@@ -79,7 +79,7 @@ def _empty(found: source.Aggregates, nova: source.Nova,
     if nova.cells_down:
         # Their hosts may be in these zones.
         return
-    known = set(nova.nodes.values())
+    known = nova.hosts()
     used = {uuid for host, members in found.members.items() if host in known
             for uuid in members}
     empty = {zone: uuids for zone, uuids in by_zone.items()

@@ -135,9 +135,10 @@ def seen(collected: Collected) -> matrix.Seen:
     """Return the comparison by host and aggregate."""
     sync, nova = collected.sync, collected.sync.nova
     changes = [*sync.outcome.changes, *sync.stale]
-    unknown = {*_failed(collected), *nova.hosts_down}
+    unknown = {*_failed(collected), *nova.hosts_down}.union(
+        *nova.unknown.values())
     if sync.not_compared:
-        unknown |= {*nova.nodes, *nova.members}
+        unknown |= {*nova.compute_nodes(), *nova.members}
     return matrix.Seen(
         nova,
         missing=frozenset((change.provider, uuid) for change in changes
@@ -164,7 +165,7 @@ def _all_marks(collected: Collected) -> Iterator[tuple[str, str]]:
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
             ({nova.nodes.get(name, name) for name in _failed(collected)}
-             - nova.hosts_down, 'could not be compared')):
+             - nova.hosts_down.keys(), 'could not be compared')):
         for host in hosts:
             yield host, mark
 

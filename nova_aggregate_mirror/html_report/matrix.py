@@ -96,7 +96,7 @@ class Seen:
     pending: Collection[str] = frozenset()
     """Compute nodes without a provider."""
     unknown: Collection[str] = frozenset()
-    """Compute nodes and hosts whose state in placement is unknown."""
+    """Compute nodes and hosts whose state is unknown."""
     marks: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict)
     """Host to its further problems."""
@@ -105,6 +105,8 @@ class Seen:
         """Return the state of a compute node; None if it is no member."""
         if (node, aggregate) in self.stale:
             return State.STALE
+        if aggregate in self.nova.disputed(node):
+            return State.UNKNOWN
         if aggregate not in self.nova.wanted(node):
             return None
         if (node, aggregate) in self.missing:
@@ -144,8 +146,9 @@ def columns(seen: Seen, found: Iterable[Row]) -> list[Column]:
 
 def _hosts(seen: Seen, also: Collection[str]) -> Iterator[Host]:
     nodes: dict[str, list[str]] = {host: [] for host in seen.nova.members}
-    for node, host in sorted(seen.nova.nodes.items()):
-        nodes.setdefault(host, []).append(node)
+    for node in sorted(seen.nova.nodes):
+        for host in seen.nova.hosts_of(node):
+            nodes.setdefault(host, []).append(node)
     for host, its in sorted(nodes.items()):
         yield Host(host, tuple(its))
     for provider in sorted(also):

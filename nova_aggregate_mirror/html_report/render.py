@@ -114,7 +114,7 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'columns': columns,
         'names': names, 'zones': collected.zones, 'meanings': MEANINGS,
         'chunks': _chunks(rows, [column.uuid for column in columns]),
-        'hosts': len({*nova.members, *nova.nodes.values()}),
+        'hosts': len({*nova.members, *nova.hosts()}),
         'differing': sum(len(row.hosts) for row in rows if row.differs),
         'journal': [(row, row.state) for row in journal.rows],
         'pending': result.document()['pending'],
@@ -135,8 +135,8 @@ def _figures(result: result.Result, collected: collect.Collected
                 _pending(collected.journal)]
     return [
         ('aggregates', len(nova.aggregates), ''),
-        ('hosts', len({*nova.members, *nova.nodes.values()}), ''),
-        ('compute nodes', len(nova.nodes), ''),
+        ('hosts', len({*nova.members, *nova.hosts()}), ''),
+        ('compute nodes', len(nova.compute_nodes()), ''),
         ('missing', len(result.added), 'missing'),
         ('stale', len(result.removed) + len(result.left), 'stale'),
         ('without provider', len(collected.sync.outcome.pending), 'pending'),

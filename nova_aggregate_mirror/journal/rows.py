@@ -15,6 +15,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror import uuids
 
 # Characters of an error that are stored.
 ERROR_LENGTH = 1000
@@ -196,5 +197,5 @@ def _row(found: Any) -> journal.Row:
         attempts=found.attempts, last_error=found.last_error,
         mirrored_at=found.mirrored_at,
         dirty=journal.Dirty(host=found.host, nodes=frozenset(
-            filter(None, found.nodes.split(','))),
+            map(uuids.canonical, filter(None, found.nodes.split(',')))),
             request_id=found.request_id))

@@ -12,9 +12,11 @@ STALE = 'stale'
 PENDING = 'pending'
 NO_NODE = 'no compute node'
 CELL_DOWN = 'cell down'
+DISPUTED = 'disputed'
 OTHER = 'other provider'
 
-STATES = (MIRRORED, MISSING, STALE, PENDING, NO_NODE, CELL_DOWN, OTHER)
+STATES = (MIRRORED, MISSING, STALE, PENDING, NO_NODE, CELL_DOWN, DISPUTED,
+          OTHER)
 """States of an association."""
 
 DIFFERS = 'differs'
@@ -40,7 +42,7 @@ def associations(uuid: str, nova: source.Nova, current: source.Memberships
 
     :param current: every provider of placement, to its aggregates
     """
-    shown = frozenset(nova.nodes.values())
+    shown = nova.hosts()
     found = [
         Association(host, '', True, False,
                     CELL_DOWN if host in nova.hosts_down else NO_NODE)
@@ -49,7 +51,11 @@ def associations(uuid: str, nova: source.Nova, current: source.Memberships
     for provider in nova.nodes.keys() | current.keys():
         ours = uuid in nova.wanted(provider)
         theirs = uuid in current.get(provider, ())
-        if ours or theirs:
+        if uuid in nova.disputed(provider):
+            found += [Association(host, provider, uuid in nova.members.get(
+                host, ()), theirs, DISPUTED)
+                for host in nova.hosts_of(provider)]
+        elif ours or theirs:
             found.append(Association(
                 nova.nodes.get(provider, ''), provider, ours, theirs,
                 _state(ours, theirs, provider in nova.nodes,
@@ -70,5 +76,5 @@ def state(found: Iterable[Association]) -> str:
     states = {one.state for one in found}
     if states & {MISSING, STALE}:
         return DIFFERS
-    return next((one for one in (CELL_DOWN, NO_NODE, PENDING)
+    return next((one for one in (DISPUTED, CELL_DOWN, NO_NODE, PENDING)
                  if one in states), MIRRORED)

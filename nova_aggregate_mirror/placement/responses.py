@@ -10,6 +10,7 @@ import requests
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror import uuids
 
 _CONCURRENT_UPDATE = 'placement.concurrent_update'
 
@@ -48,14 +49,15 @@ def providers(doing: str, answer: dict[str, Any]) -> frozenset[str]:
     entries = answer.get('resource_providers')
     if not isinstance(entries, list):
         raise _malformed(doing, 'the response has no list of providers')
-    return _uuids(doing, [entry.get('uuid') if isinstance(entry, dict)
-                          else None for entry in entries])
+    return frozenset(map(uuids.canonical, _uuids(
+        doing, [entry.get('uuid') if isinstance(entry, dict) else None
+                for entry in entries])))
 
 
 def names(doing: str, answer: dict[str, Any]) -> dict[str, str]:
     """Parse a list of resource providers: UUIDs to names."""
     providers(doing, answer)
-    found = {entry['uuid']: entry.get('name')
+    found = {uuids.canonical(entry['uuid']): entry.get('name')
              for entry in answer['resource_providers']}
     if not all(isinstance(name, str) for name in found.values()):
         raise _malformed(doing, 'the response has a provider without a name')

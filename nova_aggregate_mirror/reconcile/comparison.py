@@ -91,15 +91,43 @@ class Comparison:
 
     def changes(self, hosts: Collection[str]) -> list[plan.Change]:
         """List the differences of these hosts, or of all when empty."""
-        desired = {node: aggregates for node, aggregates
-                   in self.nova.desired().items()
-                   if not hosts or self.nova.nodes[node] in hosts}
-        return plan.compute(desired, self.current, self.owned, self.only)
+        desired = self.nova.desired()
+        if hosts:
+            desired = {node: desired[node]
+                       for node in self.nova.nodes_of(hosts)}
+        return plan.compute(desired, self.current, self.owned, self.only,
+                            self.nova.disputes())
+
+    def contradictions(self, hosts: Collection[str]
+                       ) -> Mapping[str, exceptions.Contradiction]:
+        """Describe the providers whose hosts are in different aggregates.
+
+        :param hosts: requested hosts; empty means all
+        """
+        return {
+            node: exceptions.Contradiction(
+                'the compute node is on %s: %s of only some of them %s '
+                'unchanged' % (
+                    ' and on '.join(map(str, self.nova.shared[node])),
+                    ', '.join(sorted(
+                        'aggregate %s (%s)' % (self.nova.aggregates[uuid],
+                                               uuid) for uuid in uuids)),
+                    'is' if len(uuids) == 1 else 'are'))
+            for node, uuids in self._disputes().items()
+            if not hosts or not self.nova.hosts_of(node).isdisjoint(hosts)}
+
+    def _disputes(self) -> source.Memberships:
+        """Map providers to the requested aggregates that are disputed."""
+        disputes = {node: uuids & self.only if self.only else uuids
+                    for node, uuids in self.nova.disputes().items()
+                    if node in self.current}
+        return {node: uuids for node, uuids in disputes.items() if uuids}
 
     def narrowed(self, hosts: Collection[str]) -> source.Nova:
         """Return nova limited to the requested members."""
         sure = (frozenset(self.nova.members)
-                | frozenset(self.nova.nodes.values())) - self.nova.hosts_down
+                | frozenset(self.nova.nodes.values())
+                ) - self.nova.hosts_down.keys()
         members = {host: aggregates for host, aggregates
                    in self.nova.members.items()
                    if (not hosts or host in hosts)
@@ -110,7 +138,8 @@ class Comparison:
             cells_down={} if hosts and sure.issuperset(hosts)
             else self.nova.cells_down,
             unmapped=self.nova.unmapped & frozenset(members),
-            hosts_down=self.nova.hosts_down & frozenset(members))
+            hosts_down={host: names for host, names
+                        in self.nova.hosts_down.items() if host in members})
 
     def after(self, changes: Iterable[plan.Change]) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
@@ -131,9 +160,12 @@ class Comparison:
 
     def foreign(self) -> Mapping[str, frozenset[str]]:
         """Map providers that are not compute nodes to owned aggregates."""
+        if not self.whole:
+            return {}
+        compute_nodes = self.nova.compute_nodes()
         kept = {provider: aggregates - self.deleted
                 for provider, aggregates in self.current.items()
-                if provider not in self.nova.nodes} if self.whole else {}
+                if provider not in compute_nodes}
         return {provider: aggregates for provider, aggregates in kept.items()
                 if aggregates}
 

@@ -3,6 +3,8 @@
 
 Per provider: GET its aggregates and generation, *then* read nova's truth,
 *then* PUT with that generation; on a conflict start again at the GET.
+
+Long because this order serves hosts and deletions alike.
 """
 
 from collections.abc import Callable
@@ -50,6 +52,9 @@ class Mode:
     """Aggregates that may be changed; empty means all."""
     whole: bool = True
     """All nodes of a host, and not only the given nodes."""
+    down: Mapping[str, str] | None = None
+    """The cells that did not answer the comparison, if the difference was
+    found by one; see ``source.Source.read``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +85,7 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
         nodes.update(states)
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
-        truth = context.nova.read(names, nodes, present)
+        truth = context.nova.read(names, nodes, present, mode.down)
         wanted = frozenset().union(*map(truth.wanted, states))
         known: frozenset[str] = frozenset()
         try:
@@ -117,11 +122,12 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
     changes = []
     for provider, state in sorted(states.items()):
         # A node that no cell has belongs to no aggregate. While a cell does
-        # not answer, the node may be in that cell: skip it.
-        if provider not in truth.nodes and truth.cells_down:
+        # not answer, the node may be in that cell.
+        if provider in truth.unknown:
             continue
-        change = plan.change(provider, truth.wanted(provider),
-                             state.aggregates, owned, mode.only)
+        change = plan.change(
+            provider, truth.wanted(provider), state.aggregates,
+            owned - truth.disputed(provider), mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
         foreign = state.aggregates - owned
@@ -217,7 +223,8 @@ def _put(placement: client.Client, state: client.Provider,
          change: plan.Change, truth: source.Nova, mode: Mode,
          outcome: Outcome) -> None:
     provider = change.provider
-    spared = mode.before.get(provider) == truth.wanted(provider)
+    spared = (provider not in truth.shared
+              and mode.before.get(provider) == truth.wanted(provider))
     try:
         if mode.write and (change or (mode.always and not spared)):
             placement.put(state, change.apply(state.aggregates))

@@ -43,15 +43,14 @@ class Request:
     aggregates: frozenset[str] = frozenset()
     """Only these aggregates, by name or UUID; empty means all."""
 
-    def covers(self, dirty: journal.Dirty, nodes: Mapping[str, str]) -> bool:
+    def covers(self, dirty: journal.Dirty, nova: source.Nova) -> bool:
         """Check whether the request covers everything in a journal row.
 
-        :param nodes: compute nodes of the row, each with its current host
+        :param nova: with the current hosts of the row's compute nodes
         """
         return not self.aggregates and (
             not self.hosts or self.hosts.issuperset(
-                {dirty.host, *(nodes[node] for node in dirty.nodes
-                               if node in nodes)}))
+                {dirty.host}.union(*map(nova.hosts_of, dirty.nodes))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +104,8 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     _remember(mirror.context, seen, request, outcome)
     _remove(mirror, seen.deleted, request, outcome)
     _repair(mirror, seen, changes, request, prune, outcome)
+    outcome.failed |= {Provider(node): exc for node, exc
+                       in seen.contradictions(request.hosts).items()}
     _observe(mirror.context, seen, request, outcome)
     return Sync(
         outcome, seen.narrowed(request.hosts), refused=refused,
@@ -117,11 +118,11 @@ def _covered(context: context.Context, rows: Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
     rows = list(rows)
-    nodes: Mapping[str, str] = {}
+    nova = source.Nova({}, {}, {})
     if rows and request.hosts:
-        nodes = context.nova.read((), {
-            node for row in rows for node in row.dirty.nodes}).nodes
-    return [row for row in rows if request.covers(row.dirty, nodes)]
+        nova = context.nova.read((), {
+            node for row in rows for node in row.dirty.nodes})
+    return [row for row in rows if request.covers(row.dirty, nova)]
 
 
 def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
@@ -174,14 +175,15 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
     display = mirror.context.display
     text = 'Nova has %s and %s' % (
         wording.count(len(seen.nova.aggregates), 'aggregate'),
-        wording.count(len(seen.nova.nodes), 'compute node'))
+        wording.count(len(seen.nova.compute_nodes()), 'compute node'))
     if nodes:
         text += '; %d %s' % (
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
     display.step(text)
     display.expect(len(nodes))
     mode = converge.Mode(
-        prune=prune, write=request.write, only=seen.only, whole=False)
+        prune=prune, write=request.write, only=seen.only, whole=False,
+        down=seen.nova.cells_down)
     repaired = mirror.converge(seen.dirty(nodes), mode)
     repaired.mend(_once_more(mirror, seen, repaired, mode))
     if prune:

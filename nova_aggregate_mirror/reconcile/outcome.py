@@ -2,6 +2,7 @@
 """Result of a converge: changes and failures."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
@@ -107,10 +108,12 @@ class Outcome:
         self.pending.update(
             (node, truth.nodes[node]) for node in nodes & self.missing
             if truth.wanted(node))
-        if dirty.host in truth.hosts_down:
-            self.failed[Host(dirty.host)] = _silent(truth)
+        if whole and dirty.host in truth.hosts_down:
+            self.failed[Host(dirty.host)] = _silent(
+                truth, truth.hosts_down[dirty.host])
         for node in sorted(nodes - self.done - self.missing):
-            self.failed.setdefault(Provider(node), error or _silent(truth))
+            self.failed.setdefault(Provider(node), error or _silent(
+                truth, truth.cells_down))
         errors = [self.failed[subject] for subject in [
             Host(dirty.host), *map(Provider, sorted(nodes))]
             if subject in self.failed]
@@ -153,7 +156,8 @@ class Outcome:
         self.add(later)
 
 
-def _silent(truth: source.Nova) -> exceptions.CellUnavailable:
+def _silent(truth: source.Nova, cells: Collection[str]
+            ) -> exceptions.CellUnavailable:
     return exceptions.CellUnavailable('; '.join(
-        'cell %s did not answer: %s' % cell
-        for cell in sorted(truth.cells_down.items())), truth.cells_down)
+        'cell %s did not answer: %s' % (cell, truth.cells_down[cell])
+        for cell in sorted(cells)), cells)

@@ -64,7 +64,8 @@ def change(provider: str, desired: frozenset[str], current: frozenset[str],
 
 
 def compute(desired: source.Memberships, current: source.Memberships,
-            owned: frozenset[str], only: frozenset[str] = frozenset()
+            owned: frozenset[str], only: frozenset[str] = frozenset(),
+            disputed: source.Memberships | None = None
             ) -> list[Change]:
     """List the changes that turn ``current`` into ``desired``.
 
@@ -76,9 +77,12 @@ def compute(desired: source.Memberships, current: source.Memberships,
     :param current: provider UUID to its aggregates in placement
     :param owned: aggregates that are, or once were, nova host aggregates
     :param only: aggregates that may be changed; empty means all
+    :param disputed: compute node UUID to the aggregates of some but not all
+        of its hosts, which are foreign for this provider
     """
-    changes = (change(provider, desired[provider], current[provider], owned,
-                      only)
+    foreign = disputed or {}
+    changes = (change(provider, desired[provider], current[provider],
+                      owned - foreign.get(provider, frozenset()), only)
                for provider in sorted(desired.keys() & current.keys()))
     return [wanted for wanted in changes if wanted]
 

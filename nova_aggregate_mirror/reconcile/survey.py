@@ -55,7 +55,7 @@ def read(context: context.Context, scope: Scope,
         % wording.count(len(current), 'provider'))
     nova = context.nova.read_all()
     check_placement(context, current.keys(), nova)
-    known = frozenset(nova.members) | frozenset(nova.nodes.values())
+    known = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - known)
     if unknown and not nova.cells_down:
         raise exceptions.UnknownName(
@@ -72,10 +72,11 @@ def check_placement(context: context.Context, providers: Collection[str],
 
     :raises WrongPlacement: it has no provider of any of nova's compute nodes
     """
-    if nova.nodes and not nova.nodes.keys() & providers:
+    nodes = nova.compute_nodes()
+    if nodes and nodes.isdisjoint(providers):
         raise exceptions.WrongPlacement(
             'placement has %s and nova has %s, with no UUID in common; is '
             'this the right placement? %s' % (
                 wording.count(len(providers), 'resource provider'),
-                wording.count(len(nova.nodes), 'compute node'),
+                wording.count(len(nodes), 'compute node'),
                 context.placement.endpoint()))

@@ -174,10 +174,17 @@ def _providers(nova: source.Nova, placement: client.Client,
                current: dict[str, frozenset[str]]) -> Iterator[Missing]:
     """List what placement lacks of the compute nodes; fill ``current``."""
     for node, wanted in sorted(nova.desired().items()):
-        if not wanted:
-            continue
         host = nova.nodes[node]
         subject = 'Host %s (provider %s)' % (host, node)
+        disputed = nova.disputed(node)
+        if disputed:
+            yield Missing(
+                exit_status.NOT_UPDATED, subject, 'is not changed in %s'
+                % _names(disputed, nova.aggregates),
+                'the compute node is on %s' % ' and on '.join(
+                    map(str, nova.shared[node])))
+        if not wanted:
+            continue
         try:
             with deadline.within(REQUEST):
                 current[node] = placement.get(node).aggregates
@@ -208,6 +215,7 @@ def _stale(nova: source.Source, hosts: Collection[str],
     asked = frozenset[str]().union(*current.values())
     truth = nova.read(hosts, aggregates=asked)
     found = {node: (uuids & truth.aggregates.keys()) - truth.wanted(node)
+             - truth.disputed(node)
              for node, uuids in current.items() if node in truth.nodes}
     return tuple(
         'Host %s (provider %s) is also in %s, where nova does not have it; '

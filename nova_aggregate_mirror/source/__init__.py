@@ -10,6 +10,21 @@ from typing import Protocol
 Memberships = Mapping[str, frozenset[str]]
 
 
+@dataclasses.dataclass(frozen=True, order=True)
+class Row:
+    """A compute node as a cell has it."""
+
+    cell: str
+    """Name of the cell; empty if it is not known."""
+    node: str
+    """UUID, as placement writes it."""
+    host: str
+
+    def __str__(self) -> str:
+        return 'host %s%s' % (
+            self.host, ' in cell %s' % self.cell if self.cell else '')
+
+
 @dataclasses.dataclass(frozen=True)
 class Nova:
     """Snapshot of nova's state for some or all hosts.
@@ -26,7 +41,8 @@ class Nova:
     """Host to the UUIDs of its aggregates."""
 
     nodes: Mapping[str, str]
-    """Compute node UUID, which is also the provider UUID, to host."""
+    """Compute node UUID, which is also the provider UUID, to host; to the
+    first one if it is in ``shared``."""
 
     unmapped: frozenset[str] = frozenset()
     """Member hosts without a host mapping."""
@@ -34,28 +50,73 @@ class Nova:
     cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""
 
-    hosts_down: frozenset[str] = frozenset()
-    """Member hosts that may have a compute node in ``cells_down``."""
+    hosts_down: Memberships = dataclasses.field(default_factory=dict)
+    """Member hosts that may have a compute node in ``cells_down``, to the
+    names of these cells."""
+
+    shared: Mapping[str, tuple[Row, ...]] = dataclasses.field(
+        default_factory=dict)
+    """Compute nodes that several hosts have, to the rows that say so."""
+
+    unknown: Memberships = dataclasses.field(default_factory=dict)
+    """Compute nodes, existing or not, whose host only a cell in
+    ``cells_down`` may tell, to the hosts in the other cells. Nothing is known
+    about their aggregates: they are left unchanged."""
+
+    def hosts_of(self, node: str) -> frozenset[str]:
+        """Return the hosts of a compute node.
+
+        There is none if it does not exist, and none if it is ``unknown``.
+        """
+        if node in self.shared:
+            return frozenset(row.host for row in self.shared[node])
+        return frozenset({self.nodes[node]} if node in self.nodes else ())
 
     def wanted(self, node: str) -> frozenset[str]:
         """Return the aggregates that a provider must be in.
 
         A UUID that is not, or no longer, a compute node has no aggregates.
+        This does not hold for nodes that are ``unknown``.
         """
-        return self.members.get(self.nodes.get(node, ''), frozenset())
+        wishes = [self.members.get(host, frozenset())
+                  for host in self.hosts_of(node)]
+        return wishes[0].intersection(*wishes) if wishes else frozenset()
+
+    def disputed(self, node: str) -> frozenset[str]:
+        """Return the aggregates of some but not all hosts of a node.
+
+        For this provider they are foreign: neither added nor removed.
+        """
+        return frozenset[str]().union(*(
+            self.members.get(host, frozenset())
+            for host in self.hosts_of(node))) - self.wanted(node)
 
     def desired(self) -> Memberships:
-        """Return provider to aggregates, for every compute node read."""
+        """Return provider to aggregates, for every node with a host."""
         return {node: self.wanted(node) for node in self.nodes}
 
+    def disputes(self) -> Memberships:
+        """Return provider to aggregates, where hosts of a node differ."""
+        disputes = {node: self.disputed(node) for node in self.shared}
+        return {node: uuids for node, uuids in disputes.items() if uuids}
+
     def nodes_of(self, hosts: Collection[str]) -> frozenset[str]:
-        return frozenset(node for node, host in self.nodes.items()
-                         if host in hosts)
+        return frozenset(node for node in self.nodes
+                         if not self.hosts_of(node).isdisjoint(hosts))
+
+    def compute_nodes(self) -> frozenset[str]:
+        """Return all compute nodes, including those that are unknown."""
+        return frozenset(self.nodes).union(self.unknown)
+
+    def hosts(self) -> frozenset[str]:
+        """Return the hosts of all compute nodes."""
+        return frozenset(self.nodes.values()).union(
+            *self.unknown.values(), *map(self.hosts_of, self.shared))
 
     def nodeless(self) -> frozenset[str]:
         """Return the member hosts that are known to have no compute node."""
-        return (frozenset(self.members) - frozenset(self.nodes.values())
-                - self.hosts_down)
+        return (frozenset(self.members) - self.hosts()
+                - self.hosts_down.keys())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,12 +221,18 @@ class Source(Protocol):
         """Read every aggregate, UUID to name."""
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = ()) -> Nova:
+             aggregates: Iterable[str] = (),
+             down: Mapping[str, str] | None = None) -> Nova:
         """Read nova's state for the given hosts, nodes and aggregates.
 
         :param hosts: hosts whose compute nodes and memberships to read
         :param nodes: compute node UUIDs, on any host
         :param aggregates: aggregate UUIDs to check for existence
+        :param down: cells that did not answer ``read_all``, name to the
+            reason. The given nodes, but no others of the hosts, are searched
+            for in all other cells, with the same patience. By default the
+            nodes of a mapped host are read from its own cell alone; further
+            cells are searched only for nodes of which it does not tell
         """
 
     def read_all(self) -> Nova:

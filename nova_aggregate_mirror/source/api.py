@@ -16,6 +16,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_responses
+from nova_aggregate_mirror.source import nodes as compute_nodes
+from nova_aggregate_mirror import uuids
 
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
@@ -68,46 +70,53 @@ class ApiSource:
             '/os-aggregates', 'aggregates', api_responses.aggregate)
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = ()) -> source.Nova:
+             aggregates: Iterable[str] = (),
+             down: Mapping[str, str] | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         asked = frozenset(aggregates)
-        found = {node: host for node, host in self._nodes().items()
-                 if host in hosts or node in nodes}
-        shown = frozenset(found.values())
-        gone = nodes - found.keys()
-        down: frozenset[str] = frozenset()
+        rows = self._nodes()
+        named = nodes | {row.node for row in rows if row.host in hosts}
+        rows = [row for row in rows if row.node in named]
+        shown = frozenset(row.host for row in rows)
+        gone = nodes - {row.node for row in rows}
+        hidden: frozenset[str] = frozenset()
         if gone or not hosts <= shown:
-            down = self.hosts_down()
-        nova = _nova(self.all_aggregates(), found, down if gone
-                     else down & hosts)
+            hidden = self.hosts_down()
+        nova = _nova(self.all_aggregates(), rows, hidden if gone
+                     else hidden & hosts, gone)
         members = {host: uuids for host, uuids in nova.members.items()
                    if host in hosts | shown}
-        named = asked.union(*members.values())
+        existing = asked.union(*members.values())
         return dataclasses.replace(
             nova, cells_down={**nova.cells_down, **_unseen(gone)},
             aggregates={uuid: name for uuid, name in nova.aggregates.items()
-                        if uuid in named},
-            members=members, hosts_down=nova.hosts_down & hosts)
+                        if uuid in existing},
+            members=members, hosts_down={
+                host: cells for host, cells in nova.hosts_down.items()
+                if host in hosts})
 
     def read_all(self) -> source.Nova:
-        nodes = self._nodes()
+        rows = self._nodes()
         # Read last, to detect a cell that goes down while nodes are listed.
         down = self.hosts_down()
-        return _nova(self.all_aggregates(), nodes, down)
+        return _nova(self.all_aggregates(), rows, down)
 
-    def _nodes(self) -> dict[str, str]:
+    def _nodes(self) -> list[source.Row]:
         """Read every compute node that nova-api lists, with its host.
+
+        Nova-api shows neither cells nor host mappings, and lists no node of
+        an unmapped host.
 
         :raises NovaUnavailable: when a page cannot be read, for example while
             a cell is down
         """
-        found: dict[str, str] = {}
+        nodes: set[tuple[str, str]] = set()
         marker = ''
         while True:
             try:
-                page = dict(self._api.entries(
+                page = self._api.entries(
                     '/os-hypervisors/detail' + marker, 'hypervisors',
-                    api_responses.node))
+                    api_responses.node)
             except exceptions.NovaUnavailable as exc:
                 down: frozenset[str] = frozenset()
                 with contextlib.suppress(exceptions.MirrorError):
@@ -121,10 +130,11 @@ class ApiSource:
                     % (exc, some(down))) from exc
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
-            if page.keys() <= found.keys():
-                return found
-            found.update(page)
-            marker = '?marker=' + list(page)[-1]
+            if nodes.issuperset(page):
+                return [source.Row('', uuids.canonical(node), host)
+                        for node, host in nodes]
+            nodes.update(page)
+            marker = '?marker=' + page[-1][0]
 
     def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
@@ -136,18 +146,23 @@ class ApiSource:
 
 
 def _nova(aggregates: Iterable[api_responses.Aggregate],
-          nodes: Mapping[str, str], down: frozenset[str]) -> source.Nova:
+          rows: Iterable[source.Row], down: frozenset[str],
+          gone: frozenset[str] = frozenset()) -> source.Nova:
     members: dict[str, set[str]] = {}
     for one in aggregates:
         for host in one.hosts:
             members.setdefault(host, set()).add(one.uuid)
-    cells = {'of %s %s' % ('hosts' if len(down) > 1 else 'host', some(down)):
-             'nova-api reports status UNKNOWN'}
+    cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host', some(down))
+    # Each node that is listed counts: mappings and cells are not shown.
+    located = compute_nodes.locate(rows, {}, complete=True)
     return source.Nova(
         aggregates={one.uuid: one.name for one in aggregates},
         members={host: frozenset(uuids) for host, uuids in members.items()},
-        nodes=nodes, cells_down=cells if down else {},
-        hosts_down=frozenset(members) & down)
+        nodes=located.nodes, shared=located.shared,
+        unknown=dict.fromkeys(gone, frozenset()),
+        cells_down={cell: 'nova-api reports status UNKNOWN'} if down else {},
+        hosts_down=dict.fromkeys(
+            members.keys() & down, frozenset({cell})))
 
 
 def _unseen(gone: frozenset[str]) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ It is long because the wait for one cell depends on the reads of all.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Collection
 from collections.abc import Mapping
 import contextlib
 import dataclasses
@@ -21,8 +21,10 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import tables
+from nova_aggregate_mirror import uuids
 
 CELL0 = '00000000-0000-0000-0000-000000000000'
 """The UUID of cell0, which has no compute nodes."""
@@ -34,7 +36,10 @@ some hosts ends."""
 SLOWER = 4.0
 """How many times as long as its last answer a cell may take."""
 
-Nodes = Mapping[str, str]
+Nodes = Collection[tuple[str, str]]
+"""Compute nodes, each with its host."""
+Query = Callable[[Any], Nodes]
+"""Takes a connection to a cell."""
 Reads = Mapping[str, Callable[[], Nodes]]
 Answers = Mapping[str, Nodes | exceptions.CellUnavailable]
 
@@ -205,27 +210,27 @@ class Cells:
         return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != CELL0]
 
-    def nodes(self, cells: Iterable[Cell], query: Callable[[Any], Nodes],
-              patient: bool = False) -> tuple[Nodes, Mapping[str, str]]:
+    def rows(self, queries: Mapping[Cell, Query], patient: bool = False
+             ) -> tuple[list[source.Row], Mapping[str, str]]:
         """Run a query in each of the given cells.
 
-        :param query: takes a connection, returns node UUID to host
         :param patient: see ``Threads.read``
         :returns: the nodes of the cells that answered, and the cells that did
             not answer: name to reason
         """
         reads = {cell.name: functools.partial(self._read, cell, query, patient)
-                 for cell in cells}
+                 for cell, query in queries.items()}
         answers = (self._threads.read(reads, patient) if self._threads
                    else in_turn(reads))
-        nodes: dict[str, str] = {}
+        rows: list[source.Row] = []
         down: dict[str, str] = {}
         for name, answer in sorted(answers.items()):
             if isinstance(answer, exceptions.CellUnavailable):
                 down[name] = str(answer)
             else:
-                nodes.update(answer)
-        return nodes, down
+                rows += [source.Row(name, uuids.canonical(node), host)
+                         for node, host in answer]
+        return rows, down
 
     def ask(self, cell: Cell, query: Callable[[Any], Any]) -> Any:
         """Run a query in one cell.

@@ -1,22 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of nova, read from nova's databases with narrow queries."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import functools
 from typing import Any
 
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror.source import statements
+from nova_aggregate_mirror import uuids
 
 # Values per IN list; every database that nova supports accepts this many.
 CHUNK = 500
 
 Zones = Mapping[str, str]
-Mapped = Mapping[str, cells.Cell]
+Down = Mapping[str, str]
+
+
+class Hosts:
+    """What nova's API database has about hosts; grows with each read."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, frozenset[str]] = {}
+        """Host to the UUIDs of its aggregates; only hosts that have any."""
+        self.aggregates: dict[str, str] = {}
+        """Their aggregates, UUID to name."""
+        self.mapped: dict[str, cells.Cell] = {}
+        """Host to the cell of its host mapping."""
+        self._names: set[str] = set()
+
+    @property
+    def home(self) -> Mapping[str, str]:
+        """Host to the name of the cell of its host mapping."""
+        return {host: cell.name for host, cell in self.mapped.items()}
+
+    def missing(self, rows: Iterable[source.Row]) -> frozenset[str]:
+        """Return the hosts of these nodes that were not read."""
+        return frozenset(row.host for row in rows) - self._names
+
+    def read(self, api: Any, hosts: frozenset[str]) -> None:
+        members: dict[str, set[str]] = {}
+        for chunk in _chunks(hosts):
+            for row in api.execute(statements.HOSTS, {'some': chunk}):
+                if row.host in hosts:
+                    self.mapped[row.host] = cells.cell_of(row)
+                elif row.member in hosts:
+                    members.setdefault(row.member, set()).add(row.aggregate)
+                    self.aggregates[row.aggregate] = row.aggregate_name
+        self._names |= hosts
+        self.members.update(
+            (host, frozenset(uuids)) for host, uuids in members.items())
 
 
 class DatabaseSource:
@@ -41,22 +80,23 @@ class DatabaseSource:
 
     def place(self, aggregate_id: int, host: str = '') -> source.Place:
         with self._api.reading() as api:
-            rows = api.execute(
+            answer = api.execute(
                 statements.PLACE, {'id': aggregate_id, 'host': host}).all()
-            uuid = rows[0].aggregate or ''
+            uuid = next(
+                (row.aggregate for row in answer if row.aggregate), '')
             if not host:
                 return source.Place(uuid)
             # MySQL compares names without case, and so does nova when it
             # changes the memberships of the host.
-            mapped = {row.host: cells.cell_of(row) for row in rows
+            mapped = {row.host: cells.cell_of(row) for row in answer
                       if row.id is not None}
             hosts = frozenset(mapped) or frozenset({host})
-            candidates = self._where(api, hosts, mapped)
-        found, down = self._find(hosts, frozenset(), mapped, candidates)
+            candidates = _ordered(mapped.values()) or self._cells.all(api)
+        rows, down = self._cells.rows(dict.fromkeys(
+            candidates, functools.partial(_of_hosts, hosts=hosts)))
         return source.Place(
-            uuid, frozenset(found), down, frozenset(
-                row.member_of for row in rows
-                if row.member in hosts and row.member_of))
+            uuid, frozenset(row.node for row in rows), down, frozenset(
+                row.member_of for row in answer if row.member in hosts))
 
     def aggregates(self) -> Mapping[str, str]:
         with self._api.reading() as api:
@@ -93,69 +133,91 @@ class DatabaseSource:
             return dict(map(tuple, api.execute(statements.ZONES)))
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = ()) -> source.Nova:
+             aggregates: Iterable[str] = (),
+             down: Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
+        about = Hosts()
         with self._api.reading() as api:
-            members, existing, mapped = _hosts(api, hosts)
-            candidates = (self._where(api, hosts, mapped)
-                          if hosts or nodes else [])
-            existing.update(_existing(
-                api, frozenset(aggregates) - existing.keys()))
-        found, down = self._find(hosts, nodes, mapped, candidates)
-        moved = frozenset(found.values()) - hosts
-        if moved:
-            with self._api.reading() as api:
-                rows = _rows(api, moved)
-            members.update(_members(rows))
-            existing.update({uuid: name for _host, uuid, name in rows})
+            about.read(api, hosts)
+            at_home = down is None and about.mapped.keys() >= hosts
+            existing = _existing(
+                api, frozenset(aggregates) - about.aggregates.keys())
+            candidates = (
+                _ordered(about.mapped.values()) if at_home and hosts
+                else self._cells.all(api) if hosts or nodes else ())
+        if down is None:
+            rows, down = self._search(about, candidates, hosts, nodes)
+        else:
+            rows, silent = self._ask(about, (
+                cell for cell in candidates if cell.name not in down),
+                (), nodes, patient=True)
+            down = {**down, **silent}
+        located = compute_nodes.locate(rows, about.home, not down, nodes)
         return source.Nova(
-            aggregates=existing, members=members, nodes=found,
-            unmapped=hosts & frozenset(members) - frozenset(mapped),
-            cells_down=down, hosts_down=_hidden(hosts, mapped, down))
+            aggregates={**about.aggregates, **existing},
+            members=about.members, nodes=located.nodes,
+            unmapped=hosts & about.members.keys() - about.mapped.keys(),
+            cells_down=down, hosts_down=_hidden(hosts, about.home, down),
+            shared=located.shared, unknown=located.unknown)
 
     def read_all(self) -> source.Nova:
         with self._api.reading() as api:
             existing = _aggregates(api)
-            members = _members(api.execute(statements.MEMBERS))
+            members: dict[str, set[str]] = {}
+            for host, uuid, _name in api.execute(statements.MEMBERS):
+                members.setdefault(host, set()).add(uuid)
             by_id = {cell.id: cell for cell in self._cells.all(api)}
-            mapped = {host: by_id[cell] for host, cell
-                      in api.execute(statements.MAPPED)
-                      if host in members and cell in by_id}
-        found, down = self._cells.nodes(
-            by_id.values(),
-            lambda cell: dict(map(tuple, cell.execute(statements.NODES))),
-            patient=True)
+            home = {host: by_id[cell].name for host, cell
+                    in api.execute(statements.MAPPED) if cell in by_id}
+        rows, down = self._cells.rows(
+            dict.fromkeys(by_id.values(), _all_nodes), patient=True)
+        located = compute_nodes.locate(rows, home, not down)
         return source.Nova(
-            aggregates=existing, members=members, nodes=found,
-            unmapped=frozenset(members) - frozenset(mapped), cells_down=down,
-            hosts_down=_hidden(frozenset(members), mapped, down))
+            aggregates=existing, members={
+                host: frozenset(uuids) for host, uuids in members.items()},
+            nodes=located.nodes, unmapped=frozenset(members) - home.keys(),
+            cells_down=down, hosts_down=_hidden(members, home, down),
+            shared=located.shared, unknown=located.unknown)
 
-    def _where(self, api: Any, hosts: frozenset[str], mapped: Mapped
-               ) -> list[cells.Cell]:
-        """Return the cells that may have the nodes of the given hosts."""
-        if hosts and hosts <= mapped.keys():
-            return sorted(set(mapped.values()), key=lambda cell: cell.id)
-        return self._cells.all(api)
+    def _search(self, about: Hosts, candidates: Collection[cells.Cell],
+                hosts: frozenset[str], nodes: frozenset[str]
+                ) -> tuple[list[source.Row], Down]:
+        """Search for the nodes of hosts, and for the given nodes.
 
-    def _find(self, hosts: frozenset[str], nodes: frozenset[str],
-              mapped: Mapped, candidates: list[cells.Cell]
-              ) -> tuple[cells.Nodes, Mapping[str, str]]:
-        """Find the given nodes and the nodes of the given hosts.
-
-        A node that is missing in the candidates may have moved to another
-        cell: it is deleted only if no cell has it.
+        Each host is searched for in the cell of its mapping, or in all cells.
+        Nodes of which these cells do not tell the host are then searched for
+        in every cell: they may have moved, and are deleted only if no cell
+        has them.
         """
-        found, down = self._cells.nodes(
-            candidates, lambda cell: _find_nodes(cell, hosts, nodes))
-        missing = nodes - found.keys()
-        if missing:
+        rows, down = self._ask(about, candidates, hosts, nodes)
+        undecided = compute_nodes.undecided(rows, about.home, nodes)
+        if undecided:
             with self._api.reading() as api:
                 others = [cell for cell in self._cells.all(api)
-                          if cell not in candidates]
-            elsewhere, also_down = self._cells.nodes(
-                others, lambda cell: _find_nodes(cell, frozenset(), missing))
-            found, down = {**elsewhere, **found}, {**also_down, **down}
-        return found, down
+                          if cell.name not in down and (
+                              cell not in candidates or undecided - nodes)]
+            more, also_down = self._ask(about, others, (), undecided)
+            rows, down = [*rows, *more], {**down, **also_down}
+        return rows, down
+
+    def _ask(self, about: Hosts, candidates: Iterable[cells.Cell],
+             hosts: Collection[str], nodes: frozenset[str],
+             patient: bool = False) -> tuple[list[source.Row], Down]:
+        """Search cells, and then read what is new of the hosts found."""
+        rows, down = self._cells.rows({cell: functools.partial(
+            _find_nodes, nodes=nodes, hosts=frozenset(
+                host for host in hosts
+                if about.mapped.get(host, cell) == cell))
+            for cell in candidates}, patient)
+        strangers = about.missing(rows)
+        if strangers:
+            with self._api.reading() as api:
+                about.read(api, strangers)
+        return rows, down
+
+
+def _ordered(some: Iterable[cells.Cell]) -> list[cells.Cell]:
+    return sorted(set(some), key=lambda cell: cell.id)
 
 
 def _chunks(values: Iterable[str]) -> Iterator[list[str]]:
@@ -176,51 +238,30 @@ def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
     return found
 
 
-def _hosts(api: Any, hosts: frozenset[str]
-           ) -> tuple[dict[str, frozenset[str]], dict[str, str], Mapped]:
-    """Read host to aggregate UUIDs, aggregate names, and host to cell."""
-    mapped: dict[str, cells.Cell] = {}
-    rows = []
-    for chunk in _chunks(hosts):
-        for row in api.execute(statements.HOSTS, {'some': chunk}):
-            if row.host in hosts and row.host not in mapped:
-                mapped[row.host] = cells.cell_of(row)
-            if row.member in hosts and row.aggregate:
-                rows.append((row.member, row.aggregate, row.aggregate_name))
-    rows += _rows(api, hosts - mapped.keys())
-    names = {uuid: name for _host, uuid, name in rows}
-    return _members(rows), names, mapped
+def _all_nodes(cell: Any) -> cells.Nodes:
+    return [(node, host) for node, host in cell.execute(statements.NODES)]
 
 
-def _rows(api: Any, hosts: frozenset[str]) -> list[Any]:
-    """Read a row of ``statements.MEMBERS`` per membership of the hosts."""
-    return [row for chunk in _chunks(hosts)
-            for row in api.execute(statements.MEMBERS_OF, {'some': chunk})
-            if row.host in hosts]
+def _of_hosts(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
+    return [(node, host) for chunk in _chunks(hosts) for node, host
+            in cell.execute(statements.NODES_OF, {'some': chunk})
+            if host in hosts]
 
 
-def _members(rows: Iterable[Any]) -> dict[str, frozenset[str]]:
-    members: dict[str, set[str]] = {}
-    for host, uuid, _name in rows:
-        members.setdefault(host, set()).add(uuid)
-    return {host: frozenset(uuids) for host, uuids in members.items()}
+def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
+                ) -> cells.Nodes:
+    """Return the nodes of the given hosts, and the given nodes."""
+    rows = list(_of_hosts(cell, hosts))
+    others = nodes - {uuids.canonical(node) for node, _host in rows}
+    for chunk in _chunks(node.replace('-', '').lower() for node in others):
+        rows += [(node, host) for node, host in cell.execute(
+            statements.THESE_NODES, {'some': chunk})]
+    return rows
 
 
-def _find_nodes(connection: Any, hosts: frozenset[str],
-                nodes: frozenset[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for chunk in _chunks(hosts):
-        found.update((uuid, host) for uuid, host in connection.execute(
-            statements.NODES_OF, {'some': chunk}) if host in hosts)
-    for chunk in _chunks(nodes - found.keys()):
-        found.update(connection.execute(
-            statements.THESE_NODES, {'some': chunk}).all())
-    return found
-
-
-def _hidden(hosts: frozenset[str], mapped: Mapped,
-            down: Mapping[str, str]) -> frozenset[str]:
+def _hidden(hosts: Iterable[str], home: Mapping[str, str], down: Down
+            ) -> source.Memberships:
     """Return hosts that may have a node in a cell that did not answer."""
-    return frozenset(
-        host for host in hosts
-        if (mapped[host].name in down if host in mapped else down))
+    hidden = {host: frozenset({home[host]} if host in home else down)
+              & down.keys() for host in hosts} if down else {}
+    return {host: names for host, names in hidden.items() if names}

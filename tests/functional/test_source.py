@@ -178,9 +178,10 @@ class TestCells(SourceTest):
     def assert_cell2_is_reported(self, nova):
         name, = nova.cells_down
         self.assertIn('cell2', name)
-        self.assertEqual({self.near.nodes[0], self.homeless.nodes[0]},
-                         set(nova.nodes))
-        self.assertEqual(frozenset({'far', 'homeless'}), nova.hosts_down)
+        self.assertEqual({self.near.nodes[0]}, set(nova.nodes))
+        self.assertEqual({self.homeless.nodes[0]: {'homeless'}}, nova.unknown)
+        self.assertEqual(dict.fromkeys(('far', 'homeless'), {name}),
+                         nova.hosts_down)
         self.assertEqual(frozenset(), nova.nodeless())
 
     def test_dead_cell_is_reported_and_never_read_as_empty(self):

@@ -113,8 +113,8 @@ def reads_nova_first(parts: Parts) -> None:
         truth['now'] = read(nova.nodes.values(), nova.nodes, nova.ids.values())
         return get(provider)
 
-    def late(hosts, nodes=(), aggregates=()):
-        fresh = read(hosts, nodes, aggregates)
+    def late(hosts, nodes=(), aggregates=(), down=None):
+        fresh = read(hosts, nodes, aggregates, down)
         if 'now' not in truth:
             return fresh
         return dataclasses.replace(fresh, members=truth['now'].members)
@@ -267,11 +267,11 @@ def believes_the_deletion(parts: Parts) -> None:
     """Without rule 9: nova is not asked whether the aggregate still exists."""
     read = parts.source.read
 
-    def gone(hosts, nodes=(), aggregates=()):
+    def gone(hosts, nodes=(), aggregates=(), down=None):
         hosts, nodes = list(hosts), list(nodes)
         if not hosts and not nodes:
             return source.Nova({}, {}, {})
-        return read(hosts, nodes, aggregates)
+        return read(hosts, nodes, aggregates, down)
 
     parts.source.read = gone
 

@@ -5,9 +5,11 @@ import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+import types
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import nodes as compute_nodes
 from tests.simulation import world as simulated
 
 CELL = 'cell of h2'
@@ -126,7 +128,8 @@ class Source:
         return {uuid: uuid for uuid in self.nova.hosts_of}
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = ()) -> source.Nova:
+             aggregates: Iterable[str] = (),
+             down: Mapping[str, str] | None = None) -> source.Nova:
         wanted, asked = frozenset(hosts), frozenset(nodes)
         self._read('truth of %s', wanted)
         members = self.nova.members(wanted)
@@ -134,23 +137,22 @@ class Source:
         existing = {uuid: uuid for uuid in named
                     if uuid in self.nova.hosts_of}
         found: Mapping[str, str] = {}
-        down: Mapping[str, str] = {}
+        silent: Mapping[str, str] = {}
         if wanted or asked:
             self._world.give_way('nodes')
-            found, down = self._nodes(wanted, asked)
-            if not (wanted & IN_CELL or asked - found.keys()):
+            found, silent = self._nodes(
+                wanted if down is None else (), asked, down or {})
+            if down is None and not (
+                    wanted & IN_CELL or asked - found.keys()):
                 # That cell did not have to be read.
-                down = {}
+                silent = {}
         moved = frozenset(found.values()) - wanted
         if moved:
             self._read('truth of %s too', moved)
             members.update(self.nova.members(moved))
             existing.update((uuid, uuid) for host in moved
                             for uuid in members.get(host, ()))
-        return source.Nova(
-            aggregates=existing, members=members, nodes=found,
-            cells_down=down, hosts_down=wanted & IN_CELL if down
-            else frozenset())
+        return _snapshot(existing, members, found, silent, wanted, asked)
 
     def read_all(self) -> source.Nova:
         self._read('all truth')
@@ -158,16 +160,15 @@ class Source:
         members = self.nova.members(hosts)
         existing = {uuid: uuid for uuid in self.nova.hosts_of}
         self._world.give_way('all nodes')
-        found, down = self._nodes(
+        found, silent = self._nodes(
             frozenset(self.nova.nodes.values()), frozenset())
-        return source.Nova(
-            aggregates=existing, members=members, nodes=found,
-            cells_down=down, hosts_down=hosts & IN_CELL if down
-            else frozenset())
+        return _snapshot(existing, members, found, silent, hosts)
 
-    def _nodes(self, hosts: Iterable[str], asked: Iterable[str]
+    def _nodes(self, hosts: Iterable[str], asked: Iterable[str],
+               down: Mapping[str, str] = types.MappingProxyType({})
                ) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        silent = IN_CELL if self._world.down == 'cell' else frozenset()
+        silent = (IN_CELL if self._world.down == 'cell' or CELL in down
+                  else frozenset())
         return ({node: host for node, host in self.nova.nodes.items()
                  if (host in hosts or node in asked) and host not in silent},
                 {CELL: 'silent'} if silent else {})
@@ -176,3 +177,20 @@ class Source:
         self._world.give_way(what, *about)
         if self._world.down == 'nova' or self._world.fault(0.02):
             raise exceptions.NovaUnavailable('nova is away')
+
+
+def _snapshot(existing: Mapping[str, str],
+              members: Mapping[str, frozenset[str]], found: Mapping[str, str],
+              silent: Mapping[str, str], hosts: frozenset[str],
+              asked: Iterable[str] = ()) -> source.Nova:
+    """Return what a read found; every host is mapped to its cell."""
+    cell = {host: CELL if host in IN_CELL else 'other'
+            for host in found.values()}
+    located = compute_nodes.locate(
+        [source.Row(cell[host], node, host) for node, host in found.items()],
+        cell, not silent, frozenset(asked))
+    return source.Nova(
+        aggregates=existing, members=members, nodes=located.nodes,
+        cells_down=silent, hosts_down=dict.fromkeys(
+            hosts & IN_CELL, frozenset({CELL})) if silent else {},
+        shared=located.shared, unknown=located.unknown)

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import pathlib
 
 import fixtures
@@ -18,6 +19,7 @@ from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import nodes as compute_nodes
 
 CELL = '4ab0e6b1-3c2f-4f4c-8d8f-5f0e1c7f5a01'
 
@@ -132,7 +134,8 @@ class Nova:
         return source.Place('')
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = ()) -> source.Nova:
+             aggregates: Iterable[str] = (),
+             down: Mapping[str, str] | None = None) -> source.Nova:
         self.log.append(('TRUTH', ''))
         if self.broken:
             raise self.broken
@@ -140,16 +143,21 @@ class Nova:
         named = set(aggregates).union(*(
             uuids for host, uuids in self.members().items()
             if host in wanted or host in map(self.nodes.get, asked)))
+        located = compute_nodes.locate(
+            [source.Row('cell1', node, host)
+             for node, host in self.nodes.items()
+             if (host in wanted or node in asked) and host not in self.silent],
+            dict.fromkeys(set(self.nodes.values()) - self.unmapped, 'cell1'),
+            not self.silent, asked)
         return source.Nova(
             aggregates={uuid: name for uuid, name in self.aggregates().items()
                         if uuid in named},
-            members=self.members(),
-            nodes={node: host for node, host in self.nodes.items()
-                   if (host in wanted or node in asked)
-                   and host not in self.silent},
+            members=self.members(), nodes=located.nodes,
             unmapped=frozenset(self.unmapped),
             cells_down={'cell9': 'silent'} if self.silent else {},
-            hosts_down=frozenset(self.silent & wanted))
+            hosts_down=dict.fromkeys(
+                self.silent & wanted, frozenset({'cell9'})),
+            shared=located.shared, unknown=located.unknown)
 
     def read_all(self) -> source.Nova:
         return self.read(self.nodes.values(), (), self.hosts_of)

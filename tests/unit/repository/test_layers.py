@@ -26,7 +26,7 @@ LAYERS = (
     ('http',),
     ('limits',),
     ('conf', 'exit_status', 'plugins'),
-    ('exceptions',),
+    ('exceptions', 'uuids'),
     ('printable',),
 )
 

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts of compute nodes, as one answer of all cells: pure, no I/O.
+
+The same node can be in several cells: after its host was moved to another
+cell, or while another nova-compute has taken over an ironic node.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from nova_aggregate_mirror import source
+
+Mapped = Mapping[str, str]
+"""Host to the name of the cell that its host mapping has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Located:
+    """Compute nodes with their hosts, as in ``source.Nova``."""
+
+    nodes: Mapping[str, str]
+    shared: Mapping[str, tuple[source.Row, ...]]
+    unknown: Mapping[str, frozenset[str]]
+
+
+def counted(rows: Collection[source.Row], mapped: Mapped, complete: bool
+            ) -> frozenset[source.Row] | None:
+    """Return the rows that say where a compute node is.
+
+    :param rows: the rows of one compute node
+    :param complete: whether every cell was searched for the node's UUID and
+        answered
+    :returns: those whose host is mapped to their cell or, if there are none,
+        all rows; None if a cell that did not answer may have the former
+    """
+    home = frozenset(row for row in rows if mapped.get(row.host) == row.cell)
+    if home:
+        return home
+    return frozenset(rows) if complete else None
+
+
+def undecided(rows: Iterable[source.Row], mapped: Mapped,
+              nodes: Collection[str]) -> frozenset[str]:
+    """Return the nodes for which every cell has to be searched.
+
+    :param nodes: further compute nodes, of which there may be no row
+    """
+    return frozenset(node for node, its in _by_node(rows, nodes).items()
+                     if counted(its, mapped, complete=False) is None)
+
+
+def locate(rows: Iterable[source.Row], mapped: Mapped, complete: bool,
+           nodes: Collection[str] = ()) -> Located:
+    """Return the hosts of compute nodes.
+
+    :param complete: whether every cell answered that was asked for what
+        ``undecided`` returned
+    :param nodes: further compute nodes. One without any row does not exist if
+        ``complete``; otherwise it is unknown
+    """
+    located: dict[str, str] = {}
+    shared: dict[str, tuple[source.Row, ...]] = {}
+    unknown: dict[str, frozenset[str]] = {}
+    for node, its in sorted(_by_node(rows, nodes).items()):
+        decisive = counted(its, mapped, complete)
+        if decisive is None:
+            unknown[node] = frozenset(row.host for row in its)
+        elif decisive:
+            hosts = sorted({row.host for row in decisive})
+            located[node] = hosts[0]
+            if len(hosts) > 1:
+                shared[node] = tuple(sorted(decisive))
+    return Located(located, shared, unknown)
+
+
+def _by_node(rows: Iterable[source.Row], nodes: Collection[str]
+             ) -> Mapping[str, set[source.Row]]:
+    by_node: dict[str, set[source.Row]] = {node: set() for node in nodes}
+    for row in rows:
+        by_node.setdefault(row.node, set()).add(row)
+    return by_node

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hook, drain and full sync agree about small clouds with silent cells.
+
+The databases, the source and the reconciler are real; placement and the
+ledger are in memory.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import itertools
+
+import fixtures
+import hypothesis
+from hypothesis import strategies as st
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror.source import database
+from tests.unit import doubles
+from tests.unit import nova_databases
+
+NODE = 'ab54c1f6-0f4c-4a34-b5cc-09e6d5cc4b6c'
+STORAGE = 'f2ad6ad0-7f0e-4c0f-9c0f-53b2d6c5b3a1'
+SPELLINGS = (NODE, NODE.upper(), NODE.replace('-', ''))
+CELLS = ('cell1', 'cell2', 'cell3')
+HOSTS = ('h1', 'h2', 'h3')
+AGGREGATES = ('a', 'b', 'c')
+FOREIGN = 'foreign'
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """A cloud with one compute node, as each of its services has it."""
+
+    rows: Mapping[str, tuple[str, str]]
+    """Cell to the host of the compute node and the spelling of its UUID."""
+    mapped: Mapping[str, str]
+    members: Mapping[str, frozenset[str]]
+    """Aggregates that exist, to their hosts."""
+    marked: frozenset[str]
+    """Aggregates that users deleted."""
+    vanished: frozenset[str]
+    """Aggregates that nova does not have either."""
+    placed: frozenset[str]
+    """Aggregates of the provider."""
+    silent: frozenset[str]
+
+    @property
+    def home(self) -> set[str]:
+        """Hosts of the node that are mapped to the cell that has it."""
+        return {host for cell, (host, _uuid) in self.rows.items()
+                if self.mapped.get(host) == cell}
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts of the node, if each cell is heard."""
+        return self.home or {host for host, _uuid in self.rows.values()}
+
+    def wants(self, host: str) -> frozenset[str]:
+        return frozenset(uuid for uuid, hosts in self.members.items()
+                         if host in hosts)
+
+    @property
+    def every(self) -> frozenset[str]:
+        """What all hosts of the node want."""
+        return frozenset(AGGREGATES).intersection(
+            *map(self.wants, self.hosts)) if self.hosts else frozenset()
+
+    @property
+    def some(self) -> frozenset[str]:
+        """What at least one host of the node wants."""
+        return frozenset().union(*map(self.wants, self.hosts))
+
+
+def _subsets(values: tuple[str, ...]) -> st.SearchStrategy[frozenset[str]]:
+    return st.sampled_from([
+        frozenset(some) for size in range(len(values) + 1)
+        for some in itertools.combinations(values, size)])
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    rows = draw(st.dictionaries(
+        st.sampled_from(CELLS),
+        st.tuples(st.sampled_from(HOSTS), st.sampled_from(SPELLINGS))))
+    mapped = draw(st.dictionaries(
+        st.sampled_from(HOSTS), st.sampled_from(CELLS)))
+    # Otherwise a node would rarely have several hosts that are mapped.
+    at_home = draw(_subsets(CELLS))
+    mapped |= {host: cell for cell, (host, _uuid) in rows.items()
+               if cell in at_home}
+    state = draw(st.tuples(*(
+        st.sampled_from(('current', 'current', 'marked', 'vanished'))
+        for _uuid in AGGREGATES)))
+    now = {uuid for uuid, what in zip(AGGREGATES, state) if what == 'current'}
+    return World(
+        rows, mapped,
+        {uuid: draw(_subsets(HOSTS)) for uuid in AGGREGATES if uuid in now},
+        frozenset(uuid for uuid, what in zip(AGGREGATES, state)
+                  if what == 'marked'),
+        frozenset(uuid for uuid, what in zip(AGGREGATES, state)
+                  if what == 'vanished'),
+        draw(_subsets((*AGGREGATES, FOREIGN))), draw(_subsets(CELLS)))
+
+
+class Ledger(journal.NoLedger):
+    """Everything that is, or was, an aggregate of nova."""
+
+    def __init__(self, world: World) -> None:
+        self._entries = {uuid: journal.Entry(uuid in world.marked)
+                         for uuid in AGGREGATES}
+
+    def entries(self):
+        return self._entries
+
+    def known(self, aggregates):
+        return frozenset(aggregates) & self._entries.keys()
+
+
+class TestOneTruth(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+        self.databases = self.useFixture(nova_databases.NovaDatabases(CELLS))
+        self.source = database.DatabaseSource()
+
+    def play(self, world, silent=None):
+        """Set up a world; all cells answer unless some are ``silent``."""
+        self.databases.fill(
+            [(cell, uuid, host)
+             for cell, (host, uuid) in sorted(world.rows.items())],
+            world.mapped, world.members, silent or ())
+        self.placement = doubles.Placement([])
+        self.placement.create(NODE, *world.placed)
+        # A shared storage, which is no compute node.
+        self.placement.create(STORAGE, *world.placed)
+        self.reconciler = reconciler.Reconciler(
+            Ledger(world), self.source, self.placement)
+
+    def sync(self):
+        """Run a full sync as the agent does."""
+        before = frozenset(self.placement.aggregates[STORAGE])
+        sync = full_sync.run(self.reconciler, request=full_sync.Request(
+            full_sync.UNLIMITED))
+        self.assertEqual(before - {'a', 'b', 'c'}, {
+            uuid for uuid in self.placement.aggregates[STORAGE]
+            if uuid == FOREIGN})
+        return sync, frozenset(self.placement.aggregates[NODE])
+
+    def close(self, host, nodes=()):
+        """Converge and close a row, as hook and drain do."""
+        dirty = journal.Dirty(host, frozenset(nodes))
+        outcome = self.reconciler.close([journal.Row('id', dirty, False, 0)])
+        return (outcome.unfinished.get(dirty),
+                frozenset(self.placement.aggregates[NODE]))
+
+    def actors(self, world, silent):
+        """Let each actor act once on the same world."""
+        self.play(world, silent)
+        yield 'sync', self.sync()[1]
+        for host, nodes in itertools.product(HOSTS, ((), (NODE,))):
+            self.play(world, silent)
+            yield host, self.close(host, nodes)[1]
+
+    def check(self, judge, examples=100):
+        hypothesis.settings(
+            max_examples=examples, deadline=None, database=None,
+            derandomize=True, suppress_health_check=[
+                hypothesis.HealthCheck.too_slow,
+                hypothesis.HealthCheck.filter_too_much],
+        )(hypothesis.given(worlds())(judge))()
+
+    def test_a_full_sync_has_one_result(self):
+        """With all cells, it is exactly what the hosts of the node want.
+
+        An association that only some of several hosts want is unchanged, like
+        a foreign one.
+        """
+        def judge(world):
+            hypothesis.assume(world.rows)
+            self.play(world)
+            sync, placed = self.sync()
+            disputed = world.some - world.every
+            self.assertEqual(
+                world.every | world.placed & (disputed | {FOREIGN}), placed)
+            failed = sync.outcome.failed
+            self.assertEqual(bool(disputed), bool(failed))
+            for error in failed.values():
+                self.assertIsInstance(error, exceptions.Contradiction)
+                for cell, (host, _uuid) in world.rows.items():
+                    if host in world.hosts and not world.home:
+                        self.assertIn(
+                            'host %s in cell %s' % (host, cell), str(error))
+
+        self.check(judge)
+
+    def test_nothing_changes_what_a_full_sync_left(self):
+        """Neither a second sync nor a hook or the drain, of any host.
+
+        Of several mapped hosts, the last one that is converged decides, and
+        the next sync leaves that alone.
+        """
+        def judge(world):
+            hypothesis.assume(world.rows)
+            self.play(world)
+            fixed = self.sync()[1]
+            self.assertEqual(fixed, self.sync()[1])
+            for host, nodes in itertools.product(HOSTS, ((), (NODE,))):
+                error, placed = self.close(host, nodes)
+                self.assertIsNone(error)
+                if len(world.home) < 2:
+                    self.assertEqual(fixed, placed)
+                else:
+                    self.assertLessEqual(
+                        placed ^ fixed, world.some - world.every)
+                self.assertEqual(placed, self.sync()[1])
+
+        self.check(judge, 50)
+
+    def test_silence_changes_nothing_wrongly(self):
+        """What all hosts want stays, and what no host wants is not added."""
+        def judge(world):
+            gone = world.marked | world.vanished
+            for _actor, placed in self.actors(world, world.silent):
+                removed, added = world.placed - placed, placed - world.placed
+                self.assertEqual(set(), removed & (world.every | {FOREIGN}))
+                self.assertEqual(set(), added - world.some)
+                if len(world.home) < 2:
+                    self.assertEqual(set(), (removed - gone | added) & (
+                        world.some - world.every))
+
+        self.check(judge, 50)
+
+    def test_row_of_an_unknown_node_stays(self):
+        """It names the cells for which it waits."""
+        def judge(world):
+            hypothesis.assume(not world.home)
+            hypothesis.assume(world.silent)
+            self.play(world, world.silent)
+            error, placed = self.close('h1', [NODE])
+            self.assertEqual(world.placed, placed)
+            self.assertIsInstance(error, exceptions.CellUnavailable)
+            self.assertLessEqual(
+                error.cells, {'%s (%s)' % (cell, cell)
+                              for cell in world.silent})
+            self.assertNotEqual(set(), error.cells)
+
+        self.check(judge)
+
+    def test_healthy_host_waits_for_no_other_cell(self):
+        """Hook, drain and sync make it right, and its row is closed."""
+        def judge(world):
+            hypothesis.assume(len(world.home) == 1)
+            host, = world.home
+            silent = set(CELLS) - {world.mapped[host]}
+            for nodes in (), (NODE,):
+                self.play(world, silent)
+                error, placed = self.close(host, nodes)
+                self.assertIsNone(error)
+                self.assertEqual(
+                    world.wants(host) | world.placed & {FOREIGN}, placed)
+            self.play(world, silent)
+            self.assertEqual(placed, self.sync()[1])
+
+        self.check(judge)
+
+    def test_deleted_aggregate_goes(self):
+        """Whichever cells are silent, and whoever has the node."""
+        def judge(world):
+            self.play(world, world.silent)
+            self.assertEqual(set(), self.sync()[1] & world.marked)
+
+        self.check(judge)
+
