@@ -19,12 +19,14 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 
 MICROVERSION = '1.36'
-# UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB.
-MANY = 50
+# Lists of providers: the first version with member_of has the fewest links,
+# which are most of a list.
+LISTS = '1.3'
 # Characters of a URL in an error message.
 LONGEST = 200
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
@@ -80,7 +82,8 @@ class Client:
 
     def providers(self) -> frozenset[str]:
         """Read the UUIDs of all resource providers."""
-        return responses.providers(*self.call('GET', '/resource_providers'))
+        return responses.providers(*self.call(
+            'GET', '/resource_providers', version=LISTS))
 
     def probe(self) -> None:
         """Request a provider that cannot exist, to check placement.
@@ -107,44 +110,30 @@ class Client:
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates.
 
-        :param aggregates: UUIDs, at least 1 and at most ``MANY``
+        :param aggregates: UUIDs, at least 1 and at most ``memberships.MANY``
         """
         which = aggregates[0] if len(aggregates) == 1 else (
             'in:' + ','.join(aggregates))
         query = urllib.parse.urlencode({'member_of': which}, safe=':,')
-        return responses.providers(
-            *self.call('GET', '/resource_providers?' + query))
+        return responses.providers(*self.call(
+            'GET', '/resource_providers?' + query, version=LISTS))
 
     def memberships(self, aggregates: Iterable[str],
                     unlikely: Iterable[str] = (),
-                    each: parallel.Each = parallel.Workers().each
-                    ) -> Mapping[str, frozenset[str]]:
+                    each: parallel.Each = parallel.Workers().each,
+                    hosts: float = math.inf) -> Mapping[str, frozenset[str]]:
         """Read which of the given aggregates each provider is in.
+
+        Read the members of the aggregates or the aggregates of all providers,
+        whichever takes fewer requests.
 
         :param unlikely: further aggregates, expected to have no providers,
             so that many are queried per request
         :param each: runs the requests
-        :returns: every provider, including those in none of the aggregates
+        :param hosts: number of providers that there are at least
+        :returns: every provider that is in any of them; others may be missing
         """
-        likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
-        chunks = [rare[start:start + MANY]
-                  for start in range(0, len(rare), MANY)]
-        everyone, *some = each(
-            lambda some: self.members(*some) if some else self.providers(),
-            # The list of all providers takes longest and starts first.
-            [[], *([aggregate] for aggregate in likely), *chunks])
-        rare = [aggregate for chunk, members
-                in zip(chunks, some[len(likely):]) if members
-                for aggregate in chunk]
-        members_of = {**dict(zip(likely, some)),
-                      **dict(zip(rare, each(self.members, rare)))}
-        found: dict[str, set[str]] = {provider: set() for provider in everyone}
-        for aggregate, members in members_of.items():
-            for provider in members:
-                # The provider may have been created since the list was read.
-                found.setdefault(provider, set()).add(aggregate)
-        return {provider: frozenset(found[provider])
-                for provider in sorted(found)}
+        return memberships.read(self, aggregates, unlikely, each, hosts)
 
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider.
@@ -182,7 +171,8 @@ class Client:
             errors.without_secrets(url or 'unknown'))
 
     def call(self, method: str, path: str, provider: str | None = None,
-             **body: Any) -> tuple[str, dict[str, Any]]:
+             version: str = MICROVERSION, **body: Any
+             ) -> tuple[str, dict[str, Any]]:
         """Send a request; return its name for errors and the parsed body."""
         doing = '%s %s' % (method, path[:LONGEST])
         slot = self._slot()
@@ -193,7 +183,7 @@ class Client:
                     client, token = self._client(slot, doing)
                     response = connection.send(
                         client, method, slot.endpoint.rstrip('/') + path,
-                        MICROVERSION, headers=token, **body,
+                        version, headers=token, **body,
                         global_request_id=_REQUEST_ID.get())
                     if response.status_code != 401:
                         break

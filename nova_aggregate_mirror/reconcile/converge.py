@@ -22,6 +22,7 @@ from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
@@ -130,11 +131,37 @@ def _plan(states: States, truth: source.Nova, owned: frozenset[str],
             owned - truth.disputed(provider), mode.only)
         if not mode.prune:
             change = dataclasses.replace(change, remove=())
+        if mode.down is not None:
+            change = _spelled(change, state, outcome)
         foreign = state.aggregates - owned
         if change and foreign:
             outcome.kept[provider] = foreign
         changes.append(change)
     return changes
+
+
+def _spelled(change: plan.Change, state: client.Provider,
+             outcome: Outcome) -> plan.Change:
+    """Leave out what the provider has, but in another spelling.
+
+    A placement whose database ignores case keeps the spelling that it was
+    given first, and returns no provider for another one. It would confirm
+    each write, and the next comparison would find the same difference.
+    """
+    spellings = {uuids.canonical(uuid): uuid for uuid in state.aggregates}
+    twins = {uuid: spellings[uuids.canonical(uuid)] for uuid in change.add
+             if uuids.canonical(uuid) in spellings}
+    if not twins:
+        return change
+    subject = Provider(change.provider)
+    outcome.unwritten.add(subject)
+    outcome.failed[subject] = exceptions.Contradiction(
+        'placement has the provider in aggregate %s, which it does not find '
+        'by nova\'s spelling' % ', '.join(
+            '%s instead of %s' % (twin, uuid)
+            for uuid, twin in sorted(twins.items())))
+    return dataclasses.replace(change, add=tuple(
+        uuid for uuid in change.add if uuid not in twins))
 
 
 def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:

@@ -15,12 +15,14 @@ from nova_aggregate_mirror import source
 class Scope:
     """UUIDs of the aggregates to query in placement."""
 
-    present: frozenset[str]
-    """Aggregates that nova has."""
-    absent: frozenset[str]
-    """Aggregates that only the ledger has."""
+    used: frozenset[str]
+    """Aggregates that have hosts in nova."""
+    unused: frozenset[str]
+    """Aggregates without hosts, and those that only the ledger has."""
     only: frozenset[str]
     """Requested aggregates; empty means all."""
+    hosts: int = 0
+    """Number of hosts of the largest aggregate."""
 
 
 def scope(context: context.Context,
@@ -33,10 +35,11 @@ def scope(context: context.Context,
     known = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
     only = comparison.resolve(asked, aggregates, known)
-    present, absent = frozenset(aggregates), known - frozenset(aggregates)
+    sizes = context.nova.sizes()
+    used, all = frozenset(sizes), known.union(aggregates, sizes)
     if only:
-        present, absent = present & only, absent & only
-    return Scope(present, absent, only)
+        used, all = used & only, all & only
+    return Scope(used, all - used, only, max(sizes.values(), default=0))
 
 
 def read(context: context.Context, scope: Scope,
@@ -49,11 +52,12 @@ def read(context: context.Context, scope: Scope,
     """
     context.display.step('Reading placement')
     current = context.placement.memberships(
-        scope.present, scope.absent, context.each)
+        scope.used, scope.unused, context.each, scope.hosts)
     context.display.step(
-        'Reading nova; placement has %s'
-        % wording.count(len(current), 'provider'))
+        'Reading nova; placement has %s in aggregates'
+        % wording.count(sum(map(bool, current.values())), 'provider'))
     nova = context.nova.read_all()
+    current = _with_providers(context, current, nova, scope.only)
     check_placement(context, current.keys(), nova)
     known = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - known)
@@ -64,6 +68,24 @@ def read(context: context.Context, scope: Scope,
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), scope.only, whole=not hosts)
+
+
+def _with_providers(context: context.Context, current: source.Memberships,
+                    nova: source.Nova, only: frozenset[str]
+                    ) -> source.Memberships:
+    """Add providers that are in no aggregate, if that matters.
+
+    Their list is the longest of all responses. It shows whether a compute
+    node that misses all its aggregates has a provider, and whether this is
+    nova's placement.
+    """
+    nodes = nova.compute_nodes()
+    if not nodes or not nodes.isdisjoint(current) and all(
+            node in current for node, aggregates in nova.desired().items()
+            if (aggregates & only if only else aggregates)):
+        return current
+    return {**dict.fromkeys(context.placement.providers(), frozenset()),
+            **current}
 
 
 def check_placement(context: context.Context, providers: Collection[str],

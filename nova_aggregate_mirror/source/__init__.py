@@ -220,6 +220,9 @@ class Source(Protocol):
     def aggregates(self) -> Mapping[str, str]:
         """Read every aggregate, UUID to name."""
 
+    def sizes(self) -> Mapping[str, int]:
+        """Read every aggregate with a host, UUID to its number of hosts."""
+
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = (),
              down: Mapping[str, str] | None = None) -> Nova:

@@ -64,6 +64,10 @@ class ApiSource:
     def aggregates(self) -> Mapping[str, str]:
         return {one.uuid: one.name for one in self.all_aggregates()}
 
+    def sizes(self) -> Mapping[str, int]:
+        return {one.uuid: len(one.hosts) for one in self.all_aggregates()
+                if one.hosts}
+
     def all_aggregates(self) -> list[api_responses.Aggregate]:
         """Read every aggregate; the API does not paginate them."""
         return self._api.entries(

@@ -3,7 +3,6 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import functools
 from typing import Any
@@ -12,50 +11,13 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import host_data
 from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
-# Values per IN list; every database that nova supports accepts this many.
-CHUNK = 500
-
 Zones = Mapping[str, str]
 Down = Mapping[str, str]
-
-
-class Hosts:
-    """What nova's API database has about hosts; grows with each read."""
-
-    def __init__(self) -> None:
-        self.members: dict[str, frozenset[str]] = {}
-        """Host to the UUIDs of its aggregates; only hosts that have any."""
-        self.aggregates: dict[str, str] = {}
-        """Their aggregates, UUID to name."""
-        self.mapped: dict[str, cells.Cell] = {}
-        """Host to the cell of its host mapping."""
-        self._names: set[str] = set()
-
-    @property
-    def home(self) -> Mapping[str, str]:
-        """Host to the name of the cell of its host mapping."""
-        return {host: cell.name for host, cell in self.mapped.items()}
-
-    def missing(self, rows: Iterable[source.Row]) -> frozenset[str]:
-        """Return the hosts of these nodes that were not read."""
-        return frozenset(row.host for row in rows) - self._names
-
-    def read(self, api: Any, hosts: frozenset[str]) -> None:
-        members: dict[str, set[str]] = {}
-        for chunk in _chunks(hosts):
-            for row in api.execute(statements.HOSTS, {'some': chunk}):
-                if row.host in hosts:
-                    self.mapped[row.host] = cells.cell_of(row)
-                elif row.member in hosts:
-                    members.setdefault(row.member, set()).add(row.aggregate)
-                    self.aggregates[row.aggregate] = row.aggregate_name
-        self._names |= hosts
-        self.members.update(
-            (host, frozenset(uuids)) for host, uuids in members.items())
 
 
 class DatabaseSource:
@@ -102,6 +64,10 @@ class DatabaseSource:
         with self._api.reading() as api:
             return _aggregates(api)
 
+    def sizes(self) -> Mapping[str, int]:
+        with self._api.reading() as api:
+            return dict(map(tuple, api.execute(statements.SIZES)))
+
     def cell_mappings(self) -> Mapping[str, str]:
         """Read UUID to display name of every cell except cell0.
 
@@ -136,7 +102,7 @@ class DatabaseSource:
              aggregates: Iterable[str] = (),
              down: Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        about = Hosts()
+        about = host_data.HostData()
         with self._api.reading() as api:
             about.read(api, hosts)
             at_home = down is None and about.mapped.keys() >= hosts
@@ -179,9 +145,9 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(members, home, down),
             shared=located.shared, unknown=located.unknown)
 
-    def _search(self, about: Hosts, candidates: Collection[cells.Cell],
-                hosts: frozenset[str], nodes: frozenset[str]
-                ) -> tuple[list[source.Row], Down]:
+    def _search(self, about: host_data.HostData,
+                candidates: Collection[cells.Cell], hosts: frozenset[str],
+                nodes: frozenset[str]) -> tuple[list[source.Row], Down]:
         """Search for the nodes of hosts, and for the given nodes.
 
         Each host is searched for in the cell of its mapping, or in all cells.
@@ -200,7 +166,7 @@ class DatabaseSource:
             rows, down = [*rows, *more], {**down, **also_down}
         return rows, down
 
-    def _ask(self, about: Hosts, candidates: Iterable[cells.Cell],
+    def _ask(self, about: host_data.HostData, candidates: Iterable[cells.Cell],
              hosts: Collection[str], nodes: frozenset[str],
              patient: bool = False) -> tuple[list[source.Row], Down]:
         """Search cells, and then read what is new of the hosts found."""
@@ -220,19 +186,13 @@ def _ordered(some: Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(some), key=lambda cell: cell.id)
 
 
-def _chunks(values: Iterable[str]) -> Iterator[list[str]]:
-    ordered = sorted(values)
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start:start + CHUNK]
-
-
 def _aggregates(connection: Any) -> dict[str, str]:
     return dict(connection.execute(statements.AGGREGATES).all())
 
 
 def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for chunk in _chunks(uuids):
+    for chunk in host_data.chunks(uuids):
         found.update(connection.execute(
             statements.EXISTING, {'some': chunk}).all())
     return found
@@ -243,9 +203,9 @@ def _all_nodes(cell: Any) -> cells.Nodes:
 
 
 def _of_hosts(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
-    return [(node, host) for chunk in _chunks(hosts) for node, host
-            in cell.execute(statements.NODES_OF, {'some': chunk})
-            if host in hosts]
+    rows = [row for chunk in host_data.chunks(hosts)
+            for row in cell.execute(statements.NODES_OF, {'some': chunk})]
+    return [(node, host) for node, host in rows if host in hosts]
 
 
 def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
@@ -253,7 +213,8 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
     """Return the nodes of the given hosts, and the given nodes."""
     rows = list(_of_hosts(cell, hosts))
     others = nodes - {uuids.canonical(node) for node, _host in rows}
-    for chunk in _chunks(node.replace('-', '').lower() for node in others):
+    for chunk in host_data.chunks(
+            node.replace('-', '').lower() for node in others):
         rows += [(node, host) for node, host in cell.execute(
             statements.THESE_NODES, {'some': chunk})]
     return rows

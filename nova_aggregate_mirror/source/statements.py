@@ -42,6 +42,9 @@ AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
 EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(SOME))
 MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
     tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE)
+SIZES = sa.select(AGGREGATE.uuid, sa.func.count()).join_from(
+    tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE,
+).group_by(AGGREGATE.uuid)
 ZONES = sa.select(AGGREGATE.uuid, METADATA.value).join_from(
     tables.aggregates, tables.aggregate_metadata,
     AGGREGATE.id == METADATA.aggregate_id,

@@ -127,6 +127,11 @@ class Source:
         self._read('aggregates')
         return {uuid: uuid for uuid in self.nova.hosts_of}
 
+    def sizes(self) -> dict[str, int]:
+        self._read('sizes')
+        return {uuid: len(hosts) for uuid, hosts in self.nova.hosts_of.items()
+                if hosts}
+
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = (),
              down: Mapping[str, str] | None = None) -> source.Nova:

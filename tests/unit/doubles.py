@@ -80,11 +80,13 @@ class Placement:
 
     def memberships(self, aggregates: Iterable[str],
                     unlikely: Iterable[str] = (),
-                    each: parallel.Each | None = None) -> source.Memberships:
+                    each: parallel.Each | None = None,
+                    hosts: float = 0.0) -> source.Memberships:
         self._ask('LIST', '')
         wanted = {*aggregates, *unlikely}
         return {provider: frozenset(found & wanted)
-                for provider, found in self.aggregates.items()}
+                for provider, found in self.aggregates.items()
+                if found & wanted}
 
     def release(self) -> None:
         self.idle = 0
@@ -122,6 +124,10 @@ class Nova:
         if self.broken:
             raise self.broken
         return {uuid: 'name of ' + uuid for uuid in self.hosts_of}
+
+    def sizes(self) -> dict[str, int]:
+        return {uuid: len(hosts) for uuid, hosts in self.hosts_of.items()
+                if hosts}
 
     def cell_mappings(self) -> dict[str, str]:
         if self.broken:

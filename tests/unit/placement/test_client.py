@@ -111,15 +111,32 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.assertEqual({foreign, AGGREGATE},
                          self.placement.aggregates(PROVIDER))
 
-    def test_memberships_name_every_provider(self) -> None:
-        """A provider without aggregates is returned with an empty set."""
-        lonely = uuidutils.generate_uuid()
-        self.placement.create_provider(lonely, 'lonely')
+    def test_memberships_name_every_member(self) -> None:
+        """A provider in none of the aggregates is left out."""
+        self.placement.create_provider(uuidutils.generate_uuid(), 'lonely')
         self.placement.set_aggregates(
             PROVIDER, [AGGREGATE, uuidutils.generate_uuid()])
         self.assertEqual(
-            {PROVIDER: {AGGREGATE}, lonely: frozenset()},
+            {PROVIDER: {AGGREGATE}},
             self.client.memberships([AGGREGATE, uuidutils.generate_uuid()]))
+
+    def test_memberships_take_few_requests(self) -> None:
+        """Of few providers, each is read; of many, each aggregate.
+
+        Fifty aggregates that probably have no provider share a request.
+        """
+        self.warm_up()
+        self.placement.set_aggregates(PROVIDER, [AGGREGATE])
+        unused = [uuidutils.generate_uuid() for _ in range(900)]
+        for used, hosts, requests in (
+                ([AGGREGATE], 1, 2), ([AGGREGATE], 40, 1 + 900 / 50),
+                (unused[:30], 1000, 30 + 18)):
+            self.placement.requests.clear()
+            self.assertEqual(
+                {AGGREGATE} if used == [AGGREGATE] else None,
+                self.client.memberships(used, unused, hosts=hosts).get(
+                    PROVIDER))
+            self.assertEqual(requests, len(self.placement.requests))
 
     def test_read_and_write_are_two_requests(self) -> None:
         """Once connected, a GET and a PUT are two requests."""
@@ -139,8 +156,8 @@ class PlacementTestCase(servers.LoopbackTestCase):
             ['req-of-the-user', 'req-of-the-user', None],
             [sent.headers.get('X-Openstack-Request-Id') for sent in mine])
         self.assertEqual(
-            {'placement 1.36'},
-            {sent.headers.get('Openstack-Api-Version') for sent in mine})
+            ['placement 1.36', 'placement 1.36', 'placement 1.3'],
+            [sent.headers.get('Openstack-Api-Version') for sent in mine])
 
     def test_request_that_placement_refuses_is_rejected(self) -> None:
         """A bad request is not retried."""

@@ -275,4 +275,3 @@ class TestOneTruth(testtools.TestCase):
             self.assertEqual(set(), self.sync()[1] & world.marked)
 
         self.check(judge)
-
