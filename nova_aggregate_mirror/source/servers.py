@@ -39,13 +39,11 @@ _SERVERS = sa.select(
     _SERVER.id > sa.bindparam('after'),
 ).order_by(_SERVER.id).limit(PAGE)
 _MOVES = sa.select(
-    _MIGRATION.instance_uuid, _MIGRATION.dest_compute,
-    _MIGRATION.migration_type, _MIGRATION.updated_at,
+    _MIGRATION.instance_uuid, _MIGRATION.source_compute,
+    _MIGRATION.dest_compute, _MIGRATION.migration_type, _MIGRATION.updated_at,
 ).where(
     _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(_SOME),
     _MIGRATION.status.in_(source.MOVED),
-    # A resize on the same host is no move.
-    _MIGRATION.source_compute != _MIGRATION.dest_compute,
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(_SOME))
@@ -119,7 +117,10 @@ def _page(cell: Any, statement: Any, after: int
         return after, []
     moves = {}
     for move in cell.execute(_MOVES, {'some': [row.uuid for row in rows]}):
-        moves[move.instance_uuid, move.dest_compute] = move
+        # A resize on the same host is no move. MySQL would refuse to compare
+        # columns of different collations, and ignore case.
+        if move.source_compute not in (None, move.dest_compute):
+            moves[move.instance_uuid, move.dest_compute] = move
     return rows[-1].id, [_server(row, moves.get((row.uuid, row.host)))
                          for row in rows]
 
