@@ -89,7 +89,8 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({NODE: 'h1'}, whole.nodes)
             self.assertEqual({'h1': {AGGREGATE, OTHER}}, whole.members)
             for truth in (nova.read(['h1'], aggregates=[AGGREGATE]),
-                          nova.read([], [NODE]), nova.read([], [NODE], (), {})):
+                          nova.read([], [NODE]),
+                          nova.read([], [NODE], (), {})):
                 self.assertEqual(whole, truth)
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
                              nova.aggregates())
