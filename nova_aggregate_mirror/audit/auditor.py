@@ -2,6 +2,7 @@
 """The audit: each server's request compared with the host that it is on."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -64,21 +65,31 @@ class Auditor:
                                     source.PlacedServer] = lambda one: one
                  ) -> None:
         self.counts = Counts()
+        self._known = known
+        self._rules = rules.Checks(checks, known.metadata)
         self._checks = checks
-        self.refresh(known)
         self._syncs = syncs
         self._zone = zone
         self._default_zone = default_zone
         self._complete = complete
 
-    def refresh(self, known: source.Aggregates) -> None:
-        """Compare with these aggregates from now on."""
-        self._known = known
-        self._rules = rules.Checks(self._checks, known.metadata)
+    def refresh(self, known: source.Aggregates, hosts: Collection[str]
+                ) -> None:
+        """Compare with these aggregates from now on.
 
-    def suspects(self, found: Iterable[Audited]) -> bool:
-        """Check whether any of these servers is misplaced."""
-        return any(self._broken(one) for one in found)
+        :param known: every aggregate, with its members among some hosts
+        :param hosts: these hosts
+        """
+        if known.metadata != self._known.metadata:
+            self._rules = rules.Checks(self._checks, known.metadata)
+        self._known = dataclasses.replace(known, members={
+            **self._known.members, **dict.fromkeys(hosts, {}),
+            **known.members})
+
+    def suspects(self, found: Iterable[Audited]) -> frozenset[str]:
+        """Return the hosts with servers that appear to be misplaced."""
+        return frozenset(one.server.host for one in found
+                         if self._broken(one))
 
     def run(self, found: Iterable[Audited]) -> Iterator[audit.Misplacement]:
         """Audit servers one after another."""
@@ -92,9 +103,9 @@ class Auditor:
             counts.why_unknown = counts.why_unknown or one.why
             return
         within = self._known.of(server.host)
-        zones = rules.zones(within, self._known.metadata) or [
-            self._default_zone]
-        if self._zone and self._zone not in (one.request.zone, *zones):
+        if self._zone and self._zone not in (one.request.zone, *(
+                rules.zones(within, self._known.metadata)
+                or [self._default_zone])):
             return
         counts.servers += 1
         broken = self._broken(one)

@@ -17,6 +17,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import segments
 from nova_aggregate_mirror.scheduler import stored_requests
 from nova_aggregate_mirror.source import aggregates
+from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import servers
 
 
@@ -39,13 +40,15 @@ class DatabaseAudit:
                  placement: client.Client, rules: Collection[str],
                  past: Iterable[history.Entry] = (), zone: str = '',
                  asked: bool = False) -> None:
-        known = aggregates.read()
+        self._database = connections.ApiDatabase()
+        known = aggregates.read(self._database)
         self._auditor = auditor.Auditor(
             checks.load(conf, rules, asked), known, compared(past), zone,
             conf.default_availability_zone)
         self._segments = (
             segments.Segments(conf, placement, known.names)
             if audit.SEGMENT in rules else None)
+        self._requests = stored_requests.Requests()
         self.counts = self._auditor.counts
         self.counts.by_rule.update(dict.fromkeys(rules, 0))
 
@@ -57,9 +60,11 @@ class DatabaseAudit:
         """
         for page in pages:
             found = list(self._audited(page))
-            if self._auditor.suspects(found):
+            suspects = self._auditor.suspects(found)
+            if suspects:
                 # A host may have been added to a zone, and used, meanwhile.
-                self._auditor.refresh(aggregates.read())
+                self._auditor.refresh(
+                    aggregates.read(self._database, suspects), suspects)
             yield list(self._auditor.run(found))
 
     def _audited(self, page: servers.Page) -> Iterator[auditor.Audited]:
@@ -67,8 +72,8 @@ class DatabaseAudit:
             [one.uuid for one in page.servers]) if self._segments else {}
         for server in page.servers:
             try:
-                stored = stored_requests.parse(
-                    page.requests.get(server.uuid, ''))
+                stored = self._requests.parse(
+                    page.requests.get(server.uuid, ''), server.uuid)
             except stored_requests.Unreadable as exc:
                 yield auditor.Audited(server, None, str(exc))
                 continue

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host aggregates with metadata and members, and since when they have them."""
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import source
@@ -18,17 +20,22 @@ _VALUES = sa.select(
         'changed_at'))
 
 
-def read() -> source.Aggregates:
+def read(database: connections.ApiDatabase | None = None,
+         hosts: Collection[str] | None = None) -> source.Aggregates:
     """Read every aggregate of nova's API database.
 
+    :param database: a new connection by default
+    :param hosts: hosts whose aggregates to read; all by default
     :raises NovaUnavailable: when the database cannot be read
     """
-    with connections.ApiDatabase().reading() as api:
+    statement = _MEMBERS if hosts is None else _MEMBERS.where(
+        _MEMBER.host.in_(sorted(hosts)))
+    with (database or connections.ApiDatabase()).reading() as api:
         rows = api.execute(_NAMES).all()
         uuids = {row.id: row.uuid for row in rows}
         names = {row.uuid: row.name for row in rows}
         members: dict[str, dict[str, source.Since]] = {}
-        for row in api.execute(_MEMBERS):
+        for row in api.execute(statement):
             if row.aggregate_id in uuids:
                 members.setdefault(row.host, {})[uuids[row.aggregate_id]] = (
                     servers.epoch(row.created_at))

@@ -3,6 +3,7 @@
 
 from nova.conf import CONF
 from nova.tests.functional import test_routed_networks
+import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import checks
@@ -73,6 +74,39 @@ class TestZones(AuditTest):
         # A sync before it found no difference, and nothing is known after it.
         self.assertEqual(audit.UNKNOWN, self.one(
             server, past=drift[1:]).cause.kind)
+
+    def test_many_pages(self):
+        """Only members of hosts with misplaced servers are read again.
+
+        A host that gets into the zone meanwhile is seen.
+        """
+        self.set_aggregates('first')
+        self.set_aggregates('third', self.uuid(self.east))
+        for _server in range(4):
+            self.boot(flavor_id=self.wanted, az=ZONE)
+        statements = []
+
+        def pages():
+            for page in servers.Servers(engines.Limits(60.0)).pages():
+                for position, server in enumerate(page.servers):
+                    if position == 3:
+                        with engine.begin() as connection:
+                            connection.exec_driver_sql(
+                                'INSERT INTO aggregate_hosts (host, '
+                                'aggregate_id) VALUES (\'third\', %d)'
+                                % self.east)
+                    yield servers.Page([server], page.requests)
+
+        engine = explaining.api_db.get_engine()
+        found = database.DatabaseAudit(
+            CONF, self.context, explaining.Placement(), ['zone'])
+        sa.event.listen(engine, 'before_cursor_execute', lambda *arguments: (
+            statements.append(arguments[2])))
+        self.assertEqual(
+            [1, 1, 1, 0], [len(page) for page in found.run(pages())])
+        members = [text for text in statements
+                   if text.startswith('SELECT aggregate_hosts.aggregate_id')]
+        self.assertEqual([True] * 4, ['WHERE' in text for text in members])
 
     def test_advice_is_followed(self):
         """The command moves the server into its zone."""

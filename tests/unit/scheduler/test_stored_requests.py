@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts in the table of requests that are no requests."""
+"""Requests that nova has stored, and texts in their table that are none."""
 
+import json
+
+import fixtures
 from nova import objects
+from oslo_utils import uuidutils
 import testtools
 
 from nova_aggregate_mirror.scheduler import stored_requests
+from tests.scheduling import worlds
 
 SPEC = ('{"nova_object.name": "RequestSpec", "nova_object.version": "1.14", '
         '"nova_object.namespace": "nova", "nova_object.data": %s}')
@@ -24,3 +29,77 @@ class TestParse(testtools.TestCase):
                 SPEC.replace('RequestSpec', 'NoSuchObject') % '{}'):
             self.assertRaises(stored_requests.Unreadable,
                               stored_requests.parse, text)
+
+
+class TestRequests(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.requests = stored_requests.Requests()
+        self.parsed = 0
+
+        def parse(text):
+            self.parsed += 1
+            return loads(text)
+
+        loads = json.loads
+        self.useFixture(fixtures.MonkeyPatch('json.loads', parse))
+
+    def stored(self, server, **requested):
+        """Return a request as nova stores it."""
+        spec = worlds.request_spec(**requested)
+        spec.instance_uuid = server
+        # Nova stores the server here, too.
+        spec.pci_requests = objects.InstancePCIRequests(
+            instance_uuid=server, requests=[])
+        return json.dumps(spec.obj_to_primitive())
+
+    def request(self, server='', **requested):
+        server = server or uuidutils.generate_uuid()
+        return self.requests.parse(
+            self.stored(server, **requested), server).request
+
+    def test_servers_that_share_a_request(self):
+        """It is parsed once, and others are not mistaken for it."""
+        shared = [self.request(zone='east', image={'hw_machine_type': 'pc'})
+                  for _server in range(10)]
+        self.assertEqual(1, self.parsed)
+        self.assertEqual(
+            [('east', 'tenant-a', {'hw_machine_type': 'pc'})] * 10,
+            [(request.zone, request.project, request.image)
+             for request in shared])
+        self.assertEqual('west', self.request(zone='west').zone)
+        self.assertEqual('tenant-b', self.request(project='tenant-b').project)
+
+    def test_value_that_is_the_uuid_of_the_server(self):
+        """Only the fields that name the server are left out."""
+        server = uuidutils.generate_uuid()
+        self.assertEqual(server, self.request(server, zone=server).zone)
+        self.assertEqual('other', self.request(zone='other').zone)
+
+    def test_memory_is_bounded(self):
+        """Neither many requests nor long ones are kept."""
+        stored = self.stored('', zone='ZONE')
+        for number in range(stored_requests.KEPT + 1):
+            self.requests.parse(stored.replace('ZONE', str(number)), '')
+        self.parsed = 0
+        self.requests.parse(stored.replace('ZONE', '0'), '')
+        self.assertEqual(1, self.parsed)
+        for _server in range(2):
+            self.request(zone='z' * stored_requests.LONGEST)
+        self.assertEqual(3, self.parsed)
+
+    def test_image_of_many_possible_fields(self):
+        """Only those that are set are asked for."""
+        def count(image, name):
+            self.asked.append(name)
+            return is_set(image, name)
+
+        is_set = objects.ImageMetaProps.obj_attr_is_set
+        stored = self.stored('', image={'hw_machine_type': 'pc'})
+        self.asked = []
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.objects.ImageMetaProps.obj_attr_is_set', count))
+        stored_requests.parse(stored)
+        self.assertLess(len(self.asked), 5)
