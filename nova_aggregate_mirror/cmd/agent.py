@@ -184,7 +184,9 @@ def _limits() -> dict[str, float]:
     # The longest that a step takes, when each of its requests times out.
     step = (options.request_timeout + options.cell_timeout
             + drain.BATCH * _drain_timeout())
-    found = {'drain': step, 'lease': step, 'sync': 10 * step}
+    # The lease loop pauses for a third of a lease.
+    found = {'drain': step, 'lease': step + options.leader_lease,
+             'sync': 10 * step}
     if options.audit_interval:
         found[periodic_audit.LOOP] = 10 * step
     return found

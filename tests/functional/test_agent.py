@@ -39,8 +39,11 @@ COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
            'from nova_aggregate_mirror.cmd import agent; '
            'sys.exit(agent.main())']
 # Its drain waits for a cell for half a second instead of five.
-HURRIED = [*COMMAND[:-1], 'from nova_aggregate_mirror.source import cells; '
-           'cells.SOON = cells.AT_ONCE = 0.5; ' + COMMAND[-1]]
+HURRIED = [*COMMAND[:-1], 'import atexit, gc; '
+           'from nova_aggregate_mirror.source import cells; '
+           'cells.SOON = cells.AT_ONCE = 0.5; atexit.register(lambda: print('
+           '"Objects excluded from garbage collection: %d" '
+           '% gc.get_freeze_count())); ' + COMMAND[-1]]
 NOVA_CONF = """
 [DEFAULT]
 state_path = %(state)s
@@ -392,9 +395,14 @@ class TestProcess(AgentTest):
         mapping.save()
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.rack.uuid).add_host('far')
-        self.start(HURRIED)
+        process = self.start(HURRIED)
         self.wait_for(lambda: self.placement.aggregates(
             far.nodes[0]) == {self.rack.uuid})
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, process.wait(PATIENCE))
+        # What the agent has imported lives as long as it does.
+        excluded, = re.findall(r'garbage collection: (\d+)', self.log())
+        self.assertGreater(int(excluded), 100000)
 
     def unblocked(self, process):
         """Return the signals that end the process in another thread."""
