@@ -228,6 +228,9 @@ def _classify(context: Any) -> None:
     of the same pool meets the node soon.
     """
     error = context.original_exception
+    if isinstance(error, _TooLate):
+        # SQLAlchemy 2.1 passes the errors of events to oslo.db's filters.
+        raise _TooLate(*error.args)
     state = getattr(error, 'pgcode', None) or getattr(error, 'sqlstate', None)
     is_timeout = error.args[:1] == (TIMED_OUT,)
     # A COMMIT has no statement.

@@ -57,6 +57,23 @@ class TestStatements(testtools.TestCase):
         for begin in connect, execute, commit:
             self.assertRaises(TimeoutError, begin)
 
+    def test_statement_that_is_not_begun_begins_no_back_off(self):
+        """Whatever SQLAlchemy and oslo.db make of the error of an event."""
+        now = 100.0
+        attempts = engines.DatabaseBreaker(
+            engines.Limits(5.0, 30.0), lambda: now)
+
+        def run_out():
+            nonlocal now
+            with attempts.attempt(), self.engine.connect() as connection:
+                now += 4.9
+                with deadline.within(4.0):
+                    connection.execute(sa.text('SELECT 1'))
+
+        self.assertRaises(TimeoutError, run_out)
+        with attempts.attempt():
+            pass
+
 
 class TestBreaker(testtools.TestCase):
 
