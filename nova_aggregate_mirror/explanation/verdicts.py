@@ -61,7 +61,7 @@ class Verdicts:
         return self.known.nova.nodes.get(node, node)
 
     def answer(self, request: Mapping[str, str],
-               weights: Mapping[str, float] = {}) -> explanation.Answer:
+               weights: Mapping[str, float]) -> explanation.Answer:
         """Return the explanation; the nodes that are left have weights."""
         passing = explanation.Reason(
             explanation.ACCEPTABLE, explanation.ACCEPTABLE)
@@ -83,7 +83,7 @@ class Verdicts:
         self.add(step, '', (), explanation.Reason(
             'refused', 'not considered, because the request is refused', why,
             advice))
-        return dataclasses.replace(self.answer(request), failure=why)
+        return dataclasses.replace(self.answer(request, {}), failure=why)
 
 
 def add_funnel(verdicts: Verdicts, found: funnel.Funnel,

@@ -22,14 +22,19 @@ class _Deadline:
     :param seconds: the whole time that was given
     """
 
-    def __init__(self, expiry: float, seconds: float) -> None:
+    def __init__(self, expiry: float = math.inf,
+                 seconds: float = math.inf) -> None:
         self.expiry = expiry
         self.seconds = seconds
         self.missed = False
 
 
-_CURRENT: contextvars.ContextVar[_Deadline] = contextvars.ContextVar(
-    'aggregate_mirror_deadline', default=_Deadline(math.inf, math.inf))
+_CURRENT: contextvars.ContextVar[_Deadline | None] = contextvars.ContextVar(
+    'aggregate_mirror_deadline', default=None)
+
+
+def _current() -> _Deadline:
+    return _CURRENT.get() or _Deadline()
 
 
 @contextlib.contextmanager
@@ -38,7 +43,7 @@ def within(seconds: float, whole: float = 0.0) -> Iterator[None]:
 
     :param whole: what was given in all, if these are the rest of it
     """
-    current, expiry = _CURRENT.get(), time.monotonic() + seconds
+    current, expiry = _current(), time.monotonic() + seconds
     whole = whole or seconds
     if current.expiry < expiry:
         expiry, whole = current.expiry, current.seconds
@@ -71,7 +76,7 @@ class Budget:
 
 def remaining() -> float:
     """Return the seconds left, at least 0.0; infinity without a deadline."""
-    return max(0.0, _CURRENT.get().expiry - time.monotonic())
+    return max(0.0, _current().expiry - time.monotonic())
 
 
 def missed() -> bool:
@@ -79,7 +84,7 @@ def missed() -> bool:
 
     Version discovery replaces a timeout by another error, or suppresses it.
     """
-    return _CURRENT.get().missed or not remaining()
+    return _current().missed or not remaining()
 
 
 def is_silence(waited: float) -> bool:
@@ -89,7 +94,7 @@ def is_silence(waited: float) -> bool:
 
     :param waited: seconds without an answer
     """
-    seconds = _CURRENT.get().seconds
+    seconds = _current().seconds
     return seconds == math.inf or waited >= min(SILENCE, seconds / 2) > 0
 
 
@@ -99,7 +104,7 @@ def noted(*timeouts: type[Exception]) -> Iterator[None]:
     try:
         yield
     except timeouts:
-        _CURRENT.get().missed = True
+        _current().missed = True
         raise
 
 

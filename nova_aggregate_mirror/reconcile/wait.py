@@ -59,7 +59,8 @@ class Attempt:
     """State of the hosts at one time."""
 
     missing: tuple[Missing, ...]
-    nova: source.Nova = source.Nova({}, {}, {})
+    nova: source.Nova = dataclasses.field(
+        default_factory=lambda: source.Nova({}, {}, {}))
     """Nova's state; empty when it could not be read."""
     memberless: frozenset[str] = frozenset()
     """Hosts that are in no aggregate."""

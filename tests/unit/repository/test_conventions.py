@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that tools of contributors read agree with those of the gate."""
 
+import ast
+from collections.abc import Iterator
 import configparser
 import pathlib
 import re
@@ -36,6 +38,15 @@ class TestConventions(testtools.TestCase):
             self.assertTrue(re.search(hook['files'], name), name)
         self.assertFalse(re.search(hook['files'], 'tools/README.rst'))
 
+    def test_no_default_can_change(self):
+        """A default value is one object for all calls of a process."""
+        self.assertEqual([], [
+            '%s:%d' % (path, default.lineno)
+            for path in sorted((ROOT / 'nova_aggregate_mirror').rglob('*.py'))
+            for default in _defaults(ast.parse(path.read_text()))
+            if any(isinstance(node, (ast.Dict, ast.List, ast.Set))
+                   for node in ast.walk(default))])
+
     def test_review_goes_to_the_project(self):
         review = configparser.ConfigParser()
         review.read(ROOT / '.gitreview')
@@ -43,3 +54,22 @@ class TestConventions(testtools.TestCase):
                          review['gerrit']['project'])
         self.assertIn('- openstack/nova-aggregate-mirror\n',
                       (ROOT / '.zuul.yaml').read_text())
+
+
+def _defaults(module: ast.Module) -> Iterator[ast.expr]:
+    """Yield the defaults of parameters, fields and context variables."""
+    for node in ast.walk(module):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            yield from node.args.defaults
+            yield from filter(None, node.args.kw_defaults)
+        elif isinstance(node, ast.ClassDef):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and field.value:
+                    keywords = getattr(field.value, 'keywords', ())
+                    if 'default_factory' not in {
+                            keyword.arg for keyword in keywords}:
+                        yield field.value
+        elif isinstance(node, ast.Call):
+            yield from (keyword.value for keyword in node.keywords
+                        if keyword.arg == 'default'
+                        and ast.unparse(node.func).endswith('ContextVar'))
