@@ -151,9 +151,20 @@ class NovaAndPlacement(fixtures.Fixture):
 
     def warnings(self, logger: str = OURS) -> list[str]:
         """Return messages at WARNING or above since the last operation."""
-        return [record.getMessage() for record in self._records
+        return [record.getMessage() for record in self._warnings(logger)]
+
+    def levels(self) -> list[str]:
+        """Return the levels of these messages."""
+        return [record.levelname for record in self._warnings(OURS)]
+
+    def _warnings(self, logger: str) -> list[logging.LogRecord]:
+        return [record for record in self._records
                 if record.name.split('.')[0] == logger
                 and record.levelno >= logging.WARNING]
+
+    def aggregate_uuids(self) -> list[str]:
+        """Return the UUIDs of the aggregates that were created here."""
+        return [aggregate.uuid for aggregate in self._aggregates]
 
     def drift(self) -> list[str]:
         """Return associations that break the promise, one line each, sorted.

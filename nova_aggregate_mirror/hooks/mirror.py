@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``mirror`` hook: record in the journal, call nova, converge in time."""
+"""The ``mirror`` hook: record in the journal, call nova, converge in time.
+
+It is long because the parts around nova's method share the state and the time
+of their request.
+"""
 
 import dataclasses
 import os
@@ -13,6 +17,7 @@ from nova_aggregate_mirror.hooks import contract
 from nova_aggregate_mirror.hooks import processes
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source
 
@@ -21,16 +26,35 @@ LOG = logging.getLogger(__name__)
 SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 
+@dataclasses.dataclass
+class _Request:
+    """State of an API request, shared by its operations.
+
+    All of them are about one host: the deletion of a service has an operation
+    for each aggregate of its host.
+    """
+
+    call: object
+    """Identifies the request."""
+    budget: deadline.Budget
+    nodes: frozenset[str] = frozenset()
+    """The compute nodes of the host, once they were read."""
+    failure: exceptions.MirrorError | None = None
+    """Why the journal is not used any more; None while it is used."""
+    is_reported: bool = False
+    """Whether the log has the failure."""
+
+
 @dataclasses.dataclass(frozen=True)
 class _Kept:
     """State passed from ``before`` to ``after`` for an add or remove."""
 
     row: journal.Row
-    """The row of the host; may be in the journal even if not ``recorded``."""
+    """The row of the host."""
     recorded: bool = False
     """Whether the write of the row was confirmed."""
-    ours: bool = True
-    """Whether the journal belongs to this nova."""
+    possible: bool = False
+    """Whether the row is, or may be, in the journal."""
     before: source.Memberships = dataclasses.field(default_factory=dict)
     """Compute node to its aggregates before nova's method."""
 
@@ -73,41 +97,40 @@ class Mirror:
         :returns: state for ``after``; None for the deletion of an aggregate
             that nova does not have
         """
-        process, budget = self._process(), self._budget(operation)
-        with budget.spending():
-            place = self._place(process, operation)
-        with budget.spending(process.limits.part):
-            return self._record(process, operation, place)
+        process, request = self._process(), self._request(operation)
+        with request.budget.spending():
+            place = self._place(process, operation, request)
+        with request.budget.spending(essential=True):
+            return self._record(process, operation, request, place)
 
     def after(self, operation: contract.Operation,
               kept: _Kept | _Deleted | None) -> None:
         """Converge the host, or hand the row over to the agent."""
         if kept is None:
             return
-        budget = self._budget(operation)
+        request = self._request(operation)
         if isinstance(kept, _Deleted):
             # What is not marked has no other attempt for every provider.
-            with budget.spending(0.0 if kept.marked
-                                 else self._process().limits.part):
+            with request.budget.spending(essential=not kept.marked):
                 self._remove(operation, kept)
         else:
-            self._close(operation, kept, budget)
+            self._close(operation, kept, request)
 
-    def _budget(self, operation: contract.Operation) -> deadline.Budget:
-        """Return the time that the operations of one API request share."""
+    def _request(self, operation: contract.Operation) -> _Request:
+        """Return the state of the API request of an operation."""
         call = operation.call or operation
-        last, budget = getattr(self._calls, 'last', (None, None))
-        if budget is None or last != call:
-            budget = deadline.Budget(
-                self._conf.aggregate_mirror.inline_timeout)
-            self._calls.last, self._calls.nodes = (call, budget), frozenset()
-        return budget
+        request: _Request | None = getattr(self._calls, 'request', None)
+        if request is None or request.call != call:
+            # After a silence of placement, a statement of the journal begins.
+            request = self._calls.request = _Request(call, deadline.Budget(
+                self._conf.aggregate_mirror.inline_timeout,
+                self._process().limits.part, engines.HEALTHY))
+        return request
 
     def _record(self, process: processes.Process,
-                operation: contract.Operation, found: source.Place | None
-                ) -> _Kept | _Deleted | None:
-        # The operations of an API request are about the same host.
-        place = found or source.Place('', self._calls.nodes)
+                operation: contract.Operation, request: _Request,
+                found: source.Place | None) -> _Kept | _Deleted | None:
+        place = found or source.Place('', request.nodes)
         if not operation.host:
             if not place.aggregate_uuid:
                 return None
@@ -115,26 +138,38 @@ class Mirror:
                 process, operation, place.aggregate_uuid))
         row = process.journal.rows.make(journal.Dirty(
             operation.host, place.nodes, operation.request_id))
-        try:
-            if found:
-                process.check()
-            process.journal.rows.record(row, {place.aggregate_uuid} - {''})
-            return _Kept(row, recorded=True, before=dict.fromkeys(
-                found.nodes, found.members) if found else {})
-        except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-            LOG.error('Aggregate %s, host %s (request %s): %s. The operation '
-                      'is mirrored without the journal; if that fails, run '
-                      '%s.', *_names(operation), exc, SYNC)
-            return _Kept(row, ours=not isinstance(exc, exceptions.WrongNova))
+        possible, uuids = False, {place.aggregate_uuid} - {''}
+        if request.failure:
+            process.journal.ledger.owe(uuids)
+        else:
+            try:
+                if found:
+                    process.check()
+                process.journal.rows.record(row, uuids)
+                return _Kept(row, True, True, dict.fromkeys(
+                    found.nodes, found.members) if found else {})
+            except (exceptions.JournalUnavailable,
+                    exceptions.WrongNova) as exc:
+                request.failure = exc
+                # Of a lost lock and another nova it is known that no row was
+                # written.
+                possible = not isinstance(exc, (
+                    exceptions.JournalLocked, exceptions.WrongNova))
+        if not request.is_reported:
+            request.is_reported = True
+            LOG.error('Aggregate %s, host %s (request %s): %s. This operation '
+                      'and the next ones of its request are mirrored without '
+                      'the journal; if that fails, run %s.',
+                      *_names(operation), request.failure, SYNC)
+        return _Kept(row, possible=possible)
 
     def _close(self, operation: contract.Operation, kept: _Kept,
-               budget: deadline.Budget) -> None:
+               request: _Request) -> None:
         process = self._process()
         error = 'the operation was interrupted'
         try:
             # What is not in the journal has no other attempt.
-            with budget.spending(0.0 if kept.recorded
-                                 else process.limits.part):
+            with request.budget.spending(essential=not kept.recorded):
                 nodes = self._converge(process, kept)
             for node in nodes:
                 LOG.warning('Aggregate %s, host %s (request %s): placement '
@@ -142,15 +177,23 @@ class Mirror:
                             ' it, and the next full sync adds its aggregates',
                             *_names(operation), node)
             error = ''
+        except exceptions.JournalLocked as exc:
+            # The hand-over would wait for the same lock.
+            request.failure, error = exc, ''
+            LOG.warning('Aggregate %s, host %s (request %s): %s; its row '
+                        'stays in the journal, and the agent mirrors the host '
+                        'again', *_names(operation), exc)
         except exceptions.MirrorError as exc:
             error = str(exc)
         finally:
             if error:
-                with budget.spending(process.limits.part):
-                    _hand_over(process, operation, kept, error)
+                with request.budget.spending(essential=True):
+                    request.failure = _hand_over(
+                        process, operation, kept, error) or request.failure
 
     def _place(self, process: processes.Process,
-               operation: contract.Operation) -> source.Place | None:
+               operation: contract.Operation, request: _Request
+               ) -> source.Place | None:
         """Read the aggregate and the host; None if nova cannot be read."""
         try:
             place = process.source.place(
@@ -162,7 +205,7 @@ class Mirror:
         for cell, reason in sorted(place.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
                         'answer: %s', *_names(operation), cell, reason)
-        self._calls.nodes = place.nodes
+        request.nodes = place.nodes
         return place
 
     def _mark(self, process: processes.Process, operation: contract.Operation,
@@ -190,7 +233,7 @@ class Mirror:
         with process.placement.request_id(dirty.request_id):
             if kept.recorded:
                 outcome = process.reconciler.close([kept.row], kept.before)
-            elif kept.ours:
+            elif kept.possible:
                 # The row exists if only the answer to its COMMIT was lost.
                 outcome = process.unrecorded.close([kept.row])
             else:
@@ -228,20 +271,23 @@ class Mirror:
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,
-               kept: _Kept, error: str) -> None:
-    where = 'it stays in the journal and is retried'
+               kept: _Kept, error: str) -> exceptions.MirrorError | None:
+    """Hand the row over to the agent; return why that failed, or None."""
+    where, failure = 'it stays in the journal and is retried', None
     try:
-        if kept.ours:
+        if kept.possible:
             process.journal.rows.hand_over(kept.row, error)
         else:
             where = 'it is not in the journal'
     except exceptions.JournalUnavailable as exc:
+        failure = exc
         where = 'its journal row could not be updated: %s' % exc
         if not kept.recorded:
             where = 'it may be missing from the journal: %s' % exc
     LOG.warning('Aggregate %s, host %s (request %s): %s is not mirrored to '
                 'placement yet: %s; %s', *_names(operation), operation.method,
                 error, where)
+    return failure
 
 
 def _names(operation: contract.Operation) -> tuple[int | str, str, str]:

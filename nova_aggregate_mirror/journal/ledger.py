@@ -70,6 +70,10 @@ class DatabaseLedger:
             with self.entering(wanted) as enter:
                 self._database.run(enter)
 
+    def owe(self, aggregates: Iterable[str]) -> None:
+        """Add UUIDs in the next transaction that adds any."""
+        self._owed |= frozenset(aggregates) - self._entered
+
     @contextlib.contextmanager
     def entering(self, aggregates: Iterable[str]
                  ) -> Iterator[Callable[[Any], None]]:
@@ -81,7 +85,7 @@ class DatabaseLedger:
             must be committed before the context exits
         """
         now = self._now()
-        self._owed |= frozenset(aggregates) - self._entered
+        self.owe(aggregates)
         missing = frozenset(self._owed)
         yield lambda connection: queries.remember(connection, missing, now)
         self._entered |= missing

@@ -55,23 +55,36 @@ def within(seconds: float, whole: float = 0.0) -> Iterator[None]:
 
 
 class Budget:
-    """Seconds that the parts of a call share."""
+    """Seconds that the parts of a request share.
 
-    def __init__(self, seconds: float) -> None:
+    :param floor: seconds that the essential parts together have in any case
+    :param quick: seconds that an essential part may take without using up the
+        floor: however many there are, none of them has waited
+    """
+
+    def __init__(self, seconds: float, floor: float = 0.0, quick: float = 0.0
+                 ) -> None:
         self._seconds = self._left = seconds
+        self._floor = floor
+        self._quick = quick
 
     @contextlib.contextmanager
-    def spending(self, least: float = 0.0) -> Iterator[None]:
+    def spending(self, essential: bool = False) -> Iterator[None]:
         """Bound the context's I/O by what other parts have left.
 
-        :param least: seconds that this part has even if nothing is left
+        :param essential: whether this part has at least what is left of the
+            floor
         """
+        left = max(0.0, self._left)
         began = time.monotonic()
         try:
-            with within(max(self._left, least), self._seconds):
+            with within(max(left, self._floor * essential), self._seconds):
                 yield
         finally:
-            self._left -= time.monotonic() - began
+            spent = time.monotonic() - began
+            self._left -= spent
+            if essential and spent - left > self._quick:
+                self._floor = max(0.0, self._floor - spent + left)
 
 
 def remaining() -> float:

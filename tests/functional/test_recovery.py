@@ -217,7 +217,7 @@ class TestJournal(RecoveryTest):
 
     def test_disk_is_full(self):
         """With placement down too, nothing could be recorded."""
-        def transaction(_database):
+        def transaction(_database, _lock_wait=None):
             raise sa.exc.OperationalError(
                 'INSERT', {}, sqlite3.OperationalError(
                     'database or disk is full'))

@@ -100,6 +100,9 @@ class Cloud:
         self.world = world
         self.conf = conf
         self.database = database
+        self.limits = engines.Limits.of_call(
+            conf.aggregate_mirror.inline_timeout,
+            conf.aggregate_mirror.inline_backoff)
         self.nova = simulated_nova.Nova(world)
         self.placement = simulated_placement.Placement(world, self.nova)
         self.judged: set[str] = set()
@@ -118,7 +121,7 @@ class Database(transactions.Transactions):
     """The journal database; each transaction is a step of the schedule."""
 
     def __init__(self, cloud: Cloud) -> None:
-        super().__init__(cloud.conf, cloud.database)
+        super().__init__(cloud.conf, cloud.database, cloud.limits)
         self.cloud = cloud
 
     def run(self, work: Callable[[Any], T], insist: bool = False,
@@ -169,7 +172,7 @@ class Parts:
             journal.NoLedger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = breaker.PlacementBreaker(lambda: cloud.world.now)
-        self.limits = engines.Limits()
+        self.limits = cloud.limits
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 

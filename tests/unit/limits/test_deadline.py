@@ -38,7 +38,7 @@ class TestBudget(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_aggregate_mirror.limits.deadline.time',
             types.SimpleNamespace(monotonic=lambda: self.now)))
-        self.budget = deadline.Budget(10.0)
+        self.budget = deadline.Budget(10.0, 2.0, 0.25)
 
     def test_parts_share_it(self):
         """What happens between them, such as nova's method, is not counted."""
@@ -63,12 +63,37 @@ class TestBudget(testtools.TestCase):
         with self.budget.spending():
             self.assertEqual(6.0, deadline.remaining())
 
-    def test_part_that_must_not_be_left_out(self):
-        """The journal is written even if nothing is left."""
+    def test_essential_parts_share_one_floor(self):
+        """The journal is written even if nothing is left, but not for ever."""
+        with self.budget.spending(essential=True):
+            self.assertEqual(10.0, deadline.remaining())
+            self.now += 1.0
         with self.budget.spending():
-            self.now += 11.0
-        with self.budget.spending(least=1.5):
-            self.assertEqual(1.5, deadline.remaining())
+            self.assertEqual(9.0, deadline.remaining())
+            self.now += 20.0
+        for remaining in 2.0, 0.5, 0.0:
+            with self.budget.spending(essential=True):
+                self.assertEqual(remaining, deadline.remaining())
+                self.now += 1.5
+            with self.budget.spending():
+                self.assertEqual(0.0, deadline.remaining())
+
+    def test_all_parts_together(self):
+        """However many wait, they end in time."""
+        began = self.now
+        for number in range(100):
+            with self.budget.spending(essential=bool(number % 2)):
+                self.now += min(0.7, deadline.remaining())
+        self.assertLessEqual(self.now - began, 12.0)
+
+    def test_parts_that_do_not_wait(self):
+        """A healthy journal is written for each of 300 aggregates."""
+        with self.budget.spending():
+            self.now += 10.0
+        for _number in range(300):
+            with self.budget.spending(essential=True):
+                self.assertEqual(2.0, deadline.remaining())
+                self.now += 0.05
 
     def test_silence_is_measured_by_the_whole(self):
         """A request that begins shortly before the deadline shows nothing."""
