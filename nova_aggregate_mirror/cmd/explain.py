@@ -54,7 +54,7 @@ from nova_aggregate_mirror.explanation import sentence
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
-from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.source import database
@@ -124,8 +124,8 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     pending, notes = _pending(journal)
     # Nova's scheduler takes seconds to import, and other commands need none.
     from nova_aggregate_mirror.scheduler import loading
-    engines.bound_nova(conf, conf.aggregate_mirror.cell_timeout)
     context = loading.prepare(conf)
+    loading.open_databases(conf)
     from nova_aggregate_mirror.scheduler import explain
     from nova_aggregate_mirror.scheduler import requests
     with loading.translated():
@@ -161,7 +161,8 @@ def _image(conf: cfg.ConfigOpts, asked: argparse.Namespace
     """Return what the arguments tell about the image."""
     properties = dict(asked.properties)
     if asked.image:
-        found = images.read(conf, asked.image)
+        with deadline.within(conf.aggregate_mirror.request_timeout):
+            found = images.read(conf, asked.image)
         return {**found, 'properties': {**found['properties'], **properties}}
     return {'properties': properties}
 

@@ -188,12 +188,11 @@ def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
             [*filter(None, [given]), *bounds]), group)
 
 
-def create(url: sa.engine.URL, settings: Any, limits: Limits | None,
+def create(url: sa.engine.URL, settings: Any, limits: Limits,
            **overrides: Any) -> sa.engine.Engine:
-    """Create an engine with oslo.db.
+    """Create an engine with oslo.db, with a limit for each statement.
 
     :param settings: oslo.db's options of the database, by name
-    :param limits: None to wait without a limit
     :param overrides: values of options
     """
     known = inspect.signature(engines.create_engine).parameters
@@ -201,14 +200,12 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits | None,
     # By default oslo.db retries the first connection for 100 seconds, too
     # long for a user's request.
     given |= {'max_retries': 0, **overrides}
-    if limits:
-        if url.get_backend_name() != 'sqlite':
-            given['pool_timeout'] = limits.answer
-        url = with_timeouts(
-            url, limits.answer, given.get('connection_parameters') or '')
+    if url.get_backend_name() != 'sqlite':
+        given['pool_timeout'] = limits.answer
+    url = with_timeouts(
+        url, limits.answer, given.get('connection_parameters') or '')
     engine: sa.engine.Engine = engines.create_engine(url, **given)
-    if limits:
-        _bound(engine, limits)
+    _bound(engine, limits)
     if given.get('mysql_wsrep_sync_wait') is None:
         _read_causally(engine)
     # Before oslo.db's filters: they call a lost lock a deadlock.

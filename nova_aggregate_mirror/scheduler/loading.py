@@ -19,11 +19,14 @@ from oslo_utils import importutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import connections
 
 
 def prepare(conf: cfg.ConfigOpts) -> Any:
     """Make nova's objects usable; return the context of an administrator.
+
+    They cannot read a database; see ``open_databases``.
 
     Call it before other modules of nova-scheduler are imported: some of them
     read an option when they are imported.
@@ -35,9 +38,10 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     profiler = importutils.try_import('osprofiler.opts')
     if profiler and 'profiler' not in conf:
         profiler.set_defaults(conf)
-    # By default nova waits for neutron without a limit.
-    conf.set_default('timeout', int(conf.aggregate_mirror.request_timeout),
-                     'neutron')
+    # By default nova waits for these services without a limit.
+    for service in 'neutron', 'placement':
+        conf.set_default(
+            'timeout', int(conf.aggregate_mirror.request_timeout), service)
     objects.register_all()
     # A context of a cell has its message queue, which is not connected.
     try:
@@ -48,12 +52,21 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
             '[DEFAULT] transport_url: oslo.messaging does not accept it '
             '(%s); give nova-scheduler\'s nova.conf with --config-file'
             % type(exc).__name__) from exc
-    main_db.configure(conf)
-    api_db.configure(conf)
     # They are about the host, and say to run this command.
     logging.getLogger('nova_aggregate_mirror.scheduler').setLevel(
         logging.ERROR)
     return nova_context.get_admin_context()
+
+
+def open_databases(conf: cfg.ConfigOpts) -> None:
+    """Let nova's objects read nova's databases, with a limit for each wait.
+
+    This is for commands: the limit is set in nova's configuration, where the
+    connections of this package would find it, too.
+    """
+    engines.bound_nova(conf, conf.aggregate_mirror.cell_timeout)
+    main_db.configure(conf)
+    api_db.configure(conf)
 
 
 @contextlib.contextmanager

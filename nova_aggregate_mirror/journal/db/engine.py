@@ -21,6 +21,9 @@ SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 # table, and the version, can make one fail.
 ATTEMPTS = 20
 
+# An ALTER waits for the locks of all sessions that use the table.
+MIGRATION = engines.Limits(3600.0)
+
 # A database in memory, lost when the process exits.
 MEMORY = 'sqlite://'
 
@@ -110,8 +113,7 @@ class Database:
             self._engine = self._patient = sqlite.engine(url)
         else:
             self._engine = _server_engine(url, settings, limits)
-            # Migrations have no timeout: an ALTER waits for table locks.
-            self._patient = _server_engine(url, settings, None)
+            self._patient = _server_engine(url, settings, MIGRATION)
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -203,7 +205,7 @@ def _parse(connection: str) -> sa.engine.URL:
 
 
 def _server_engine(url: sa.engine.URL, settings: Any,
-                   limits: engines.Limits | None) -> sa.engine.Engine:
+                   limits: engines.Limits) -> sa.engine.Engine:
     engine = engines.create(url, settings, limits)
 
     @sa.event.listens_for(engine, 'do_connect')

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of a database, and the back-off after it did not answer."""
 
+import inspect
+import pathlib
+
 import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.limits import engines
+
+PACKAGE = pathlib.Path(engines.__file__).parents[1]
 
 
 class TestLimits(testtools.TestCase):
@@ -23,6 +28,34 @@ class TestLimits(testtools.TestCase):
             limits = engines.Limits.of_call(inline_timeout, 30.0)
             self.assertLessEqual(
                 limits.answer - limits.least, engines.OVERRUN)
+
+
+class TestEngines(testtools.TestCase):
+
+    def test_each_has_limits(self):
+        """No module creates an engine in another way than with limits.
+
+        A wait for an SQLite file has limits of its own.
+        """
+        self.assertEqual(['journal/db/sqlite.py', 'limits/engines.py'], [
+            str(path.relative_to(PACKAGE))
+            for path in sorted(PACKAGE.rglob('*.py'))
+            if 'create_engine(' in path.read_text()])
+        self.assertIs(inspect.Parameter.empty, inspect.signature(
+            engines.create).parameters['limits'].default)
+
+    def test_limits_of_a_driver(self):
+        """They are at the server, too; a driver takes whole seconds."""
+        for driver, parameters in (
+                ('mysql+pymysql', {'connect_timeout': '3', 'read_timeout': '3',
+                                   'write_timeout': '3'}),
+                ('postgresql+psycopg2', {'connect_timeout': '3',
+                                         'tcp_user_timeout': '3000'})):
+            engine = engines.create(
+                sa.engine.make_url(driver + '://user@127.0.0.1:1/name'), {},
+                engines.Limits(2.5))
+            self.assertEqual(parameters, dict(engine.url.query))
+            self.assertEqual(2.5, engine.pool._timeout)
 
 
 class TestStatements(testtools.TestCase):
