@@ -59,14 +59,14 @@ class NeutronService(fixtures.Fixture):
         threading.Thread(target=server.serve_forever, args=(0.01,),
                          daemon=True).start()
 
-    def configure(self, conf: cfg.ConfigOpts) -> None:
-        """Set the options of ``[neutron]`` that lead here."""
+    def configure(self, conf: cfg.ConfigOpts, url: str = '') -> None:
+        """Set the options of ``[neutron]`` that lead here, or to a URL."""
         if 'neutron' not in conf:
             loading.register_session_conf_options(conf, 'neutron')
             loading.register_auth_conf_options(conf, 'neutron')
             loading.register_adapter_conf_options(conf, 'neutron')
         conf.set_override('auth_type', 'none', 'neutron')
-        conf.set_override('endpoint_override', self.url, 'neutron')
+        conf.set_override('endpoint_override', url or self.url, 'neutron')
 
     def subnet(self, network: str, segment: str, cidr: str,
                **values: Any) -> str:

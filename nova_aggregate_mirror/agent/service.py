@@ -48,7 +48,9 @@ class Agent:
         self._troubles = dict.fromkeys(('drain', 'lease'), '')
         """Why a loop cannot work, per loop; empty when it can."""
         self._threads = [
-            threading.Thread(target=self._loop, name=name, args=(name, step))
+            # An audit only reads: nothing is lost when the process exits.
+            threading.Thread(target=self._loop, name=name, args=(name, step),
+                             daemon=name == periodic_audit.LOOP)
             for name, step in (('drain', self._drain_step),
                                ('lease', self._lease_step),
                                ('sync', self._sync_step),
@@ -60,10 +62,15 @@ class Agent:
             thread.start()
 
     def stop(self) -> None:
-        """Finish the current steps, and release the lease."""
+        """Finish the current steps, and release the lease.
+
+        The current page of an audit is not waited for: several services are
+        read for it, and nothing is drained or synced meanwhile.
+        """
         self._stop.set()
         for thread in self._threads:
-            thread.join()
+            if not thread.daemon:
+                thread.join()
         if self._leads:
             try:
                 self._lease.leave()

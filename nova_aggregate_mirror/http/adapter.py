@@ -108,8 +108,11 @@ class Adapter(session.TCPKeepAliveAdapter):
     Mount it for ``http://`` and ``https://``. A shorter timeout of the caller
     still applies. Raises the exceptions of requests: ``Timeout``, or a
     ``ConnectionError`` that wraps a timeout when the body is truncated;
-    ``ContentDecodingError`` for a body of more than ``LONGEST_BODY``.
+    ``ContentDecodingError`` for a body of more than ``LONGEST_BODY``; and
+    ``RuntimeError`` for a request without a deadline.
 
+    :param is_shared: whether code outside of this package sends requests, too,
+        which have no deadline
     :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a
         deadlock: when the discovery before a token request is answered with
         401, keystoneauth repeats it with a token, and waits forever for the
@@ -117,7 +120,9 @@ class Adapter(session.TCPKeepAliveAdapter):
         without discovery.
     """
 
-    def __init__(self, *args: Any, auth_url: str = '', **kwargs: Any) -> None:
+    def __init__(self, *args: Any, auth_url: str = '',
+                 is_shared: bool = False, **kwargs: Any) -> None:
+        self._is_shared = is_shared
         self._auth_url = auth_url.rstrip('/')
         super().__init__(*args, **kwargs)
 
@@ -139,6 +144,8 @@ class Adapter(session.TCPKeepAliveAdapter):
 
         :param timeout: seconds or None, or a (connect, read) tuple of these
         """
+        if not self._is_shared:
+            deadline.require()
         connect, read = (
             timeout if isinstance(timeout, tuple) else (timeout, timeout))
         try:
@@ -189,7 +196,7 @@ def bound(given: session.Session) -> None:
                for name in ('tls_ciphers', 'tls_min_version')
                if getattr(old, name, None)}
         given.session.mount(scheme, Adapter(
-            pool_maxsize=KEPT_CONNECTIONS,
+            pool_maxsize=KEPT_CONNECTIONS, is_shared=True,
             auth_url=getattr(given.auth, 'auth_url', None) or '', **tls))
 
 

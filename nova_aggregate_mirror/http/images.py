@@ -26,7 +26,8 @@ _ATTRIBUTES = frozenset({
 def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
     """Read an image, in the form that nova uses.
 
-    The credentials are those of ``[placement]``.
+    The credentials are those of ``[placement]``. The deadline of the caller
+    bounds it; without one it raises ``RuntimeError``.
 
     :param conf: nova's configuration, with the section ``[glance]``
     :param image: its ID

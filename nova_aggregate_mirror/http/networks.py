@@ -94,7 +94,8 @@ class Counts:
 class Networks:
     """Reads from neutron with the credentials of ``[neutron]``.
 
-    The deadline of the caller bounds each method.
+    The deadline of the caller bounds each method; without one they raise
+    ``RuntimeError``.
 
     :param conf: nova's configuration, with the section ``[neutron]``
     """

@@ -92,6 +92,15 @@ def remaining() -> float:
     return max(0.0, _current().expiry - time.monotonic())
 
 
+def require() -> None:
+    """Check that a deadline bounds the context's I/O.
+
+    :raises RuntimeError: there is none, which is an error of this program
+    """
+    if remaining() == math.inf:
+        raise RuntimeError('a request was made without a deadline')
+
+
 def missed() -> bool:
     """Check whether a request in the innermost ``within`` timed out.
 

@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.scheduler import constraints
 
@@ -25,6 +26,7 @@ class Segments:
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
                  known: Collection[str]) -> None:
+        self._timeout = conf.aggregate_mirror.request_timeout
         self._networks = networks.Networks(conf)
         self._placement = placement
         self._known = frozenset(known)
@@ -40,13 +42,17 @@ class Segments:
         :raises MirrorError: neutron or placement could not be read
         """
         if self._segments is None:
-            self._segments = {one.id: one.segment for one
-                              in self._networks.subnets() if one.segment}
+            with deadline.within(self._timeout):
+                subnets = self._networks.subnets()
+            self._segments = {subnet.id: subnet.segment for subnet in subnets
+                              if subnet.segment}
         found: dict[str, list[constraints.Rule]] = {}
         ordered = sorted(servers) if self._segments else []
         for start in range(0, len(ordered), MANY):
-            for port in self._networks.ports(
-                    device_id=ordered[start:start + MANY]):
+            with deadline.within(self._timeout):
+                ports = self._networks.ports(
+                    device_id=ordered[start:start + MANY])
+            for port in ports:
                 for segment in sorted(
                         {self._segments[subnet] for subnet, _address
                          in port.addresses if subnet in self._segments}):

@@ -15,6 +15,7 @@ from oslo_utils.fixture import uuidsentinel
 
 from tests import commands
 from tests.functional import test_manage
+from tests.unit import servers
 
 PATIENCE = 60
 MORE = """
@@ -108,6 +109,19 @@ class TestExplain(ExplainTest):
         done = self.explain('--flavor', 'm1.small', '--format', 'json')
         self.assertIn('DEBUG', done.stderr)
         self.assertIn('hosts', json.loads(done.stdout))
+
+    def test_glance_that_is_silent(self):
+        """It exits with 255 and tells what to give instead of the image."""
+        server = self.useFixture(servers.Server(
+            lambda _server, client: client.recv(4096) and client.recv(4096)))
+        self.write_conf(more=MORE + '[aggregate_mirror]\nrequest_timeout = 1\n'
+                        '[glance]\nendpoint_override = %s\n' % server.url)
+        done = self.explain('--flavor', 'm1.small',
+                            '--image', uuidsentinel.image)
+        self.assertEqual((255, ''), (done.returncode, done.stdout))
+        [line] = done.stderr.splitlines()
+        self.assertIn('--image-property', line)
+        self.assertEqual(1, server.accepted)
 
     def test_several_servers(self):
         """It exits with 1 if there is no host for one of them."""

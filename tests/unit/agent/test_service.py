@@ -7,8 +7,10 @@ import threading
 import fixtures
 
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
+from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.reconcile import record
@@ -75,7 +77,7 @@ class TestAgent(case.AgentTest):
             'nova_aggregate_mirror', level=logging.INFO))
         self.hand_over('h1')
 
-    def start(self, journal=None):
+    def start(self, journal=None, audit=None):
         kept = journal or self.journal
         self.running = service.Agent(
             self.drain, periodic_sync.PeriodicSync(
@@ -83,7 +85,7 @@ class TestAgent(case.AgentTest):
             lease.Lease(kept.database, self.options.leader_lease,
                         now=lambda: self.clock),
             binding.Binding(kept.database, self.nova), self.figures,
-            Impatient())
+            Impatient(), audit)
         self.running.start()
         self.addCleanup(self.running.stop)
 
@@ -155,6 +157,30 @@ class TestAgent(case.AgentTest):
         self.assertEqual(1, len([line for line in lines
                                  if 'cannot be processed' in line]))
         self.assertIn('The journal can be processed again', lines)
+
+    def test_audit_that_hangs(self):
+        """It holds up neither a stop nor the agent after a reload."""
+        began, release = threading.Event(), threading.Event()
+        self.addCleanup(release.set)
+
+        def audit():
+            began.set()
+            release.wait()
+            yield periodic_audit.Progress(auditor.Counts())
+
+        self.start(audit=periodic_audit.PeriodicAudit(
+            audit, 3600, self.figures))
+        self.assertTrue(began.wait(case.TIMEOUT))
+        stop = threading.Thread(target=self.running.stop)
+        stop.start()
+        stop.join(case.TIMEOUT)
+        self.assertFalse(stop.is_alive())
+        self.assertEqual('', self.holder())
+        self.hand_over('h2')
+        self.start()
+        self.wait_for_loops()
+        self.wait_for_loops()
+        self.assertEqual([], self.left())
 
     def test_unexpected_error_does_not_end_a_loop(self):
         """The agent continues with the next step."""

@@ -159,8 +159,9 @@ class KeystoneTestCase(DeadlineTestCase):
         for path, status in (('identity', 403), ('identity/', 403),
                              ('identity/v3/auth/tokens', 401),
                              ('identity2', 401), ('placement', 401)):
-            self.assertEqual(status, self.session.get(
-                server.url + path).status_code, path)
+            with deadline.within(servers.PATIENCE):
+                self.assertEqual(status, self.session.get(
+                    server.url + path).status_code, path)
 
 
 class BoundTestCase(DeadlineTestCase):
@@ -174,11 +175,19 @@ class BoundTestCase(DeadlineTestCase):
             self.assertFalse(deadline.missed())
         self.assertEqual(1, server.accepted)
 
-    def test_without_a_deadline_nothing_is_bounded(self) -> None:
-        """Outside of a deadline the transport is unmodified."""
+    def test_request_without_a_deadline(self) -> None:
+        """It is refused: it might wait for ever."""
         server = self.start(_answers)
+        self.assertRaises(RuntimeError, self.session.get, server.url,
+                          timeout=SHORT)
+        self.assertEqual(0, server.accepted)
+
+    def test_session_that_others_use(self) -> None:
+        """Their requests have no deadline and are not bounded."""
+        server = self.start(_answers)
+        for scheme in ('http://', 'https://'):
+            self.session.mount(scheme, adapter.Adapter(is_shared=True))
         self.assertEqual('ok', self.session.get(server.url).text)
-        self.assertEqual(float('inf'), deadline.remaining())
 
     def test_nested_deadline_cannot_extend(self) -> None:
         """Of nested deadlines the earliest applies, then the outer again."""
