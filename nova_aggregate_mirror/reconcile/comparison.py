@@ -119,8 +119,7 @@ class Comparison:
     def _disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
         disputes = {node: uuids & self.only if self.only else uuids
-                    for node, uuids in self.nova.disputes().items()
-                    if node in self.current}
+                    for node, uuids in self.nova.disputes().items()}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
     def narrowed(self, hosts: Collection[str]) -> source.Nova:

@@ -16,6 +16,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
+from tests import databases
 from tests import fixtures
 from tests import functional
 
@@ -276,3 +277,102 @@ class TestCells(SourceTest):
                      lambda: self.source.read(['near']),
                      lambda: self.source.place(1, 'near')):
             self.assertRaises(exceptions.NovaUnavailable, call)
+
+
+class TestSharedNodes(SourceTest):
+    """A compute node that several cells have."""
+
+    def setUp(self):
+        super().setUp()
+        self.new = self.host('new', self.zone, cell='cell2')
+        [self.node] = self.new.nodes
+
+    def also_in(self, cell, host, uuid=None, mapped=False):
+        """Add the node to a cell, as another nova-compute does."""
+        self.host(host, self.other, nodes=0, cell=cell, mapped=mapped)
+        generate = uuidutils.generate_uuid
+        uuidutils.generate_uuid = lambda: uuid or self.node
+        try:
+            self.cloud.nova.create_node(host, 0, cell)
+        finally:
+            uuidutils.generate_uuid = generate
+
+    def truths(self, *hosts):
+        """Read the node as hook, drain, sync and its converge do."""
+        whole = self.source.read_all()
+        return [whole, self.source.read([], [self.node]),
+                self.source.read(['new'], [self.node]),
+                self.source.read(['new'], [self.node], (), whole.cells_down),
+                *(self.source.read([host]) for host in hosts)]
+
+    def test_mapped_host_counts(self):
+        """Whatever the names of the cells, and of the hosts."""
+        self.also_in('cell1', 'old')
+        for nova in self.truths('new'):
+            self.assertEqual({self.zone.uuid}, nova.wanted(self.node))
+            self.assertEqual({}, nova.shared)
+        # Not even the other host's own read takes the node for its own.
+        self.assertEqual({'new'}, self.source.read(['old']).hosts_of(
+            self.node))
+
+    def test_mapped_host_in_a_dead_cell(self):
+        """The record of another cell is not followed meanwhile."""
+        self.also_in('cell1', 'old')
+        self.cell_file('cell2').write_bytes(b'no database any more' * 999)
+        for nova in self.truths('old'):
+            self.assertEqual({self.node}, set(nova.unknown))
+            self.assertEqual({}, nova.nodes)
+
+    def test_dead_cell_does_not_hide_the_mapped_host(self):
+        """The hook and the drain do not even ask for it."""
+        self.also_in('cell1', 'old')
+        self.cell_file('cell1').write_bytes(b'no database any more' * 999)
+        for nova in self.truths('new'):
+            self.assertEqual({self.node: 'new'}, nova.nodes)
+            self.assertEqual({}, nova.unknown)
+        self.assertEqual({}, self.source.read(['new']).cells_down)
+
+    def test_two_mapped_hosts(self):
+        """What only one of them wants is left alone, and where they are."""
+        self.also_in('cell1', 'old', mapped=True)
+        nova = self.source.read_all()
+        self.assertEqual(frozenset(), nova.wanted(self.node))
+        self.assertEqual({self.zone.uuid, self.other.uuid},
+                         nova.disputed(self.node))
+        self.assertEqual(
+            ['host old in cell cell1', 'host new in cell cell2'],
+            [str(row).split(' (')[0] for row in nova.shared[self.node]])
+        self.assertEqual(nova.shared, self.source.read(
+            ['new'], [self.node], (), {}).shared)
+
+    def test_upper_case(self):
+        """A node has the spelling of placement, whatever nova stores."""
+        uuid = uuidutils.generate_uuid()
+        self.also_in('cell1', 'ironic', uuid.upper(), mapped=True)
+        self.assertEqual({uuid}, self.source.place(
+            self.other.id, 'ironic').nodes)
+        for nova in (self.source.read(['ironic']),
+                     self.source.read([], [uuid]),
+                     self.source.read(['new'], [uuid], (), {}),
+                     self.source.read_all()):
+            self.assertEqual('ironic', nova.nodes[uuid])
+
+
+class TestStatementCount(SourceTest):
+
+    def test_mapped_host(self):
+        """It costs the same however many cells there are, dead or not."""
+        host = self.host('near', self.zone)
+        for _more in range(2):
+            seen = self.useFixture(databases.Statements())
+            self.source.place(self.zone.id, 'near')
+            self.source.read(['near'], host.nodes, [self.zone.uuid])
+            self.assertEqual(2, len(seen.about('compute_nodes')))
+            self.assertEqual(4, len(seen.all()))
+            for number in range(18):
+                objects.CellMapping(
+                    nova_context.get_admin_context(), name='x%d' % number,
+                    uuid=uuidutils.generate_uuid(), transport_url='fake:/',
+                    database_connection='sqlite:////missing/%d' % number
+                    if number < 10 else self.cloud.nova.cell(
+                        'cell2').database_connection).create()

@@ -13,6 +13,7 @@ import testtools
 
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import manuals
+from tests import processes
 
 MANUALS = {'agent': manuals.AGENT, 'manage': manuals.MANAGE,
            'status': manuals.STATUS}
@@ -45,7 +46,8 @@ def answers():
              for argument in ('--version', '--help')]
     asked.append(('manage', SUBCOMMAND))
     done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', SCRIPT, json.dumps(asked)],
+        [sys.executable, *processes.WARNINGS, '-c', SCRIPT,
+         json.dumps(asked)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
         check=True)
     return {(name, argv[-2] if argv[1:] else argv[0]): tuple(found)

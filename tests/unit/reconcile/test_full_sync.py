@@ -577,3 +577,72 @@ class TestUnmarked(SyncTest):
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
         self.assert_storage_has('gone', 'foreign')
+
+
+class TestContradictions(SyncTest):
+    """What neither nova nor placement alone can tell."""
+
+    def faults(self, **kwargs):
+        sync = self.sync(**kwargs)
+        for error in sync.outcome.failed.values():
+            self.assertIsInstance(error, exceptions.Contradiction)
+        return [str(error) for error in sync.outcome.failed.values()]
+
+    def test_node_of_two_hosts(self):
+        """What only one of them wants is reported, and left as it is."""
+        self.nova.also = {'n1': 'h2'}
+        self.placement.write('n2', {'a', 'b'})
+        for placed in {'foreign'}, {'foreign', 'b'}:
+            self.placement.write('n1', placed)
+            self.assertEqual(
+                ['the compute node is on host h1 in cell cell1 and on host h2 '
+                 'in cell cell2: aggregate name of b (b) of only some of them '
+                 'is unchanged'], self.faults(max_removed_share=1.0))
+            # Both hosts want this one.
+            self.assertEqual(placed | {'a'}, self.placement.aggregates['n1'])
+
+    def test_row_of_a_node_of_two_hosts(self):
+        """It is mirrored as far as the hosts agree, and closed."""
+        self.nova.also = {'n1': 'h2'}
+        self.hand_over('h1', ['n1'])
+        self.sync()
+        self.assertEqual([], self.journal.rows.all())
+
+    def test_requested_hosts_and_aggregates(self):
+        """Only their contradictions are reported."""
+        self.nova.also = {'n1': 'h2'}
+        self.placement.write('n2', {'a', 'b'})
+        for some, count in (({'hosts': frozenset({'h3'})}, 0),
+                            ({'hosts': frozenset({'h2'})}, 1),
+                            ({'aggregates': frozenset({'a'})}, 0),
+                            ({'aggregates': frozenset({'b'})}, 1)):
+            self.assertEqual(count, len(self.faults(**some)))
+
+    def test_aggregate_in_another_spelling(self):
+        """It is reported, and not written again by each sync."""
+        uuid = 'ab54c1f6-0f4c-4a34-b5cc-09e6d5cc4b6c'
+        self.nova.hosts_of = {uuid: {'h1'}}
+        self.placement.write('n1', {uuid.upper()})
+        for _sync in range(2):
+            self.log.clear()
+            self.assertEqual(
+                ['placement has the provider in aggregate %s instead of %s, '
+                 'which it does not find by nova\'s spelling'
+                 % (uuid.upper(), uuid)], self.faults())
+            self.assertNotIn(('PUT', 'n1'), self.log)
+
+    def test_cells_that_answered_the_comparison(self):
+        """They are read for the repair, with the patience of a full sync."""
+        reads = []
+        read = self.nova.read
+
+        def kept(*arguments):
+            reads.append(arguments[3] if arguments[3:] else None)
+            return read(*arguments)
+
+        self.nova.read = kept
+        self.nova.silent = {'h2'}
+        self.sync()
+        self.assertEqual({'a'}, self.placement.aggregates['n1'])
+        self.assertEqual([{'cell9': 'silent'}], [
+            down for down in reads if down is not None])
