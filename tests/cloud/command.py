@@ -19,6 +19,7 @@ from tests.cloud import full
 from tests.cloud import options
 from tests.cloud.outages import command as outages_command
 from tests.cloud.outages import endure
+from tests.cloud.parts import command as parts_command
 from tests.cloud import processes
 from tests.cloud import servers
 from tests.cloud.situations import command as situations_command
@@ -146,7 +147,8 @@ def main() -> int:
     """Run the command line; return the exit status."""
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
                 'chaos': chaos, 'situations': situations,
-                'outages': outages_command.main, 'endure': endure.main}
+                'outages': outages_command.main, 'parts': parts_command.main,
+                'endure': endure.main}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.

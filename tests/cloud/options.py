@@ -8,6 +8,7 @@ from typing import List
 
 from tests.cloud import environment
 from tests.cloud.outages import cases
+from tests.cloud.parts import situations
 
 _DEMO_DESCRIPTION = """\
 Start a real keystone, placement and nova-api on the loopback interface, change
@@ -38,6 +39,8 @@ package and its agents are installed in it.
           and create them again
   outages compare stock nova with this package during each outage of each party
           that a call depends on, on a cloud of its own
+  parts   measure how soon healthy hosts are mirrored while one part, such as
+          a cell, a row or a provider, is bad, on such a cloud
   endure  silence a party for an hour, and see that nova-api and the agent use
           no more memory, threads or connections at its end, on such a cloud
 """
@@ -120,15 +123,19 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
     _add_chaos(commands)
     _add_situations(commands)
     outages = _add_outages(commands)
+    parts = _add_parts(commands)
     _add_endure(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         parser.error('a command is required: up, down, status, exec, chaos, '
-                     'situations, outages or endure')
+                     'situations, outages, parts or endure')
     if chosen.command == 'outages' and chosen.write and (
             chosen.pairs or chosen.party or chosen.fault or chosen.moment
             or chosen.call):
         outages.error('--write requires the whole table')
+    if chosen.command == 'parts' and chosen.write and (
+            chosen.selection or chosen.only):
+        parts.error('--write requires the whole table')
     if chosen.command == 'exec':
         chosen.argv = chosen.argv[chosen.argv[:1] == ['--']:]
         if not chosen.argv:
@@ -213,8 +220,8 @@ def _add_outages(commands: argparse._SubParsersAction
             help='only this %s; may be repeated (default: all)' % name)
     outages.add_argument(
         '--pairs', action='store_true',
-        help='only a selection in which every pair of values occurs, with an '
-             'inline_timeout of 2.5 seconds')
+        help='only a selection in which every pair of values occurs, but for '
+             'the other cell, with an inline_timeout of 2.5 seconds')
     outages.add_argument(
         '--jobs', type=_jobs, default=4, metavar='N',
         help='number of cases that are measured in parallel (default: 4)')
@@ -226,6 +233,31 @@ def _add_outages(commands: argparse._SubParsersAction
         '--write', action='store_true',
         help='write the tables of the documentation')
     return outages
+
+
+def _add_parts(commands: argparse._SubParsersAction
+               ) -> argparse.ArgumentParser:
+    parts: argparse.ArgumentParser = commands.add_parser(
+        'parts', help='measure healthy hosts while one part is bad',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='lines: %s\n\nexit status: 0 no healthy host is mirrored too '
+        'late, 1 otherwise' % '\n       '.join(
+            map(str, situations.table())))
+    lines = parts.add_mutually_exclusive_group()
+    lines.add_argument(
+        '--only', action='append', metavar='NAME', default=[],
+        choices=[str(line) for line in situations.table()],
+        help='only this line of the table; may be repeated (default: all)')
+    lines.add_argument(
+        '--selection', action='store_true',
+        help='only the lines of ./tools/test')
+    parts.add_argument(
+        '--jobs', type=_jobs, default=4, metavar='N',
+        help='number of lines that are measured in parallel (default: 4)')
+    parts.add_argument(
+        '--write', action='store_true',
+        help='write the table of the documentation')
+    return parts
 
 
 def _add_endure(commands: argparse._SubParsersAction) -> None:

@@ -33,9 +33,14 @@ def figures(title: str, header: Sequence[object], widths: Sequence[int],
     """Render a table of short cells, a line per row."""
     lines = ['.. csv-table:: %s' % title, '   :header-rows: 1',
              '   :widths: %s' % ' '.join(map(str, widths)), '']
-    lines += ['   ' + ','.join('"%s"' % cell if ',' in str(cell) else str(cell)
-                               for cell in row) for row in (header, *rows)]
+    lines += ['   ' + csv_row(row) for row in (header, *rows)]
     return '\n'.join(lines) + '\n'
+
+
+def csv_row(cells: Iterable[object]) -> str:
+    """Render a row of comma-separated values."""
+    return ','.join('"%s"' % cell if ',' in str(cell) else str(cell)
+                    for cell in cells)
 
 
 def texts(title: str, header: Sequence[str], widths: Sequence[int],

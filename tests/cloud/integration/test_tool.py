@@ -81,7 +81,9 @@ class TestTool(base.TestCase):
                      ['chaos', '--faults', 'kill,sideways'],
                      ['outages', '--party', 'everybody'],
                      ['outages', '--jobs', '0'],
-                     ['outages', '--pairs', '--write']):
+                     ['outages', '--pairs', '--write'],
+                     ['parts', '--only', 'everything'],
+                     ['parts', '--selection', '--write']):
             done = self.tool(*argv)
             self.assertEqual(2, done.returncode, argv)
             self.assertIn('usage:', done.stderr)

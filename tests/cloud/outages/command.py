@@ -46,7 +46,11 @@ def main(chosen: argparse.Namespace) -> int:
 
 
 def _plan(chosen: argparse.Namespace) -> run.Plan:
-    table = cases.table(chosen.party, chosen.fault, chosen.moment, chosen.call)
+    parties = chosen.party
+    if chosen.pairs and not parties:
+        # The command "parts" has other cells that are bad.
+        parties = [party for party in cases.PARTIES if party != 'other-cell']
+    table = cases.table(parties, chosen.fault, chosen.moment, chosen.call)
     healthy = cases.healthy()
     if chosen.pairs:
         return run.Plan([*healthy, *cases.pairs(table)],

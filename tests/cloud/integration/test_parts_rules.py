@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of the table of bad parts, and what counts as too late."""
+
+import math
+
+import testtools
+
+from tests.cloud.parts import judge
+from tests.cloud.parts import page
+from tests.cloud.parts import situations
+
+GOOD = {judge.ADD: 0.1, judge.DRAINED: 1.0, judge.FIRST_SYNC: 5.0,
+        judge.LATER_SYNC: 5.0, judge.DELETE: 1.0}
+
+
+class TestSituations(testtools.TestCase):
+
+    def test_each_part_is_in_the_table_and_in_the_documentation(self):
+        """Each line has a name of its own; the page has their order."""
+        table = situations.table()
+        self.assertEqual([*situations.PARTS], [*dict.fromkeys(
+            line.part for line in table)])
+        self.assertEqual(len(table), len({*map(str, table)}))
+        rows = page.FILE.read_text().splitlines()[5:]
+        lines = ['   %s,' % page.named(line) for line in table]
+        self.assertEqual(
+            [line for line in lines
+             if any(row.startswith(line) for row in rows)],
+            [line for row in rows for line in lines if row.startswith(line)])
+
+    def test_selection_has_each_kind_of_part(self):
+        """The lines that the tests measure exist."""
+        selection = situations.selection()
+        self.assertEqual(sorted(situations.SELECTED),
+                         sorted(map(str, selection)))
+        self.assertEqual(
+            {part.partition('-')[0] for part in situations.PARTS}
+            - {situations.NONE, 'many'},
+            {line.part.partition('-')[0] for line in selection})
+
+
+class TestJudge(testtools.TestCase):
+
+    def problems(self, part, **changes):
+        return judge.problems(situations.Situation(part), GOOD | changes)
+
+    def test_each_measurement_has_a_limit(self):
+        """What was not seen is too late, too."""
+        self.assertEqual([], self.problems('none'))
+        for name in GOOD:
+            self.assertEqual(1, len(self.problems('none', **{
+                name: math.inf})), name)
+
+    def test_only_a_locked_table_stops_the_drain(self):
+        """Everything else goes on, and nothing is measured."""
+        self.assertEqual([], self.problems(
+            'table-locked', **{judge.DRAINED: math.nan}))
+        self.assertEqual(1, len(self.problems(
+            'table-locked', **{judge.LATER_SYNC: 10.1})))
+
+    def test_silent_cell_is_waited_for_once(self):
+        """Only the first full sync waits for cell_timeout."""
+        waited = judge.SYNC_INTERVAL + judge.CELL_TIMEOUT
+        self.assertEqual([], self.problems(
+            'cell-silent', **{judge.FIRST_SYNC: waited}))
+        self.assertEqual(1, len(self.problems(
+            'cell-silent', **{judge.LATER_SYNC: waited})))
+        self.assertEqual(1, len(self.problems(
+            'cell-refuses', **{judge.FIRST_SYNC: waited})))

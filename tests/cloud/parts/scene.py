@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts of a situation: healthy ones, a leaving one, and the bad part's.
+
+Nova's databases, the journal and placement are filled directly.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+import itertools
+import time
+from typing import Any
+import uuid
+
+import sqlalchemy as sa
+
+from tests.cloud import config
+from tests.cloud.outages import lane as lanes
+from tests.cloud.parts import situations
+from tests.cloud import seed
+
+HEALTHY = 10
+"""Healthy hosts."""
+AGGREGATES = 10
+"""Aggregates of the host whose service is deleted."""
+CELL = 'cell'
+"""The cell of the healthy hosts."""
+# Each lane has numbers of its own for its providers.
+NUMBERS = 100000
+CONFLICTS = 10
+# How IDs of rows begin: rows of the bad part are above those of healthy hosts,
+# with a running row between.
+HEALTHY_ROW, RUNNING_ROW, BAD_ROW = '00', '01', '1'
+
+
+def cells(situation: situations.Situation) -> dict[str, str]:
+    """Return the names of the cells, with their databases."""
+    return {CELL: 'nova', **{
+        'cell-%d' % number: 'nova_%d' % number
+        for number in range(2, situation.cells + 1)}}
+
+
+class Scene:
+    """The content of a lane's nova, journal and placement.
+
+    :param number: of the lane
+    :param shared: the configuration of placement, which the lanes share
+    """
+
+    def __init__(self, lane: lanes.Lane, number: int, shared: config.Config,
+                 situation: situations.Situation) -> None:
+        self._lane = lane
+        self._placement = lane.placement()
+        self._situation = situation
+        self._number = number
+        self._version = int(
+            (shared.directory / 'service_version').read_text())
+        self._prefix = 'lane-%d' % number
+        self.bad_cells = [*lane.cells][-situation.bad_cells:]
+        self.healthy = [self._name('healthy', index)
+                        for index in range(HEALTHY)]
+        self.leaving = self._name('leaving')
+        self.special = self._name('special') if situation.included else ''
+        """The host of the bad part that is measured, or ''."""
+        self.bad: Mapping[str, Collection[str]] = {}
+        """The other hosts of the bad part, with their providers."""
+        self._providers: dict[str, str] = {}
+        """Healthy host to its provider."""
+        self._engines = {name: _engine(url) for name, url in {
+            'api': lane.database('nova_api'),
+            'placement': shared.database_url('placement'),
+            **{cell: lane.database(database)
+               for cell, database in lane.cells.items()}}.items()}
+        names = ['first', 'second', 'stale', *(
+            'leaving-%d' % index for index in range(AGGREGATES))]
+        self.aggregates = {name: str(uuid.uuid4()) for name in names}
+        self._numbers = {
+            name: index for index, name in enumerate(names, 1)}
+        self._desired = {host: {self.aggregates['second']}
+                         for host in self._measured()}
+        self._fill()
+
+    def _name(self, kind: str, number: int = 0) -> str:
+        # All lanes share placement, where names are unique.
+        return '%s-%s-%d' % (self._prefix, kind, number)
+
+    def _measured(self) -> list[str]:
+        return [*self.healthy, *filter(None, [self.special])]
+
+    def _fill(self) -> None:
+        nodes = {CELL: [*seed.nodes([*self.healthy, self.leaving], 1)]}
+        if self.special:
+            node, = seed.nodes([self.special], 1)
+            nodes.setdefault(
+                self.bad_cells[0] if self._situation.is_cell else CELL,
+                []).append(node)
+        self._providers = {
+            node.host: node.uuid for node in itertools.chain(*nodes.values())}
+        for cell, bad_nodes in self._bad_nodes().items():
+            nodes.setdefault(cell, []).extend(bad_nodes)
+            self.bad |= {host: [node.uuid for node in of_host]
+                         for host, of_host in itertools.groupby(
+                             bad_nodes, lambda node: node.host)}
+        self._create_providers([*itertools.chain(*nodes.values())])
+        for cell, of_cell in nodes.items():
+            self._create_hosts(cell, of_cell)
+        leaving = [self.aggregates[name] for name in self.aggregates
+                   if name.startswith('leaving')]
+        seed.aggregates(self._lane.config, {
+            **dict.fromkeys(self.aggregates.values(), ()),
+            **dict.fromkeys(leaving, [self.leaving]),
+            self.aggregates['second']: self._measured(),
+            self.aggregates['stale']: [self._name('stale')]})
+        for host in self._measured():
+            self._write(host, self._desired[host])
+        self._write(self.leaving, set(leaving))
+
+    def _bad_nodes(self) -> dict[str, list[seed.Node]]:
+        """Return the compute nodes of the bad part, by cell."""
+        hosts = [self._name('bad', index)
+                 for index in range(self._situation.rows)]
+        if self._situation.part == 'many-nodes':
+            return {CELL: [*seed.nodes(hosts, situations.MANY)]}
+        cells = self.bad_cells if self._situation.is_cell else [CELL]
+        return {cell: [*seed.nodes(hosts[index::len(cells)], 1)]
+                for index, cell in enumerate(cells)}
+
+    def _create_hosts(self, cell: str, nodes: Sequence[seed.Node]) -> None:
+        create = functools.partial(
+            seed.compute_hosts, self._lane.config, self._version)
+        if self._situation.part == 'upper-case':
+            nodes = [dataclasses.replace(node, uuid=node.uuid.upper())
+                     if node.host == self.special else node for node in nodes]
+        if nodes:
+            create(nodes, 'cell%d' % ([*self._lane.cells].index(cell) + 1),
+                   self._lane.cells[cell])
+        if self._situation.part == 'duplicate':
+            # The host was renamed and moved here from another cell.
+            stale = self._name('stale')
+            create([seed.Node(stale, stale, self._providers[self.special])],
+                   'cell2', self._lane.cells['cell-2'])
+            self.execute('api', 'DELETE FROM host_mappings '
+                         'WHERE host = :host', host=stale)
+
+    def _create_providers(self, nodes: Sequence[seed.Node]) -> None:
+        """Insert providers: a thousand requests take too long."""
+        first = self._number * NUMBERS
+        with self._engines['placement'].begin() as connection:
+            connection.execute(sa.text(
+                'INSERT INTO resource_providers '
+                '(id, uuid, name, generation, root_provider_id, created_at) '
+                'VALUES (:id, :uuid, :name, 1, :id, NOW())'), [
+                    {'id': number, 'uuid': node.uuid, 'name': node.name}
+                    for number, node in enumerate(nodes, first)])
+
+    def remove(self) -> None:
+        """Remove the providers from the placement of all lanes."""
+        first = self._number * NUMBERS
+        for statement in (
+                'DELETE FROM resource_provider_aggregates '
+                'WHERE resource_provider_id BETWEEN :first AND :last',
+                'UPDATE resource_providers SET root_provider_id = NULL '
+                'WHERE id BETWEEN :first AND :last',
+                'DELETE FROM resource_providers '
+                'WHERE id BETWEEN :first AND :last'):
+            self.execute('placement', statement, first=first,
+                         last=first + NUMBERS - 1)
+
+    def add_bad_members(self) -> None:
+        """Make the hosts of the bad part members, without placement."""
+        if self.bad:
+            with self._engines['api'].begin() as connection:
+                connection.execute(sa.text(
+                    'INSERT INTO aggregate_hosts (host, aggregate_id) '
+                    'VALUES (:host, :number)'), [
+                        {'host': host, 'number': self._numbers['second']}
+                        for host in self.bad])
+
+    def hand_over(self, hosts: Iterable[str], running: bool = False
+                  ) -> list[str]:
+        """Hand over a row of each host; return their IDs.
+
+        :param running: whether the operations still run instead
+        """
+        rows = []
+        for host in hosts:
+            providers = self.bad.get(host) or [self._providers[host]]
+            prefix = RUNNING_ROW if running else (
+                BAD_ROW if host in self.bad else HEALTHY_ROW)
+            rows.append({
+                'id': prefix + str(uuid.uuid4())[len(prefix):],
+                'host': host, 'nodes': ','.join(sorted(providers)),
+                'request_id': 'req-%s' % uuid.uuid4(), 'running': running,
+                'created_at': time.time(), 'attempts': 1,
+                'last_error': 'placement was unavailable'})
+        if rows:
+            with self.journal.begin() as connection:
+                connection.execute(sa.insert(sa.table(
+                    'dirty', *map(sa.column, rows[0]))), rows)
+        return [row['id'] for row in rows]
+
+    def remaining(self, rows: Collection[str]) -> int:
+        """Return how many of the rows are still in the journal."""
+        with self.journal.connect() as connection:
+            return connection.execute(
+                sa.select(sa.func.count()).select_from(sa.table('dirty'))
+                .where(sa.column('id').in_(rows))).scalar_one()
+
+    @functools.cached_property
+    def journal(self) -> sa.engine.Engine:
+        """Return the database of the journal."""
+        return _engine(self._lane.journal_url())
+
+    def execute(self, database: str, statement: str, **values: Any) -> None:
+        """Execute a statement in a database: ``api``, or that of a cell."""
+        with self._engines[database].begin() as connection:
+            connection.execute(sa.text(statement), values)
+
+    def service(self) -> str:
+        """Return the UUID of the service of the leaving host."""
+        with self._engines[CELL].begin() as connection:
+            return connection.execute(
+                sa.text('SELECT uuid FROM services WHERE host = :host'),
+                {'host': self.leaving}).scalar_one()
+
+    def add_request(self, host: str) -> tuple[str, Any]:
+        """Return path and body of a request that adds a host, to nova-api."""
+        self._desired[host].add(self.aggregates['first'])
+        return ('/os-aggregates/%d/action' % self._numbers['first'],
+                {'add_host': {'host': host}})
+
+    def damage(self, host: str) -> None:
+        """Remove an association of a healthy host from placement."""
+        self._write(host, self._desired[host] - {self.aggregates['second']})
+
+    def is_mirrored(self, host: str) -> bool:
+        """Check whether placement has what nova has for a host."""
+        return self._read(host)[0] == self._desired[host]
+
+    def differences(self) -> list[str]:
+        """Describe where placement does not equal nova for healthy hosts."""
+        names = {uuid: name for name, uuid in self.aggregates.items()}
+        return ['%s is in %s instead of %s' % (host, *(
+            ', '.join(sorted(map(names.__getitem__, aggregates))) or '-'
+            for aggregates in (self._read(host)[0], self._desired[host])))
+            for host in self._measured() if not self.is_mirrored(host)]
+
+    def _read(self, host: str) -> tuple[set[str], int]:
+        """Return the aggregates of a host's provider, and its generation."""
+        answer = self._placement.get(
+            '/resource_providers/%s/aggregates' % self._providers[host]
+        ).json()
+        return (set(answer['aggregates']),
+                answer['resource_provider_generation'])
+
+    def _write(self, host: str, aggregates: set[str]) -> None:
+        for _attempt in range(CONFLICTS):
+            answer = self._placement.put(
+                '/resource_providers/%s/aggregates' % self._providers[host],
+                json={'aggregates': sorted(aggregates),
+                      'resource_provider_generation': self._read(host)[1]},
+                raise_exc=False)
+            # The agent may write at the same time.
+            if answer.status_code != 409:
+                break
+        answer.raise_for_status()
+
+
+def _engine(url: str) -> sa.engine.Engine:
+    return sa.create_engine(url, poolclass=sa.pool.NullPool)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of the table of bad parts, and the selection of the tests: pure.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+SLOW = 6
+"""Seconds that a slow cell takes for a statement."""
+MANY = 300
+"""Compute nodes of one host."""
+NONE = 'none'
+PARTS: Mapping[str, str] = {
+    NONE: 'None',
+    'cell-refuses': 'Cell refuses connections',
+    'cell-off': 'Cell whose server is powered off',
+    'cell-silent': 'Cell accepts and is silent',
+    'cell-slow': 'Cell takes %d s for a statement' % SLOW,
+    'row-locked': 'Row of the journal is locked',
+    'range-locked': 'Rows of the journal and the gaps between them are locked',
+    'table-locked': 'Table of the journal is locked',
+    'provider-500': 'Provider answers 500',
+    'provider-409': 'Provider answers 409',
+    'provider-garbage': 'Provider answers garbage',
+    'many-nodes': 'Host with %d compute nodes' % MANY,
+    'duplicate': 'Compute node UUID in two cells',
+    'upper-case': 'Compute node UUID in upper case'}
+INLINE, DRAIN, SYNC = 'inline', 'drain', 'sync'
+# Measurements that include the host of the bad part itself: it is healthy.
+INCLUDED: Mapping[str, frozenset[str]] = {
+    'cell-slow': frozenset({SYNC}),
+    'duplicate': frozenset({INLINE, DRAIN, SYNC}),
+    'upper-case': frozenset({INLINE, DRAIN, SYNC})}
+
+
+@dataclasses.dataclass(frozen=True)
+class Situation:
+    """A line of the table.
+
+    :param part: a key of ``PARTS``
+    :param rows: handed-over rows of the bad part, each of another host
+    :param cells: of nova
+    :param bad_cells: cells that are bad, if the bad part is a cell
+    :param journal: the kind of database that has the journal
+    """
+
+    part: str
+    rows: int = 1
+    cells: int = 3
+    bad_cells: int = 1
+    journal: str = 'mysql'
+
+    @property
+    def is_cell(self) -> bool:
+        """Check whether cells are the bad part."""
+        return self.part.startswith('cell-')
+
+    @property
+    def differs(self) -> bool:
+        """Check whether placement misses what the bad part's rows are about.
+
+        Otherwise full syncs would repair it, which takes their time.
+        """
+        return (self.part.startswith(('cell-', 'provider-', 'many-'))
+                and self.part != 'cell-slow')
+
+    @property
+    def is_heavy(self) -> bool:
+        """Check whether it occupies placement, which all lanes share."""
+        return self.part == 'many-nodes' or (
+            self.part.startswith('provider-') and self.rows >= 1000)
+
+    @property
+    def included(self) -> frozenset[str]:
+        """Return the measurements that include the host of the bad part."""
+        return INCLUDED.get(self.part, frozenset())
+
+    @property
+    def extent(self) -> str:
+        """Describe how much is bad."""
+        extents = []
+        if self.is_cell:
+            extents.append('%d of %d cells' % (self.bad_cells, self.cells))
+        if self.rows:
+            extents.append('%d row%s' % (self.rows, 's' * (self.rows > 1)))
+        if self.journal != 'mysql':
+            extents.append('PostgreSQL')
+        return ', '.join(extents)
+
+    def __str__(self) -> str:
+        words = [self.part]
+        if self.bad_cells > 1:
+            words.append('%d-of-%d' % (self.bad_cells, self.cells))
+        if self.rows >= 1000:
+            words.append('%d-rows' % self.rows)
+        if self.journal != 'mysql':
+            words.append(self.journal)
+        return '-'.join(words)
+
+
+def table() -> list[Situation]:
+    """List every situation, in the order of the page."""
+    lines = [Situation(NONE, rows=0)]
+    for part in PARTS:
+        if part.startswith('cell-'):
+            lines += [Situation(part),
+                      Situation(part, rows=10, cells=20, bad_cells=10),
+                      Situation(part, rows=1000)]
+        elif part.startswith('provider-'):
+            lines += [Situation(part), Situation(part, rows=1000)]
+    lines += [Situation('row-locked', rows, journal=journal)
+              for journal in ('mysql', 'postgresql') for rows in (1, 1000)]
+    lines += map(Situation, (
+        'range-locked', 'table-locked', 'many-nodes'))
+    lines += [Situation(part, rows=0) for part in ('duplicate', 'upper-case')]
+    order = [*PARTS]
+    return sorted(lines, key=lambda line: order.index(line.part))
+
+
+SELECTED = ('cell-off', 'cell-off-1000-rows', 'cell-silent', 'cell-slow',
+            'row-locked', 'range-locked', 'table-locked', 'provider-409',
+            'duplicate', 'upper-case')
+
+
+def selection() -> list[Situation]:
+    """Return the situations of ``./tools/test``."""
+    return [line for line in table() if str(line) in SELECTED]
