@@ -16,9 +16,6 @@ import subprocess
 import sys
 import tempfile
 from typing import Any
-import warnings
-
-import sqlalchemy as sa
 
 MANAGE = 'nova_aggregate_mirror.cmd.manage'
 STATUS = 'nova_aggregate_mirror.cmd.status'
@@ -94,5 +91,4 @@ def _main(module: str, argv: list[str], environment: dict[str, str],
     if 'PYTHONIOENCODING' in environment:
         sys.stdout.reconfigure(encoding=environment['PYTHONIOENCODING'])
     sys.argv = argv
-    warnings.simplefilter('error', sa.exc.SAWarning)
     sys.exit(importlib.import_module(module).main())

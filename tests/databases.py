@@ -337,10 +337,6 @@ class Statements(fixtures.Fixture):
         sa.event.listen(*arguments)
         self.addCleanup(sa.event.remove, *arguments)
 
-    def all(self) -> list[str]:
-        """Return the statements, without those that begin a transaction."""
-        return [one for one in self._seen if one.startswith('SELECT')]
-
     def about(self, table: str) -> list[str]:
         """Return the statements that name a table."""
         return [one for one in self._seen if table in one]

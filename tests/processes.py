@@ -9,11 +9,6 @@ import signal
 import traceback
 from typing import Any
 
-# Libraries warn of their own dependencies when they are imported.
-WARNINGS = ('-W', 'error', '-W', 'ignore::DeprecationWarning',
-            '-W', 'ignore::PendingDeprecationWarning')
-"""Options of Python: a warning is an error, but for those of libraries."""
-
 _FORK = multiprocessing.get_context('fork')
 
 

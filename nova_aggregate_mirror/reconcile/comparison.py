@@ -119,7 +119,8 @@ class Comparison:
     def _disputes(self) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
         disputes = {node: uuids & self.only if self.only else uuids
-                    for node, uuids in self.nova.disputes().items()}
+                    for node, uuids in self.nova.disputes().items()
+                    if node in self.current}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
     def narrowed(self, hosts: Collection[str]) -> source.Nova:

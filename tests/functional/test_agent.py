@@ -35,7 +35,7 @@ CONF = fixtures.CONF
 FOREIGN = uuidutils.generate_uuid()
 PATIENCE = 60
 PASSWORD = 'correct-horse'
-COMMAND = [sys.executable, *processes.WARNINGS, '-c', 'import sys; '
+COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
            'from nova_aggregate_mirror.cmd import agent; '
            'sys.exit(agent.main())']
 # Its drain waits for a cell for half a second instead of five.

@@ -31,7 +31,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from tests import databases
 from tests import fixtures
 from tests import placement_service
-from tests import processes
 
 CONF = fixtures.CONF
 KILLS = os.environ.get('AGGREGATE_MIRROR_KILLS')
@@ -45,7 +44,7 @@ PATIENCE = 120
 # Concurrent requests, each on a host of its own.
 AT_ONCE = 6
 CALLS = 5
-AGENT = [sys.executable, *processes.WARNINGS, '-c', 'import sys; '
+AGENT = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
          'from nova_aggregate_mirror.cmd import agent; '
          'sys.exit(agent.main())']
 NOVA_CONF = """

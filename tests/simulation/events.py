@@ -6,10 +6,12 @@ import contextlib
 import random
 
 from nova_aggregate_mirror import exceptions
+from tests.simulation import databases
+from tests.simulation import nova as simulated_nova
 from tests.simulation import processes
 from tests.simulation import world as simulated
 
-OUTAGES = ('placement', 'nova', 'cell', 'journal')
+OUTAGES = ('placement', 'nova', databases.REFUSES, databases.SILENT, 'journal')
 SHARED = 'shared'
 """A provider that is not a compute node."""
 
@@ -20,10 +22,15 @@ def outage(what: str, steps: int) -> Event:
     """Make a service unavailable for a number of steps."""
     def run(cloud: processes.Cloud) -> None:
         cloud.world.give_way('%s does not answer', what)
+        cells = {simulated_nova.BAD_CELL: what} if (
+            what in databases.SECONDS) else {}
+        before = dict(cloud.nova.bad_cells)
+        cloud.nova.bad_cells.update(cells)
         cloud.world.down = what
         for _ in range(steps):
             cloud.world.give_way('%s is still away', what)
         cloud.world.down = ''
+        cloud.nova.bad_cells = before
 
     return run
 

@@ -7,6 +7,7 @@ import dataclasses
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import cells
 from tests.simulation import events
 from tests.simulation import processes
 
@@ -107,7 +108,7 @@ class StopsAtAnError(processes.Mirror):
 def reads_nova_first(parts: Parts) -> None:
     """Without rule 4: nova is read before the generation."""
     truth = {}
-    get, read, nova = parts.placement.get, parts.source.read, parts.source.nova
+    get, read, nova = parts.placement.get, parts.source.read, parts.cloud.nova
 
     def early(provider):
         truth['now'] = read(nova.nodes.values(), nova.nodes, nova.ids.values())
@@ -151,7 +152,7 @@ def spares_what_placement_has(parts: Parts) -> None:
         dirty = list(dirty)
         if not mode.before:
             return real(dirty, mode)
-        wanted = parts.source.nova.wanted
+        wanted = parts.cloud.nova.wanted
         return real(dirty, dataclasses.replace(mode, before={
             node: wanted(node) for node in mode.before}))
 
@@ -190,7 +191,7 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
 
 def applies_the_planned_lists(parts: Parts) -> None:
     """Without rule 7: a full sync writes the planned lists."""
-    made, ids = parts.reconciler, parts.source.nova.ids
+    made, ids = parts.reconciler, parts.cloud.nova.ids
     planned: list = []
     real, read_all = made.converge, parts.source.read_all
 
@@ -298,6 +299,102 @@ def only_adds(parts: Parts) -> None:
         dirty, dataclasses.replace(mode, prune=mode.prune and mode.whole))
 
 
+def takes_an_error_for_an_answer(parts: Parts) -> None:
+    """Without rule 14: a driver that gives up ends the silence of a cell."""
+    threads = parts.source._cells._threads
+    if not threads:
+        return
+    start = threads._start
+
+    def begin(name, read, answers, patient):
+        def attempt():
+            try:
+                return read()
+            except OSError:
+                threads._silent.pop(name, None)
+                threads._took[name] = cells.SOON
+                raise
+
+        return start(name, attempt, answers, patient)
+
+    threads._start = begin
+    threads._wait_in_vain = lambda name: None
+
+
+def retries_one_row_after_a_failure(parts: Parts) -> None:
+    """Without rule 14: rows wait in one queue, whatever they wait for."""
+    def prepare(drain):
+        made, mirror = drain._schedule, drain._mirror
+        limit = 50
+
+        def due(_limit):
+            rows = sorted((seen.due, row) for row, seen in made._seen.items()
+                          if seen.due <= made._now())
+            return [row for _due, row in rows[:limit]]
+
+        def mirror_some(ids, alone):
+            nonlocal limit
+            before = len(made)
+            progress = mirror(ids, alone)
+            limit = 50 if len(made) < before else 1
+            return progress
+
+        made.due, drain._mirror = due, mirror_some
+        made.wait_for = lambda row, cells: made.again(row, 4.0)
+        made.isolate = lambda row, seconds, failed: made.again(row, 4.0)
+
+    parts.prepare = prepare
+
+
+def lets_a_locked_row_decide_for_all(parts: Parts) -> None:
+    """Without rule 14: rows that share a statement share its failure."""
+    kept = parts.journal.rows
+    world, real = parts.cloud.world, kept.close
+    lost: dict[str, float] = {}
+
+    def close(ids, lock_wait=None):
+        ids = list(ids)
+        if any(world.now < lost.get(row, 0.0) for row in ids):
+            raise exceptions.JournalLocked('with others')
+        try:
+            return real(ids, lock_wait)
+        except exceptions.JournalLocked:
+            if len(ids) > 1:
+                lost.update(dict.fromkeys(ids, world.now + 10.0))
+            raise
+
+    kept.close = close
+
+
+def repairs_with_the_patience_of_the_drain(parts: Parts) -> None:
+    """Without rule 15: the sync cannot repair what it finds in a slow cell."""
+    read = parts.source.read
+    parts.source._cells._some = dataclasses.replace(
+        parts.source._cells._some, answer=cells.SOON)
+    parts.source.read = lambda hosts, nodes=(), aggregates=(), down=None: (
+        read(hosts, nodes, aggregates))
+
+
+def follows_the_last_cell(parts: Parts) -> None:
+    """Without rule 15: of a node in two cells, the last cell's row counts."""
+    found = parts.source._cells
+    real = found.rows
+
+    def rows(queries, patient=False):
+        every, down = real(queries, patient)
+        return [*{row.node: row for row in every}.values()], down
+
+    found.rows = rows
+
+
+def takes_a_silent_cell_for_an_empty_one(parts: Parts) -> None:
+    """Without rule 15: a node that no other cell has does not exist."""
+    found = parts.source._cells
+    real = found.rows
+    found.rows = lambda queries, patient=False: (
+        real(queries, patient)[0], {})
+
+
 PARTS = (has_one_row_per_host, hands_over_only_what_is_there,
          closes_overdue_rows, command_closes_running_rows,
          converges_overdue_rows_once,
@@ -312,5 +409,9 @@ PARTS = (has_one_row_per_host, hands_over_only_what_is_there,
          clears_marks_of_running_deletions, has_no_cure_for_deletions,
          strips_foreign_providers_at_once,
          believes_the_deletion, deletes_from_compute_nodes_only,
-         writes_without_generation, only_adds)
+         writes_without_generation, only_adds,
+         takes_an_error_for_an_answer, retries_one_row_after_a_failure,
+         lets_a_locked_row_decide_for_all,
+         repairs_with_the_patience_of_the_drain, follows_the_last_cell,
+         takes_a_silent_cell_for_an_empty_one)
 HOOKS = (RecordsAfter, StopsAtAnError)

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An in-memory nova: aggregates, hosts, compute nodes, and their readers."""
+"""An in-memory nova: aggregates, hosts, compute nodes, cells."""
 
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
-import types
-
-from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import nodes as compute_nodes
 from tests.simulation import world as simulated
 
-CELL = 'cell of h2'
-# The hosts of that cell.
-IN_CELL = frozenset({'h2'})
+# The last cell has no host of its own.
+CELLS = ('c1', 'c2', 'c3')
+BAD_CELL = 'c2'
+HOMES = {'h1': 'c1', 'h2': BAD_CELL, 'h9': 'c1'}
+FORMER_HOST = 'h0'
+"""A host without a host mapping, which once had a compute node."""
 
 
 class Nova:
@@ -26,6 +23,14 @@ class Nova:
         """All aggregates that ever existed, by number."""
         self.hosts_of: dict[str, set[str]] = {}
         self.nodes: dict[str, str] = {}
+        """Compute node to its host, in the cell of the host."""
+        self.former: dict[str, str] = {}
+        """Compute node to its host in the last cell, which is no longer its
+        host."""
+        self.homes: dict[str, str] = dict(HOMES)
+        """Host to the cell of its host mapping."""
+        self.bad_cells: dict[str, str] = {}
+        """Cell to what is bad about its database."""
         self.nodes_ever: set[str] = set()
         self.deletions: collections.Counter[str] = collections.Counter()
         """How often users deleted, or tried to delete, each aggregate through
@@ -88,114 +93,17 @@ class Nova:
         self._world.say('only a full sync finds aggregate %s, host %s',
                         number, host or '-')
 
+    def nodes_in(self, cell: str) -> dict[str, str]:
+        """Return the rows of a cell's table of compute nodes."""
+        rows = {node: host for node, host in self.nodes.items()
+                if self.homes[host] == cell}
+        return {**self.former, **rows} if cell == CELLS[-1] else rows
+
     def nodes_on(self, hosts: Iterable[str]) -> set[str]:
         return {node for node, host in self.nodes.items() if host in hosts}
-
-    def members(self, hosts: Iterable[str]) -> dict[str, frozenset[str]]:
-        found = {host: frozenset(uuid for uuid, has in self.hosts_of.items()
-                                 if host in has) for host in hosts}
-        return {host: uuids for host, uuids in found.items() if uuids}
 
     def wanted(self, node: str) -> frozenset[str]:
         """Return the aggregates that the invariant requires for a node."""
         host = self.nodes.get(node)
         return frozenset(uuid for uuid, hosts in self.hosts_of.items()
                          if host in hosts)
-
-
-class Source:
-    """A reader of nova's databases, as a process of this package has it.
-
-    Like the real source, it reads the API database in one transaction, and the
-    nodes of the cells in a later one.
-    """
-
-    def __init__(self, world: simulated.World, nova: Nova) -> None:
-        self._world = world
-        self.nova = nova
-
-    def place(self, aggregate_id: int, host: str = '') -> source.Place:
-        self._read('place of %s, host %s', aggregate_id, host or '-')
-        uuid = self.nova.ids.get(aggregate_id, '')
-        nodes, down = self._nodes({host} - {''}, set())
-        return source.Place(
-            uuid if uuid in self.nova.hosts_of else '', frozenset(nodes),
-            down if host in IN_CELL else {},
-            self.nova.members([host]).get(host, frozenset()))
-
-    def aggregates(self) -> dict[str, str]:
-        self._read('aggregates')
-        return {uuid: uuid for uuid in self.nova.hosts_of}
-
-    def sizes(self) -> dict[str, int]:
-        self._read('sizes')
-        return {uuid: len(hosts) for uuid, hosts in self.nova.hosts_of.items()
-                if hosts}
-
-    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = (),
-             down: Mapping[str, str] | None = None) -> source.Nova:
-        wanted, asked = frozenset(hosts), frozenset(nodes)
-        self._read('truth of %s', wanted)
-        members = self.nova.members(wanted)
-        named = frozenset(aggregates).union(*members.values())
-        existing = {uuid: uuid for uuid in named
-                    if uuid in self.nova.hosts_of}
-        found: Mapping[str, str] = {}
-        silent: Mapping[str, str] = {}
-        if wanted or asked:
-            self._world.give_way('nodes')
-            found, silent = self._nodes(
-                wanted if down is None else (), asked, down or {})
-            if down is None and not (
-                    wanted & IN_CELL or asked - found.keys()):
-                # That cell did not have to be read.
-                silent = {}
-        moved = frozenset(found.values()) - wanted
-        if moved:
-            self._read('truth of %s too', moved)
-            members.update(self.nova.members(moved))
-            existing.update((uuid, uuid) for host in moved
-                            for uuid in members.get(host, ()))
-        return _snapshot(existing, members, found, silent, wanted, asked)
-
-    def read_all(self) -> source.Nova:
-        self._read('all truth')
-        hosts = frozenset().union(*self.nova.hosts_of.values())
-        members = self.nova.members(hosts)
-        existing = {uuid: uuid for uuid in self.nova.hosts_of}
-        self._world.give_way('all nodes')
-        found, silent = self._nodes(
-            frozenset(self.nova.nodes.values()), frozenset())
-        return _snapshot(existing, members, found, silent, hosts)
-
-    def _nodes(self, hosts: Iterable[str], asked: Iterable[str],
-               down: Mapping[str, str] = types.MappingProxyType({})
-               ) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        silent = (IN_CELL if self._world.down == 'cell' or CELL in down
-                  else frozenset())
-        return ({node: host for node, host in self.nova.nodes.items()
-                 if (host in hosts or node in asked) and host not in silent},
-                {CELL: 'silent'} if silent else {})
-
-    def _read(self, what: str, *about: object) -> None:
-        self._world.give_way(what, *about)
-        if self._world.down == 'nova' or self._world.fault(0.02):
-            raise exceptions.NovaUnavailable('nova is away')
-
-
-def _snapshot(existing: Mapping[str, str],
-              members: Mapping[str, frozenset[str]], found: Mapping[str, str],
-              silent: Mapping[str, str], hosts: frozenset[str],
-              asked: Iterable[str] = ()) -> source.Nova:
-    """Return what a read found; every host is mapped to its cell."""
-    cell = {host: CELL if host in IN_CELL else 'other'
-            for host in found.values()}
-    located = compute_nodes.locate(
-        [source.Row(cell[host], node, host) for node, host in found.items()],
-        cell, not silent, frozenset(asked))
-    return source.Nova(
-        aggregates=existing, members=members, nodes=located.nodes,
-        cells_down=silent, hosts_down=dict.fromkeys(
-            hosts & IN_CELL, frozenset({CELL})) if silent else {},
-        shared=located.shared, unknown=located.unknown)

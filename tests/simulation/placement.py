@@ -29,6 +29,25 @@ class Write:
             sorted(self.aggregates), self.provider, self.generation)
 
 
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """What placement answers to requests for one provider."""
+
+    method: str
+    error: type[exceptions.MirrorError]
+
+    def check(self, method: str) -> None:
+        if method == self.method:
+            raise self.error('%s fails for this provider' % method)
+
+
+HEALTHY = Failure('', exceptions.PlacementFailed)
+FAILURES = (Failure('GET', exceptions.PlacementFailed),
+            Failure('GET', exceptions.MalformedAnswer),
+            Failure('PUT', exceptions.PlacementFailed),
+            Failure('PUT', exceptions.GenerationConflict))
+
+
 class Placement:
     """Resource providers; forbidden writes of this package are recorded."""
 
@@ -42,6 +61,9 @@ class Placement:
         kept."""
         self.added: set[str] = set()
         """Aggregates that this package has added a provider to."""
+        self.failing: dict[str, Failure] = {}
+        """Providers of which each request fails, or each request of one
+        method."""
         self._unchecked: set[str] = set()
         """Providers written without a generation since the last write that had
         one."""
@@ -152,6 +174,7 @@ class Client:
 
     def get(self, provider: str) -> client.Provider:
         self._ask('GET %s', provider)
+        self._placement.failing.get(provider, HEALTHY).check('GET')
         state = self._placement.state(provider)
         self._answered('got %s, generation %d', state.aggregates,
                        state.generation)
@@ -163,6 +186,7 @@ class Client:
         arrive = functools.partial(self._placement.apply, write)
         self._world.patience()
         self._world.send(arrive, 'PUT %s', write)
+        self._placement.failing.get(provider.uuid, HEALTHY).check('PUT')
         if self._fails():
             self._fail(simulated.Sent(arrive, 'PUT %s', (write,)))
         written = arrive()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import dataclasses
 import random
 
+from tests.simulation import bad_parts
 from tests.simulation import events
 
 # The hosts' clocks differ by up to two hours.
@@ -41,6 +42,10 @@ class Plan:
     """Aggregates of the provider that is not a compute node."""
     drift: frozenset[str] = frozenset()
     """Aggregates of h1's first node that nova does not have for it."""
+    bad_part: bad_parts.BadPart | None = None
+    """What is bad about a part of h2 until the end."""
+    former: bool = False
+    """Whether the last cell also has n1, on a host without host mapping."""
     faults: int = 0
     kills: int = 0
     ticks: int = 0
@@ -84,6 +89,9 @@ def by_chance(chance: random.Random) -> Plan:
     plan.skews = {process: chance.choice(SKEWS)
                   for process in (*plan.workers, *plan.agents)}
     chance.choice(KINDS)(plan, chance)
+    if chance.random() < 0.1:
+        plan.bad_part = chance.choice(bad_parts.KINDS)
+    plan.former = chance.random() < 0.1
     return plan
 
 

@@ -27,12 +27,18 @@ from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+from tests.simulation import databases
 from tests.simulation import nova as simulated_nova
 from tests.simulation import placement as simulated_placement
+from tests.simulation import threads
 from tests.simulation import world as simulated
 
 T = TypeVar('T')
 
+CELL_TIMEOUT = 20.0
+"""Seconds; all waits and ticks of a schedule together are less than
+``max_call_age``."""
+LOCKED = 'another session locks the row'
 METHODS = {'add': 'add_host_to_aggregate',
            'remove': 'remove_host_from_aggregate',
            'delete': 'delete_aggregate'}
@@ -47,6 +53,12 @@ class Memory:
     def __init__(self) -> None:
         self._connection = sa.create_engine('sqlite://').connect()
         models.metadata.create_all(self._connection)
+        self._connection.exec_driver_sql('CREATE TABLE locked (id)')
+        for change in 'UPDATE', 'DELETE':
+            self._connection.exec_driver_sql(
+                'CREATE TRIGGER locked_%s BEFORE %s ON dirty WHEN OLD.id IN '
+                "(SELECT id FROM locked) BEGIN SELECT RAISE(ABORT, '%s'); END"
+                % (change, change, LOCKED))
         self._connection.commit()
         self._driver = self._connection.connection.driver_connection
 
@@ -57,9 +69,20 @@ class Memory:
             yield self._connection
 
     def clear(self) -> None:
-        """Delete all rows of all tables."""
+        """Delete all rows of all tables, and end all locks."""
+        self.unlock()
         for table in models.metadata.tables:
             self._driver.execute('DELETE FROM ' + table)
+        self._driver.commit()
+
+    def lock(self, rows: Iterable[str]) -> None:
+        """Lock rows of the journal as another session, until ``unlock``."""
+        self._driver.executemany('INSERT INTO locked VALUES (?)',
+                                 [(row,) for row in rows])
+        self._driver.commit()
+
+    def unlock(self) -> None:
+        self._driver.execute('DELETE FROM locked')
         self._driver.commit()
 
     def dump(self) -> Iterator[tuple]:
@@ -93,12 +116,14 @@ class Cloud:
 
     :param conf: with the options of this package
     :param database: the journal's, empty
+    :param clock: lets threads wait in the time of this schedule
     """
 
     def __init__(self, world: simulated.World, conf: cfg.ConfigOpts,
-                 database: Memory) -> None:
+                 database: Memory, clock: threads.Clock) -> None:
         self.world = world
         self.conf = conf
+        self.clock = clock
         self.database = database
         self.limits = engines.Limits.of_call(
             conf.aggregate_mirror.inline_timeout,
@@ -129,7 +154,7 @@ class Database(transactions.Transactions):
         # The name of a function in queries, or of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
-        commit = functools.partial(super().run, work)
+        commit = functools.partial(self._commit, work, lock_wait)
         world.send(commit, 'journal: %s', name)
         if world.down != 'journal' and not world.fault(0.02):
             return commit()
@@ -138,6 +163,15 @@ class Database(transactions.Transactions):
             world.say('committed, and the answer is lost')
             commit()
         raise exceptions.JournalUnavailable('away')
+
+    def _commit(self, work: Callable[[Any], T], lock_wait: float | None) -> T:
+        try:
+            return super().run(work)
+        except exceptions.JournalUnavailable as exc:
+            if LOCKED not in str(exc):
+                raise
+            self.cloud.world.now += lock_wait or engines.Limits().lock_wait
+            raise exceptions.JournalLocked(LOCKED) from exc
 
 
 class Journal:
@@ -156,13 +190,20 @@ class Parts:
     """The parts of a process, as ``hooks.processes`` has them.
 
     :param skew: the clock error of its host, in seconds
+    :param reads: how long it waits for cells, by default as nova-api does;
+        see ``databases.source``
     """
 
-    def __init__(self, cloud: Cloud, name: str, skew: float = 0.0) -> None:
+    def __init__(self, cloud: Cloud, name: str, skew: float = 0.0,
+                 **reads: bool) -> None:
         self.cloud = cloud
         self.name = name
         self.journal = Journal(cloud, skew)
-        self.source = simulated_nova.Source(cloud.world, cloud.nova)
+        options = cloud.conf.aggregate_mirror
+        self.limits = cloud.limits
+        self.source = databases.source(
+            cloud.clock, cloud.nova, engines.Limits(options.cell_timeout)
+            if reads else self.limits, **reads)
         self.placement = simulated_placement.Client(
             cloud.world, cloud.placement)
         self.reconciler = reconciler.Reconciler(
@@ -172,7 +213,6 @@ class Parts:
             journal.NoLedger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = breaker.PlacementBreaker(lambda: cloud.world.now)
-        self.limits = cloud.limits
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None
         """The mutant's change to an agent's drain."""
 

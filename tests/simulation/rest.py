@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 
+from tests.simulation import bad_parts
 from tests.simulation import processes
 
 # Seconds between two steps of an agent: a little more than 2 x inline_timeout.
@@ -14,12 +15,18 @@ SOON = 3
 # rows of calls that may run are closed after ``max_call_age``.
 LONG = 301.0
 MANY = 5
+# Batches of one step at most, until the agent pauses.
+BATCHES = 20
 
 
-def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
+def judge(cloud: processes.Cloud, parts: processes.Parts,
+          sync: processes.Parts,
+          bad_part: bad_parts.BadPart | None = None) -> str:
     """Let an agent drain, then sync; check placement after each.
 
-    :param parts: of an agent that did not run before
+    :param parts: of the drain of an agent that did not run before
+    :param sync: of its full sync
+    :param bad_part: what has been bad from the start
     :returns: what broke the promise; empty when it was kept
     """
     world = cloud.world
@@ -28,12 +35,13 @@ def judge(cloud: processes.Cloud, parts: processes.Parts) -> str:
     for number, host in cloud.unrecorded.values():
         cloud.nova.unexpected(number, host)
     step = processes.drainer(parts)
-    wrong = _settle(cloud, step) or _age(cloud, step)
+    wrong = bad_part and bad_parts.judge(cloud, bad_part, step, parts, sync)
+    wrong = wrong or _settle(cloud, step) or _age(cloud, step)
     if wrong:
         return wrong
     wrong = world.wrong + _wrong(cloud)
     if not wrong:
-        processes.compare(parts)
+        processes.compare(sync)
         world.disturbed.clear()
         wrong = world.wrong + _wrong(cloud, synced=True)
     return '; '.join(wrong)
@@ -90,7 +98,9 @@ def _age(cloud: processes.Cloud, step: Callable[[], bool]) -> str:
 
 def _step(cloud: processes.Cloud, step: Callable[[], bool],
           seconds: float = STEP) -> None:
-    step()
+    for _batch in range(BATCHES):
+        if not step():
+            break
     cloud.world.now += seconds
 
 

@@ -8,14 +8,20 @@ import random
 from oslo_config import cfg
 
 import nova_aggregate_mirror.conf
+from tests.simulation import bad_parts
 from tests.simulation import choices
 from tests.simulation import events
+from tests.simulation import nova as simulated_nova
 from tests.simulation import plans
 from tests.simulation import processes
 from tests.simulation import rest
+from tests.simulation import threads
 from tests.simulation import world as simulated
 
 
+DRAIN = {'threaded': True, 'hurried': True}
+SYNC = {'threaded': True}
+"""How the loops of an agent read cells; see ``databases.source``."""
 Mutate = Callable[[processes.Parts], object]
 
 
@@ -26,17 +32,22 @@ class Surprise(Exception):
 class Simulation:
     """A player of schedules that share one database and configuration.
 
+    :param clock: in use
     :param mutate: changes the parts of a process, to show that the simulation
         detects it
     :param hook: the class of the hook
     """
 
-    def __init__(self, mutate: Mutate = lambda parts: None,
+    def __init__(self, clock: threads.Clock,
+                 mutate: Mutate = lambda parts: None,
                  hook: type[processes.Mirror] = processes.Mirror) -> None:
+        self._clock = clock
         self.conf = cfg.ConfigOpts()
         self.conf.register_opts([cfg.StrOpt('state_path', default='/nowhere')])
         nova_aggregate_mirror.conf.register_opts(self.conf)
         self.conf([], default_config_files=[], default_config_dirs=[])
+        self.conf.set_override('cell_timeout', processes.CELL_TIMEOUT,
+                               'aggregate_mirror')
         self.database = processes.Memory()
         self._mutate = mutate
         self._hook = hook
@@ -69,19 +80,21 @@ class Simulation:
         self.conf.set_override('inline_backoff', 0.0 if plan.eager else 30.0,
                                'aggregate_mirror')
         world = simulated.World(chooser)
-        cloud = processes.Cloud(world, self.conf, self.database)
+        self._clock.begin(world)
+        cloud = processes.Cloud(world, self.conf, self.database, self._clock)
         try:
             _found(cloud, plan)
             self._start(cloud, plan)
             world.run()
-            wrong = self._judge(cloud, kept)
+            wrong = self._judge(cloud, plan, kept)
         except Exception as exc:
             raise Surprise('%s\n%s' % (plan, world.trace())) from exc
         finally:
             world.close()
         return wrong and '%s\n%s\n%s' % (wrong, plan, world.trace())
 
-    def _judge(self, cloud: processes.Cloud, kept: set[str] | None) -> str:
+    def _judge(self, cloud: processes.Cloud, plan: plans.Plan,
+               kept: set[str] | None) -> str:
         """Return what broke the promise.
 
         :param kept: states in which the promise is kept, added to; None for
@@ -93,14 +106,16 @@ class Simulation:
             state = rest.state(cloud)
             if state in kept:
                 return ''
-        wrong = rest.judge(cloud, self._parts(cloud, 'agent-9'))
+        wrong = rest.judge(
+            cloud, self._parts(cloud, 'agent-9', **DRAIN),
+            self._parts(cloud, 'agent-9', **SYNC), plan.bad_part)
         if state and not wrong:
             kept.add(state)
         return wrong
 
     def _parts(self, cloud: processes.Cloud, process: str,
-               skew: float = 0.0) -> processes.Parts:
-        parts = processes.Parts(cloud, process, skew)
+               skew: float = 0.0, **reads: bool) -> processes.Parts:
+        parts = processes.Parts(cloud, process, skew, **reads)
         self._mutate(parts)
         return parts
 
@@ -117,14 +132,16 @@ class Simulation:
             # Threads of one process, which are killed together.
             skew = plan.skews.get(name, 0.0)
             start(name, functools.partial(
-                processes.drain_journal, self._parts(cloud, name, skew),
-                steps))
+                processes.drain_journal, self._parts(
+                    cloud, name, skew, **DRAIN), steps))
             if syncs:
                 start(name, functools.partial(
-                    processes.sync, self._parts(cloud, name, skew)))
+                    processes.sync, self._parts(
+                        cloud, name, skew, **SYNC)))
         if plan.command:
             start('command', functools.partial(
-                processes.command, self._parts(cloud, 'command')))
+                processes.command, self._parts(
+                    cloud, 'command', **SYNC)))
         for name, event in plan.others:
             start(name, functools.partial(event, cloud), mortal=False)
 
@@ -136,6 +153,10 @@ def _found(cloud: processes.Cloud, plan: plans.Plan) -> None:
     # Add an aggregate with its own host: an empty nova would trip the brake.
     nova.hosts_of = {uuid: set(hosts) for uuid, hosts in (
         *plan.hosts_of.items(), ('c', {'h9'}))}
+    if plan.former:
+        nova.former = {'n1': simulated_nova.FORMER_HOST}
+        nova.hosts_of.setdefault('b', set()).add(simulated_nova.FORMER_HOST)
+    bad_parts.begin(cloud, plan.bad_part)
     for node, host in (*plan.nodes.items(), ('n9', 'h9')):
         nova.boot(node, host)
         is_first = node == 'n1'

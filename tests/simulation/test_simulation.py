@@ -9,12 +9,14 @@ import gc
 import logging
 import os
 
+import fixtures
 import testtools
 from testtools import content
 
 from tests.simulation import mutants
 from tests.simulation import plans
 from tests.simulation import schedule
+from tests.simulation import threads
 
 SCHEDULES = int(os.environ.get('AGGREGATE_MIRROR_SCHEDULES', 100000))
 SEED = os.environ.get('AGGREGATE_MIRROR_SEED')
@@ -34,12 +36,16 @@ class TestCase(testtools.TestCase):
         # Searching the imported modules for garbage takes a sixth of the time.
         gc.freeze()
         self.addCleanup(gc.unfreeze)
+        # Two batches are enough for a backlog.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.agent.drain.BATCH', 4))
+        self.clock = self.useFixture(threads.Clock())
 
 
 class TestPromise(TestCase):
 
     def play(self, seeds):
-        simulation = schedule.Simulation()
+        simulation = schedule.Simulation(self.clock)
         for seed in seeds:
             wrong = simulation.play(seed)
             self.assertEqual('', wrong, wrong)
@@ -53,7 +59,8 @@ class TestPromise(TestCase):
     def test_same_again(self):
         """A seed gives the same schedule after any other seeds."""
         def report(*before):
-            simulation = schedule.Simulation(mutants.writes_only_differences)
+            simulation = schedule.Simulation(
+                self.clock, mutants.writes_only_differences)
             for seed in before:
                 simulation.play(seed)
             return next(filter(None, map(simulation.play, range(1000))))
@@ -78,7 +85,7 @@ class TestEverySchedule(TestCase):
     """Small plans, with every schedule within the given bounds."""
 
     def explore(self, *operations, members=(), preemptions=2, **bounds):
-        count, wrong = schedule.Simulation().explore(
+        count, wrong = schedule.Simulation(self.clock).explore(
             plans.small(operations, members, **bounds), preemptions)
         self.assertEqual('', wrong, wrong)
         self.addDetail('schedules', content.text_content(str(count)))
@@ -132,9 +139,9 @@ class TestRules(TestCase):
 def _add_mutant(mutant):
     def test(self):
         if mutant in mutants.HOOKS:
-            simulation = schedule.Simulation(hook=mutant)
+            simulation = schedule.Simulation(self.clock, hook=mutant)
         else:
-            simulation = schedule.Simulation(mutate=mutant)
+            simulation = schedule.Simulation(self.clock, mutate=mutant)
         for seed in range(ENOUGH):
             if simulation.play(seed):
                 return

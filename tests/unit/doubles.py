@@ -109,8 +109,6 @@ class Nova:
         self.hosts_of: dict[str, set[str]] = {}
         self.nodes: dict[str, str] = {}
         self.unmapped: set[str] = set()
-        self.also: dict[str, str] = {}
-        """Nodes that a further cell has, to their host there."""
         self.silent: set[str] = set()
         """Hosts in the cell that does not respond."""
         self.mapped = {CELL: 'cell1 (%s)' % CELL}
@@ -154,11 +152,8 @@ class Nova:
         located = compute_nodes.locate(
             [source.Row('cell1', node, host)
              for node, host in self.nodes.items()
-             if (host in wanted or node in asked) and host not in self.silent]
-            + [source.Row('cell2', node, host)
-               for node, host in self.also.items()],
-            dict.fromkeys(set(self.nodes.values()) - self.unmapped, 'cell1')
-            | dict.fromkeys(self.also.values(), 'cell2'),
+             if (host in wanted or node in asked) and host not in self.silent],
+            dict.fromkeys(set(self.nodes.values()) - self.unmapped, 'cell1'),
             not self.silent, asked)
         return source.Nova(
             aggregates={uuid: name for uuid, name in self.aggregates().items()

@@ -13,7 +13,6 @@ import testtools
 
 from nova_aggregate_mirror.cmd import manage
 from nova_aggregate_mirror.cmd import manuals
-from tests import processes
 
 MANUALS = {'agent': manuals.AGENT, 'manage': manuals.MANAGE,
            'status': manuals.STATUS}
@@ -46,8 +45,7 @@ def answers():
              for argument in ('--version', '--help')]
     asked.append(('manage', SUBCOMMAND))
     done = subprocess.run(
-        [sys.executable, *processes.WARNINGS, '-c', SCRIPT,
-         json.dumps(asked)],
+        [sys.executable, '-W', 'ignore', '-c', SCRIPT, json.dumps(asked)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
         check=True)
     return {(name, argv[-2] if argv[1:] else argv[0]): tuple(found)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's databases as the real source reads them, statement by statement."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+from typing import Any
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.source import cells
+from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import statements
+from tests.simulation import nova as simulated_nova
+from tests.simulation import threads
+from tests.simulation import world as simulated
+
+# How a cell may be bad, and the seconds until it answers or refuses.
+REFUSES, SLOW, SILENT = 'refuses', 'is slow', 'is silent'
+SECONDS = {REFUSES: 0.0, SLOW: 6.0, SILENT: float('inf')}
+
+_Place = collections.namedtuple(
+    '_Place', 'host id uuid name database_connection member member_of '
+    'aggregate', defaults=[None] * 8)
+_Host = collections.namedtuple(
+    '_Host', 'host id uuid name database_connection member aggregate '
+    'aggregate_name', defaults=[None] * 8)
+_Cell = collections.namedtuple('_Cell', 'id uuid name database_connection')
+
+Values = Mapping[str, Any]
+
+
+class Rows(list):
+    """The result of a statement."""
+
+    def all(self) -> 'Rows':
+        return self
+
+
+class Connection:
+    """A connection on which each statement has a function that answers it."""
+
+    def __init__(self, answers: Mapping[Any, Callable[[Values], Iterable[Any]]]
+                 ) -> None:
+        self._answers = answers
+
+    def execute(self, statement: Any, values: Values = {}) -> Rows:
+        return Rows(self._answers[statement](values))
+
+
+class Api:
+    """Nova's API database, as ``connections.ApiDatabase``."""
+
+    def __init__(self, world: simulated.World, nova: simulated_nova.Nova
+                 ) -> None:
+        self._world = world
+        self._nova = nova
+        self._connection = Connection({
+            statements.PLACE: self._place,
+            statements.HOSTS: self._hosts,
+            statements.EXISTING: self._existing,
+            statements.AGGREGATES: lambda _values: [
+                (uuid, uuid) for uuid in nova.hosts_of],
+            statements.SIZES: lambda _values: [
+                (uuid, len(hosts)) for uuid, hosts in nova.hosts_of.items()
+                if hosts],
+            statements.MEMBERS: lambda _values: [
+                (host, uuid, uuid) for uuid, hosts in nova.hosts_of.items()
+                for host in hosts],
+            statements.MAPPED: lambda _values: [
+                (host, _cell(cell).id) for host, cell in nova.homes.items()],
+            cells._ALL: lambda _values: map(_cell, simulated_nova.CELLS)})
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        self._world.give_way('read of the API database')
+        if self._world.down == 'nova' or self._world.fault(0.02):
+            raise exceptions.NovaUnavailable('nova is unavailable')
+        yield self._connection
+
+    def _place(self, values: Values) -> Iterator[_Place]:
+        uuid, host = self._nova.ids.get(values['id']), values['host']
+        if host in self._nova.homes:
+            yield _Place(host, *_cell(self._nova.homes[host]))
+        for name, hosts in self._nova.hosts_of.items():
+            if host in hosts:
+                yield _Place(member=host, member_of=name)
+        if uuid in self._nova.hosts_of:
+            yield _Place(aggregate=uuid)
+
+    def _hosts(self, values: Values) -> Iterator[_Host]:
+        for host in values['some']:
+            if host in self._nova.homes:
+                yield _Host(host, *_cell(self._nova.homes[host]))
+            for name, hosts in self._nova.hosts_of.items():
+                if host in hosts:
+                    yield _Host(member=host, aggregate=name,
+                                aggregate_name=name)
+
+    def _existing(self, values: Values) -> Iterator[tuple[str, str]]:
+        return ((uuid, uuid) for uuid in values['some']
+                if uuid in self._nova.hosts_of)
+
+
+class Cells(cells.Cells):
+    """The real cells, with databases that may be bad."""
+
+    def __init__(self, clock: threads.Clock, nova: simulated_nova.Nova,
+                 *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._clock = clock
+        self._nova = nova
+
+    def rows(self, *arguments: Any, **options: Any) -> Any:
+        # A later transaction than that in the API database.
+        self._clock.world.give_way('read of cells')
+        return super().rows(*arguments, **options)
+
+    def _read(self, cell: cells.Cell, query: Callable[[Any], Any],
+              patient: bool) -> Any:
+        fault = self._nova.bad_cells.get(cell.connection)
+        if fault:
+            limits = self._whole if patient else self._some
+            seconds = SECONDS[fault]
+            # The driver gives up after that.
+            self._clock.wait(min(seconds, limits.answer))
+            if fault == REFUSES or seconds > limits.answer:
+                raise OSError('cell %s %s' % (cell.connection, fault))
+        nodes = self._nova.nodes_in(cell.connection)
+        return query(Connection({
+            statements.NODES: lambda _values: nodes.items(),
+            statements.NODES_OF: lambda values: [
+                (node, host) for node, host in nodes.items()
+                if host in values['some']],
+            statements.THESE_NODES: lambda values: [
+                (node, host) for node, host in nodes.items()
+                if node in values['some']]}))
+
+
+def source(clock: threads.Clock, nova: simulated_nova.Nova,
+           limits: engines.Limits, threaded: bool = False,
+           hurried: bool = False) -> database.DatabaseSource:
+    """Build the real source, on the databases of a schedule."""
+    made = database.DatabaseSource(limits, threaded, hurried)
+    made._api = Api(clock.world, nova)
+    made._cells = Cells(clock, nova, limits, threaded, hurried)
+    return made
+
+
+def _cell(name: str) -> _Cell:
+    number = simulated_nova.CELLS.index(name) + 1
+    return _Cell(number, 'cell-%d' % number, name, name)
