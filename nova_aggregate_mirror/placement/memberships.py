@@ -33,18 +33,19 @@ def read(placement: Placement, aggregates: Iterable[str],
     likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
     chunks = [rare[start:start + MANY] for start in range(0, len(rare), MANY)]
     count = len(likely) + len(chunks)
+    found: dict[str, set[str]] = {}
     if count > hosts + 1:
         providers = sorted(placement.providers())
         if count > len(providers):
             return _of_each(
                 placement, providers, frozenset(likely + rare), each)
+        found = {provider: set() for provider in providers}
     lists = each(lambda some: placement.members(*some), [
         *([aggregate] for aggregate in likely), *chunks])
     rare = [aggregate for chunk, members in zip(chunks, lists[len(likely):])
             if members for aggregate in chunk]
     members_of = {**dict(zip(likely, lists)),
                   **dict(zip(rare, each(placement.members, rare)))}
-    found: dict[str, set[str]] = {}
     for aggregate, members in members_of.items():
         for provider in members:
             found.setdefault(provider, set()).add(aggregate)

@@ -487,7 +487,7 @@ class TestProgress(SyncTest):
         self.host('h1')
         self.assertEqual([
             'Reading placement',
-            'Reading nova; placement has 1 provider',
+            'Reading nova; placement has 0 providers in aggregates',
             'Nova has 2 aggregates and 1 compute node; 1 differs',
         ], self.sync().stderr.splitlines())
 
