@@ -121,15 +121,18 @@ class Drain:
         due, alone = self._schedule.due(BATCH), self._schedule.due_alone()
         if not (due or alone) or (self._outage and not self._answers()):
             return False
-        progress = self._mirror(due, alone=False)
+        locks = row_locks.RowLocks()
+        progress = self._mirror(due, locks, alone=False)
         # A row of the batch may have been added to those that wait for this.
-        if alone and not self._outage:
-            progress |= self._mirror([alone], alone=True)
+        if alone and not (self._outage or locks.locked):
+            progress |= self._mirror([alone], locks, alone=True)
         return progress and self._schedule.has_due()
 
-    def _mirror(self, ids: list[str], alone: bool) -> bool:
+    def _mirror(self, ids: list[str], locks: row_locks.RowLocks, alone: bool
+                ) -> bool:
         """Mirror rows and reschedule them.
 
+        :param locks: of this step
         :param alone: whether this is a row that may hold up others
         :returns: whether any is mirrored, or waits from now on for something
             that is its own
@@ -144,7 +147,6 @@ class Drain:
         for row in rows:
             self._schedule.isolate(
                 row.id, LONGEST_BACKOFF if alone else 0.0, alone)
-        locks = row_locks.RowLocks()
         outcome = self._reconciler.drain(rows, locks)
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}

@@ -33,8 +33,10 @@ AT_ONCE, SOON = 1.0, 5.0
 """Seconds to wait at least for the nodes of some hosts, if hosts of other
 cells wait as well, and for a silent cell; and seconds after which a query of
 some hosts ends."""
-SLOWER = 4.0
-"""How many times as long as its last answer a cell may take."""
+SLOWER, LATEST = 4.0, 2.0
+"""How many times as long as its last answer a cell may take, and the seconds
+after which it is late if hosts of other cells wait as well: they may have to
+wait for two reads."""
 
 Nodes = Collection[tuple[str, str]]
 """Compute nodes, each with its host."""
@@ -112,8 +114,8 @@ class Threads:
             return AT_ONCE * (patient or time.monotonic() >= silence.until)
         if patient:
             return self._timeout
-        return min(self._timeout, max(
-            self._soon, SLOWER * self._took.get(name, 0.0)))
+        return min(self._timeout, max(self._soon, min(
+            LATEST, SLOWER * self._took.get(name, 0.0))))
 
     def _start(self, name: str, read: Callable[[], Nodes],
                answers: 'queue.SimpleQueue[tuple[str, Any]]',

@@ -332,10 +332,10 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
                           if seen.due <= made._now())
             return [row for _due, row in rows[:limit]]
 
-        def mirror_some(ids, alone):
+        def mirror_some(*arguments, **options):
             nonlocal limit
             before = len(made)
-            progress = mirror(ids, alone)
+            progress = mirror(*arguments, **options)
             limit = 50 if len(made) < before else 1
             return progress
 
