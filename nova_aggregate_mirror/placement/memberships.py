@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 from typing import Protocol
 
 from nova_aggregate_mirror import exceptions
@@ -37,8 +38,10 @@ def read(placement: Placement, aggregates: Iterable[str],
     if count > hosts + 1:
         providers = sorted(placement.providers())
         if count > len(providers):
-            return _of_each(
-                placement, providers, frozenset(likely + rare), each)
+            # A provider that cannot be read is in the lists of members.
+            with contextlib.suppress(exceptions.MirrorError):
+                return _of_each(
+                    placement, providers, frozenset(likely + rare), each)
         found = {provider: set() for provider in providers}
     lists = each(lambda some: placement.members(*some), [
         *([aggregate] for aggregate in likely), *chunks])
