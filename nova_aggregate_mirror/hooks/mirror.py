@@ -166,7 +166,7 @@ class Mirror:
     def _close(self, operation: contract.Operation, kept: _Kept,
                request: _Request) -> None:
         process = self._process()
-        error = 'the operation was interrupted'
+        error: str | None = 'the operation was interrupted'
         try:
             # What is not in the journal has no other attempt.
             with request.budget.spending(essential=not kept.recorded):
@@ -176,17 +176,17 @@ class Mirror:
                             'has no resource provider %s; nova-compute creates'
                             ' it, and the next full sync adds its aggregates',
                             *_names(operation), node)
-            error = ''
+            error = None
         except exceptions.JournalLocked as exc:
             # The hand-over would wait for the same lock.
-            request.failure, error = exc, ''
+            request.failure, error = exc, None
             LOG.warning('Aggregate %s, host %s (request %s): %s; its row '
                         'stays in the journal, and the agent mirrors the host '
                         'again', *_names(operation), exc)
         except exceptions.MirrorError as exc:
             error = str(exc)
         finally:
-            if error:
+            if error is not None:
                 with request.budget.spending(essential=True):
                     request.failure = _hand_over(
                         process, operation, kept, error) or request.failure

@@ -66,7 +66,7 @@ class Decision:
     changes: list[plan.Change]
     """A change, possibly empty, for each provider that may be written."""
     found: frozenset[str] = frozenset()
-    """Providers that have to be converged as well."""
+    """All providers that have to be converged."""
 
 
 Decide = Callable[[States], Decision]
@@ -98,9 +98,12 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
             # Current aggregates can be mirrored without the ledger.
             unsure.append(exc)
         owned = known | frozenset(truth.aggregates)
-        return Decision(
-            truth, _plan(states, truth, owned, mode, outcome),
-            truth.nodes_of(names) if mode.whole else frozenset())
+        # A node that was unknown is found once its cell answers.
+        found = nodes - truth.unknown.keys()
+        if mode.whole:
+            found |= truth.nodes_of(names)
+        return Decision(truth, _plan(states, truth, owned, mode, outcome),
+                        frozenset(found))
 
     error: exceptions.MirrorError | None = None
     try:
@@ -204,6 +207,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         decision = decide(states)
         conflicts = _write(context, states, decision, mode, outcome)
         outcome.conflicts += len(conflicts)
+        seen -= states.keys() & decision.truth.unknown.keys()
         todo = frozenset(conflicts) | (decision.found - seen)
         if not todo:
             return
@@ -267,8 +271,9 @@ def _put(placement: client.Client, state: client.Provider,
             raise
         outcome.failed[Provider(provider)] = exc
         return
-    outcome.unwritten.discard(Provider(provider))
-    outcome.done.add(provider)
+    if Provider(provider) not in outcome.failed:
+        outcome.unwritten.discard(Provider(provider))
+        outcome.done.add(provider)
     if change:
         outcome.changes.append(change)
         if mode.write:

@@ -112,8 +112,10 @@ class Outcome:
             self.failed[Host(dirty.host)] = _silent(
                 truth, truth.hosts_down[dirty.host])
         for node in sorted(nodes - self.done - self.missing):
-            self.failed.setdefault(Provider(node), error or _silent(
-                truth, truth.cells_down))
+            self.failed.setdefault(Provider(node), error or (
+                _silent(truth, truth.cells_down) if node in truth.unknown
+                else exceptions.GenerationConflict(
+                    'nova told of it only in the last attempt')))
         errors = [self.failed[subject] for subject in [
             Host(dirty.host), *map(Provider, sorted(nodes))]
             if subject in self.failed]

@@ -80,8 +80,10 @@ def _with_providers(context: context.Context, current: source.Memberships,
     nova's placement.
     """
     nodes = nova.compute_nodes()
+    related = {node: aggregates | nova.disputed(node)
+               for node, aggregates in nova.desired().items()}
     if not nodes or not nodes.isdisjoint(current) and all(
-            node in current for node, aggregates in nova.desired().items()
+            node in current for node, aggregates in related.items()
             if (aggregates & only if only else aggregates)):
         return current
     return {**dict.fromkeys(context.placement.providers(), frozenset()),

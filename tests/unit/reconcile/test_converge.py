@@ -329,6 +329,49 @@ class TestHosts(doubles.TestCase):
         self.drain()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
 
+    def test_cell_that_answers_in_a_later_round(self):
+        """Its node is converged as well; rule 4: after its own GET."""
+        self.nova.hosts_of['a'].add('h2')
+        self.nova.nodes['n2'] = 'h2'
+        self.placement.create('n2')
+        self.nova.silent = {'h1'}
+
+        def answer(provider):
+            self.placement.before_put = lambda provider: None
+            self.placement.write(provider, ())
+            self.nova.silent = set()
+
+        self.placement.before_put = answer
+        self.hand_over('h2', ['n1', 'n2'])
+        self.assertEqual({}, self.drain().unfinished)
+        self.assertEqual({'n1': {'a'}, 'n2': {'a'}},
+                         self.placement.aggregates)
+        self.assertEqual([], self.journal.rows.all())
+        self.assertEqual([('GET', 'n1'), ('TRUTH', ''), ('PUT', 'n1')],
+                         self.log[-3:])
+
+    def test_cell_that_answers_in_the_last_round(self):
+        """Its node is not converged, and the row does not wait for cells."""
+        self.nova.hosts_of['a'].add('h2')
+        self.nova.nodes['n2'] = 'h2'
+        self.placement.create('n2')
+        self.nova.silent = {'h1'}
+
+        def interfere(provider):
+            self.placement.write(provider, ())
+            if self.log.count(('PUT', 'n2')) == converge.ROUNDS - 2:
+                self.nova.silent = set()
+
+        self.placement.before_put = interfere
+        row = self.hand_over('h2', ['n1', 'n2'])
+        outcome = self.drain()
+        self.assertEqual(set(), outcome.waiting)
+        self.assertIsInstance(outcome.unfinished[row.dirty],
+                              exceptions.GenerationConflict)
+        self.assertEqual('nova told of it only in the last attempt',
+                         str(outcome.failed[Provider('n1')]))
+        self.assertIsNone(self.journal.rows.all()[0].mirrored_at)
+
 
 class TestDeleted(doubles.TestCase):
 

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.reconcile import reconciler
+from nova_aggregate_mirror import source
 from tests.unit import doubles
 
 
@@ -316,6 +317,41 @@ class TestSync(SyncTest):
         self.assertEqual(1, len([one for one in self.log
                                  if one[0] == 'GET']))
         self.assertGreaterEqual(len(result.outcome.failed), 452)
+
+    def test_disputed_node_whose_provider_is_in_no_aggregate(self):
+        """It is reported though only some of its hosts are in one."""
+        self.nova.nodes = {'n1': 'h1', 'n2': 'h2'}
+        self.nova.hosts_of = {'a': {'h1'}, 'b': {'h2'}}
+        self.placement.create('n2', 'b')
+        read = self.nova.read
+
+        def read_both(*asked):
+            return dataclasses.replace(read(*asked), shared={'n1': (
+                source.Row('cell1', 'n1', 'h1'),
+                source.Row('cell2', 'n1', 'h3'))})
+
+        self.nova.read = read_both
+        for only in (), ('a',):
+            failed = self.sync(aggregates=frozenset(only)).outcome.failed
+            self.assertIsInstance(failed.pop(Provider('n1')),
+                                  exceptions.Contradiction)
+            self.assertEqual({}, failed)
+        self.assertEqual({}, self.sync(
+            aggregates=frozenset({'b'})).outcome.failed)
+
+    def test_aggregate_in_another_spelling(self):
+        """Placement could be read but not updated, as the status says."""
+        uuid = 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'
+        self.nova.hosts_of = {uuid: {'h1'}, 'b': {'h1', 'h2'}}
+        self.placement.create('n2', 'b')
+        for aggregates in {uuid.upper()}, {uuid.upper(), 'b'}:
+            self.placement.write('n1', aggregates)
+            outcome = self.sync().outcome
+            self.assertIsInstance(outcome.failed[Provider('n1')],
+                                  exceptions.Contradiction)
+            self.assertEqual({Provider('n1')}, outcome.unwritten)
+            self.assertEqual({uuid.upper(), 'b'},
+                             self.placement.aggregates['n1'])
 
 
 class TestLedger(SyncTest):
