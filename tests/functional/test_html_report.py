@@ -199,14 +199,14 @@ class TestOutage(ReportTest):
         self.cloud.sync()
         self.report(255)
 
-    def test_journal_of_an_older_release(self):
+    def test_journal_that_is_not_complete(self):
         """A read-only command does not migrate it."""
         path = engine.sqlite_file(fixtures.CONF)
-        with sqlite3.connect(path) as kept:
-            kept.execute("UPDATE alembic_version SET version_num = '0000'")
-        self.assertIn('version 0000 instead of', self.report(7))
-        with sqlite3.connect(path) as kept:
-            self.assertEqual([('0000',)], kept.execute(
+        with sqlite3.connect(path) as database:
+            database.execute('DELETE FROM alembic_version')
+        self.assertIn('incomplete tables', self.report(7))
+        with sqlite3.connect(path) as database:
+            self.assertEqual([], database.execute(
                 'SELECT version_num FROM alembic_version').fetchall())
 
 

@@ -174,7 +174,7 @@ class TestScope(SyncTest):
         """Nothing is written for a mistyped name."""
         before = self.everything()
         for argv, word in ((('--host', 'h1', '--host', 'h9'), 'no host h9'),
-                           (('--host', ''), 'no host'),
+                           (('--host', ''), 'after --host has no value'),
                            (('--aggregate', 'Zone'), 'no aggregate Zone')):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
