@@ -5,6 +5,7 @@ It is long because what becomes of a row after a step is decided in one place.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -29,6 +30,8 @@ BATCH = 50
 # Maximum seconds between attempts of a row that fails while others succeed;
 # the interval doubles each time. SOON applies to retriable errors.
 SOON = 4.0
+# How many times as long as its attempt took a row that delays others waits.
+RARELY = 5.0
 LONGEST_BACKOFF = 30.0
 # Rows are read at most once in READ seconds; if there are MANY rows and none
 # was added, once in READ_MANY seconds.
@@ -111,8 +114,9 @@ class Drain:
         """Check whether all rows have to be read again."""
         if len(self._schedule) <= MANY:
             return True
-        count, latest = self._rows.extent()
-        is_known = count <= len(self._schedule) and latest <= self._latest
+        count, running, latest = self._rows.extent()
+        is_known = (count <= len(self._schedule) and latest <= self._latest
+                    and running >= self._schedule.count_running())
         self._latest = latest
         return not is_known or now >= self._read + READ_MANY
 
@@ -150,13 +154,13 @@ class Drain:
         outcome = self._reconciler.drain(rows, locks)
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
-        done = [row for row in rows if row not in errors]
-        if alone and done:
-            self._schedule.join()
-        for row in done:
-            self._keep(row, locks)
+        if alone:
+            self._schedule.tried_alone(not errors)
+        for row in rows:
+            if row not in errors:
+                self._keep(row, locks)
         self._ask_cells(cells, errors, start)
-        self._retry(errors, outcome.waiting, locks, alone)
+        self._retry(errors, outcome.waiting, locks, fresh, start, alone)
         self._figures.drained(
             'unavailable' if self._outage
             else 'failure' if errors or locks.locked else 'success',
@@ -177,13 +181,14 @@ class Drain:
 
     def _keep(self, row: journal.Row, locks: row_locks.RowLocks) -> None:
         """Reschedule a row that is in sync, or remove it."""
-        if row.id in locks.locked:
-            is_new = self._schedule.lose_lock(
-                row.id, row.id in locks.waited)
-            if is_new:
+        if row.id in locks.waited:
+            if self._schedule.lose_lock(row.id):
                 LOG.warning('Host %s (request %s) is mirrored, but its row '
                             'stays in the journal: %s', row.dirty.host,
                             row.dirty.request_id or '-', locks.locked[row.id])
+        elif row.id in locks.locked:
+            # It was not tried: this step has waited long enough for others.
+            self._schedule.again(row.id, 0.0)
         elif row.running:
             self._schedule.again(row.id)
         else:
@@ -206,8 +211,12 @@ class Drain:
         self._schedule.fall_silent(silent, start)
 
     def _retry(self, errors: Errors, waiting: set[journal.Dirty],
-               locks: row_locks.RowLocks, alone: bool) -> None:
-        """Reschedule rows that are not in sync, and record why."""
+               locks: row_locks.RowLocks, fresh: Collection[journal.Row],
+               start: float, alone: bool) -> None:
+        """Record why rows are not in sync, and reschedule them.
+
+        :param start: when they were tried
+        """
         failed = {row: error for row, error in errors.items()
                   if not _cells([error])}
         if failed and (self._stopping() or not self._answers()):
@@ -215,24 +224,29 @@ class Drain:
                 self._schedule.again(row.id, 0.0)
             return
         for row, error in errors.items():
-            # Log a row once, not at each attempt.
-            if row.attempts < 2 and row.dirty not in waiting:
+            # Log a row once, not at each attempt, of which a lock leaves the
+            # number as it is.
+            if (row.attempts < 2 and row in fresh
+                    and row.dirty not in waiting):
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
-        for row, error in failed.items():
-            seconds = _backoff(row, error)
-            if isinstance(error, _OF_ALL):
-                # An outage that the probe does not detect, or a row that ends
-                # every batch that it is in.
-                self._schedule.isolate(
-                    row.id, seconds if alone else 0.0, alone)
-            else:
-                self._schedule.fail(row.id, seconds)
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
             locks.write(lambda ids, lock_wait: self._rows.failed(
                 {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
+        for row, error in failed.items():
+            if isinstance(error, _OF_ALL):
+                # An outage that the probe does not detect, or a row that ends
+                # every batch that it is in: each attempt delays all others.
+                took = self._now() - start
+                self._schedule.isolate(row.id, min(LONGEST_BACKOFF, max(
+                    _backoff(row, error), RARELY * took)) if alone else 0.0,
+                    alone)
+            else:
+                self._schedule.fail(
+                    row.id, LONGEST_BACKOFF if row.id in locks.waited
+                    else _backoff(row, error))
 
     def _answers(self) -> bool:
         """Check whether placement and nova's API database answer."""

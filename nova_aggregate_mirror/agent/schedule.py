@@ -18,6 +18,12 @@ import itertools
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import backoff
 
+ENOUGH = 50
+"""Rows that have to succeed alone before others are tried together again:
+those of a batch, of which one may have delayed the others."""
+LATER = 30.0
+"""Seconds for which a row that failed for itself lets others go first."""
+
 
 @dataclasses.dataclass(slots=True)
 class _Seen:
@@ -63,6 +69,8 @@ class Schedule:
         self._queues: dict[str, _Queue] = {}
         self._alone: dict[str, bool] = {}
         """Rows that are tried alone, to whether they have failed alone."""
+        self._successes = 0
+        """Rows tried alone in sequence that succeeded."""
         self._ready: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
 
@@ -113,14 +121,15 @@ class Schedule:
         return bool(self._ready or self.due_alone())
 
     def due_alone(self) -> str | None:
-        """Return the row to try alone.
+        """Return the row to try alone, the longest overdue.
 
-        Rows that failed for themselves come last: alone, others end an outage.
+        Rows that failed for themselves come later: alone, others end an
+        outage.
         """
         now = self._now()
         return min((row for row in self._alone if self._seen[row].due <= now),
-                   key=lambda row: (self._seen[row].has_failed,
-                                    self._alone[row]), default=None)
+                   key=lambda row: self._seen[row].due
+                   + LATER * self._seen[row].has_failed, default=None)
 
     def may_close(self, row: str) -> bool:
         """Check whether the operation of a row can no longer run."""
@@ -193,29 +202,38 @@ class Schedule:
         self._alone[row] = failed
         self._seen[row].due = self._now() + seconds
 
-    def lose_lock(self, row: str, failed: bool) -> bool:
+    def lose_lock(self, row: str) -> bool:
         """Try a row alone that is in sync, but locked by another session.
 
-        :param failed: whether its own transaction waited for the lock
         :returns: whether this is the first time
         """
         seen = self._seen[row]
         lock = seen.lock
         self._free(row, seen)
         seen.lock = lock or backoff.Backoff()
-        if failed:
-            seen.lock.extend(self._now())
-        self.isolate(row, max(0.0, seen.lock.until - self._now()), failed)
+        seen.lock.extend(self._now())
+        self.isolate(row, seen.lock.until - self._now(), True)
         return lock is None
 
-    def join(self) -> None:
-        """Stop trying alone the rows that have not failed alone."""
-        for row in [row for row, failed in self._alone.items() if not failed]:
-            self.again(row, 0.0)
+    def tried_alone(self, succeeded: bool) -> None:
+        """Stop trying rows alone after enough successes without a failure.
+
+        A single row that hangs would delay each batch that it is in. Rows that
+        have failed alone stay alone.
+        """
+        self._successes = self._successes + 1 if succeeded else 0
+        if self._successes >= ENOUGH:
+            for row in [row for row, failed in self._alone.items()
+                        if not failed]:
+                self.again(row, 0.0)
 
     def close(self, row: str) -> None:
         """Remove a row that is not in the journal any more."""
         self._free(row, self._seen.pop(row))
+
+    def count_running(self) -> int:
+        """Count the rows that were running when they were last read."""
+        return sum(seen.row.running for seen in self._seen.values())
 
     def backlog(self) -> journal.Backlog:
         """Return the backlog, with ages as seen by this agent."""
@@ -228,6 +246,8 @@ class Schedule:
         """Find the first row of each queue that may be tried now."""
         now = self._now()
         for queue in self._queues.values():
+            if queue.pause.until > now:
+                continue
             yield from itertools.islice((
                 row for row in queue.rows if row not in self._alone and all(
                     self._queues[cell].pause.until <= now

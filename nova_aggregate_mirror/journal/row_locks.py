@@ -27,6 +27,8 @@ class RowLocks:
         """Those of them whose own transaction waited; no time was left for
         the others."""
         self._left = LOST_WAITS
+        self._error: exceptions.JournalLocked | None = None
+        """The last lost wait."""
 
     def write(self, statement: Callable[[list[str], float], object],
               rows: Iterable[str]) -> None:
@@ -37,7 +39,8 @@ class RowLocks:
         :raises JournalUnavailable: when the journal cannot be written
         """
         ids = [row for row in rows if row not in self.locked]
-        error = self._attempt(statement, ids)
+        error = self._error if not self._left else self._attempt(
+            statement, ids)
         if error is None:
             return
         for row in ids:
@@ -53,7 +56,8 @@ class RowLocks:
             if ids:
                 statement(ids, LOCK_WAIT)
         except exceptions.JournalLocked as exc:
-            self._left = max(0, self._left - 1)
+            self._left -= 1
+            self._error = exc
             if len(ids) == 1:
                 self.waited.update(ids)
             return exc

@@ -154,13 +154,13 @@ class Rows:
                               found.mirrored_at is None)
                 for found in self._database.run(queries.briefs)]
 
-    def extent(self) -> tuple[int, float]:
-        """Count the rows, and read when the latest row was recorded.
+    def extent(self) -> tuple[int, int, float]:
+        """Count all rows and running rows; add when the latest was recorded.
 
         The time is that of the host that wrote it; 0 without rows.
         """
-        count, latest = self._database.run(queries.extent)
-        return count, latest or 0.0
+        count, running, latest = self._database.run(queries.extent)
+        return count, running, latest or 0.0
 
     def backlog(self) -> journal.Backlog:
         """Count the operations that are still in the journal.

@@ -102,6 +102,17 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertEqual([], self.step(4))
         self.assertEqual(1, len(self.messages.output.splitlines()))
 
+    def test_two_locked_rows(self) -> None:
+        """Rows that a step could not try are not reported as locked."""
+        rows = self.add(*('h%d' % number for number in range(8)))
+        self.lock(rows[3], rows[5])
+        for _step in range(5):
+            left = self.step(0.1)
+        self.assertEqual(['h3', 'h5'], left)
+        self.assertEqual(['h3', 'h5'], sorted(
+            message.split()[1] for message
+            in self.messages.output.splitlines()))
+
     def test_many_locked_rows(self) -> None:
         """A step loses three waits at most, and later rows are closed."""
         rows = self.add(*('h%d' % number for number in range(6)))
@@ -136,6 +147,13 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertEqual(['500', 'refused', '500'], [
             row.last_error for row in sorted(
                 self.rows.all(), key=lambda row: row.dirty.host)])
+        # Its number of attempts, which cannot be written, is no back-off.
+        lost = 0
+        for _step in range(10):
+            self.step(2)
+            lost += self.lost
+        self.assertLess(lost, 3)
+        self.assertEqual(3, len(self.messages.output.splitlines()))
 
     def test_locked_table(self) -> None:
         """Nothing is lost: its rows are closed when the lock is gone."""

@@ -47,7 +47,9 @@ _THESE = _ROWS.where(_DIRTY.id.in_(_SOME))
 _OTHERS = sa.select(_DIRTY.id).where(_DIRTY.id.not_in(_SOME)).limit(1)
 _BRIEF = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                    _DIRTY.mirrored_at).order_by(*_ORDER)
-_EXTENT = sa.select(sa.func.count(), sa.func.max(_DIRTY.created_at))
+_EXTENT = sa.select(
+    sa.func.count(), sa.func.count(sa.case((_DIRTY.running, 1))),
+    sa.func.max(_DIRTY.created_at))
 _BACKLOG = sa.select(
     sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
     sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
@@ -124,8 +126,8 @@ def briefs(connection: Any) -> list[Any]:
     return list(connection.execute(_BRIEF))
 
 
-def extent(connection: Any) -> tuple[int, float | None]:
-    """Count all rows; add when the latest was recorded."""
+def extent(connection: Any) -> tuple[int, int, float | None]:
+    """Count all rows and running rows; add when the latest was recorded."""
     return tuple(connection.execute(_EXTENT).one())
 
 

@@ -4,6 +4,7 @@
 import itertools
 
 from nova_aggregate_mirror.agent import drain
+from nova_aggregate_mirror.agent import schedule
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from tests.unit.agent import case
@@ -217,12 +218,53 @@ class TestOutage(WaitingTest):
             self.assertLess(len([entry for entry in self.log
                                  if entry[0] == 'PUT']), 2)
 
+    def hang_for(self, seconds, *hosts):
+        """Let writes of the hosts time out; return when each was sent."""
+        put, attempts = self.placement.put, []
+
+        def hang(provider, aggregates):
+            if self.nova.nodes[provider.uuid] in hosts:
+                attempts.append(self.clock)
+                self.clock += seconds
+                raise exceptions.DeadlineExceeded('no answer')
+            return put(provider, aggregates)
+
+        self.placement.put = hang
+        return attempts
+
     def test_end_of_the_outage(self):
-        """The first row that is mirrored releases the others."""
+        """Rows that are mirrored one after the other release the rest."""
         self.hang(*self.add_hosts('row'))
         self.step(10)
         self.placement.broken.clear()
-        self.assertEqual(0, self.step(20))
+        self.step(schedule.ENOUGH + BRIEFLY)
+        self.clock += drain.SOON
+        self.assertEqual(0, self.step(BRIEFLY))
+
+    def test_healthy_hosts_in_the_batch_of_a_provider_that_hangs(self):
+        """They wait for it twice: in their batch, and when it is alone."""
+        hosts = self.add_hosts('row')
+        attempts = self.hang_for(6.0, 'row050')
+        while len(self.left()) > 1:
+            self.step()
+        self.assertLess(len(attempts), 4)
+        self.assertEqual({'a'}, self.placement.aggregates[
+            'node of ' + hosts[-1]])
+
+    def test_row_that_failed_for_itself_next_to_rows_that_hang(self):
+        """It does not wait for ever while others are always due before it."""
+        self.add_hosts('row', 10)
+        self.placement.broken['PUT', 'node of row000'] = (
+            exceptions.PlacementFailed('500'))
+        self.step(BRIEFLY)
+        hanging = [self.add_hosts('hang%d' % number, 1)[0]
+                   for number in range(3)]
+        self.hang_for(6.0, *hanging)
+        self.step(MANY)
+        del self.placement.broken['PUT', 'node of row000']
+        self.step(MANY)
+        self.assertEqual(hanging, sorted(
+            row.dirty.host for row in self.left()))
 
     def test_healthy_host_next_to_a_provider_that_hangs(self):
         """Only that provider is tried alone from then on."""
@@ -295,6 +337,19 @@ class TestReading(WaitingTest):
         self.placement.broken.clear()
         self.wait(3)
         self.assertEqual([], self.left())
+
+    def test_very_many_rows_of_which_one_is_handed_over(self):
+        """The number of rows stays the same, and they are read at once."""
+        self.useFixture(case.many(4))
+        for _number in range(5):
+            self.hand_over('h1')
+        row = self.record('h2')
+        self.break_all()
+        self.wait(2)
+        self.placement.broken.clear()
+        self.journal.rows.hand_over(row, 'refused')
+        self.wait(1)
+        self.assertTrue(self.is_mirrored())
 
     def test_idle(self):
         """The loop is told that nothing is due soon."""
