@@ -32,7 +32,6 @@ import argparse
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
-import functools
 import sys
 import time
 from typing import Any
@@ -52,9 +51,6 @@ from nova_aggregate_mirror.source import servers
 
 ROWS = 500
 """Rows per table: bounds the memory of a long list."""
-
-_tell = functools.partial(print, file=sys.stderr, flush=True)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -211,3 +207,7 @@ def _past(journal: history.History | None) -> list[history.Entry]:
     except exceptions.JournalUnavailable as exc:
         _tell('The history of full syncs is not used: %s' % exc)
         return []
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -20,7 +20,6 @@ and after the timeout, the lowest that applies:
 """
 
 import argparse
-import functools
 import sys
 
 from nova_aggregate_mirror import exceptions
@@ -29,9 +28,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import wait
 from nova_aggregate_mirror import source
-
-_tell = functools.partial(print, file=sys.stderr, flush=True)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -62,3 +58,7 @@ def run(nova: source.Source, placement: client.Client,
     for line in done.faults():
         _tell(line)
     return done.status()
+
+
+def _tell(text: object) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all commands do when output or arguments cannot be used."""
 
+import ast
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
 
 import testtools
+
+import nova_aggregate_mirror
+
+PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
+STREAMS = ('sys.stdout', 'sys.stderr', 'sys.__stdout__', 'sys.__stderr__')
 
 SCRIPT = textwrap.dedent('''
     import sys
@@ -98,3 +105,23 @@ class TestProgram(testtools.TestCase):
             (7, b'a\\x1b[2J\\x9b\\u202e\\t\n\\x07',
              b'b\\x1b\n\r\x1b[KReading\n\r\x1b[K'),
             (done.returncode, done.stdout, done.stderr))
+
+
+class TestStreams(testtools.TestCase):
+
+    def test_streams_are_found_when_text_is_printed(self):
+        """A stream bound at import would print what controls a terminal."""
+        early = []
+        for path in sorted(PACKAGE.rglob('*.py')):
+            module = ast.parse(path.read_text())
+            nodes = [module]
+            while nodes:
+                node = nodes.pop()
+                if ast.unparse(node) in STREAMS:
+                    early.append('%s:%d' % (path.name, node.lineno))
+                # The body of a function runs later, its defaults do not.
+                nodes += ([node.args, *node.decorator_list]
+                          if isinstance(node, ast.FunctionDef)
+                          else [node.args] if isinstance(node, ast.Lambda)
+                          else ast.iter_child_nodes(node))
+        self.assertEqual([], early)
