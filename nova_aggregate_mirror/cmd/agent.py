@@ -21,6 +21,7 @@ from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.cmd import build
+from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
@@ -218,7 +219,7 @@ def _configure(argv: Sequence[str]) -> None:
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')
-    build.log_printable()
+    log.escape_controls(CONF)
     nova_aggregate_mirror.conf.check(CONF)
     build.check_configuration()
     client.Client(CONF).check_credentials()

@@ -52,6 +52,7 @@ from nova_aggregate_mirror.source import servers
 ROWS = 500
 """Rows per table: bounds the memory of a long list."""
 
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--zone', default='', metavar='ZONE',

@@ -12,7 +12,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
@@ -29,27 +28,6 @@ def read_configuration(argv: Sequence[str], program: str,
     """
     logging.register_options(CONF)
     command_line.read(CONF, argv, program, manual, project='nova')
-
-
-def log_to_stderr() -> None:
-    """Log to the standard error unless the configuration says otherwise.
-
-    Oslo.log's default is the standard output, which has the results.
-    """
-    if not (CONF.log_file or CONF.log_dir or CONF.use_journal):
-        CONF.set_default('use_stderr', True)
-
-
-def log_printable() -> None:
-    """Escape controls in each line of this package's log."""
-    for handler in logging.getLogger(None).logger.handlers:
-        handler.addFilter(_escape_controls)
-
-
-def _escape_controls(record: Any) -> bool:
-    if record.name.startswith('nova_aggregate_mirror'):
-        record.msg, record.args = printable.line(record.getMessage()), None
-    return True
 
 
 def check_configuration() -> None:

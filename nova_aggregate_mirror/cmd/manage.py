@@ -17,6 +17,7 @@ from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import journal_rows
+from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
@@ -232,9 +233,9 @@ def _configure(argv: Sequence[str]) -> None:
     if not CONF.debug:
         logging.set_defaults(
             default_log_levels=logging.get_default_log_levels() + QUIET)
-    build.log_to_stderr()
+    log.to_stderr(CONF)
     logging.setup(CONF, 'nova')
-    build.log_printable()
+    log.escape_controls(CONF)
     nova_aggregate_mirror.conf.check(CONF)
 
 

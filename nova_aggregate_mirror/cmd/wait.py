@@ -29,6 +29,7 @@ from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import wait
 from nova_aggregate_mirror import source
 
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         # Nova has an option named host.

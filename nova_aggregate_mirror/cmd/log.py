@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of a process, as lines that cannot control a terminal."""
+
+from collections.abc import Collection
+import copy
+import logging
+import re
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror import printable
+
+PACKAGE = 'nova_aggregate_mirror'
+
+_COLOR = re.compile('\x1b\\[[0-9;]*m')
+_FORMATS = ('logging_context_format_string', 'logging_default_format_string',
+            'logging_debug_format_suffix', 'logging_exception_prefix',
+            'logging_user_identity_format')
+
+
+def to_stderr(conf: cfg.ConfigOpts) -> None:
+    """Log to the standard error unless the configuration says otherwise.
+
+    Oslo.log's default is the standard output, which has the results.
+    """
+    if not (conf.log_file or conf.log_dir or conf.use_journal):
+        conf.set_default('use_stderr', True)
+
+
+def escape_controls(conf: cfg.ConfigOpts) -> None:
+    """Escape controls in all lines of all loggers.
+
+    Call it after oslo.log's ``setup``. Colors of the configured formats are
+    kept.
+    """
+    colors = _COLOR.findall(''.join(conf[name] or '' for name in _FORMATS))
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Printable(
+            handler.formatter or logging.Formatter(), colors))
+
+
+class _Printable(logging.Formatter):
+    """Escape what another formatter returns.
+
+    :param colors: escape sequences that its formats have
+    """
+
+    def __init__(self, formatter: logging.Formatter,
+                 colors: Collection[str]) -> None:
+        super().__init__()
+        self._formatter = formatter
+        self._colors = frozenset(colors)
+
+    def format(self, record: logging.LogRecord) -> str:
+        # Other handlers get the same record.
+        record = copy.copy(record)
+        if record.name.startswith(PACKAGE):
+            # A message of this package is one line.
+            record.msg, record.args = printable.line(record.getMessage()), None
+        text = self._formatter.format(record)
+        # Oslo.log's handler for terminals adds the color of the level.
+        colors = self._colors | {getattr(record, 'color', '')} - {''}
+        if not colors:
+            return printable.lines(text)
+        parts = re.split('(%s)' % '|'.join(map(re.escape, colors)), text)
+        return ''.join(part if part in colors else printable.lines(part)
+                       for part in parts)
