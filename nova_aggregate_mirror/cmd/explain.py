@@ -125,7 +125,7 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     # Nova's scheduler takes seconds to import, and other commands need none.
     from nova_aggregate_mirror.scheduler import loading
     context = loading.prepare(conf)
-    loading.open_databases(conf)
+    loading.bound(conf)
     from nova_aggregate_mirror.scheduler import explain
     from nova_aggregate_mirror.scheduler import requests
     with loading.translated():

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 import contextlib
 import logging
+import math
 from typing import Any
 
 from nova import context as nova_context
@@ -26,7 +27,7 @@ from nova_aggregate_mirror.source import connections
 def prepare(conf: cfg.ConfigOpts) -> Any:
     """Make nova's objects usable; return the context of an administrator.
 
-    They cannot read a database; see ``open_databases``.
+    They have no limits for databases and services; see ``bound``.
 
     Call it before other modules of nova-scheduler are imported: some of them
     read an option when they are imported.
@@ -38,10 +39,6 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     profiler = importutils.try_import('osprofiler.opts')
     if profiler and 'profiler' not in conf:
         profiler.set_defaults(conf)
-    # By default nova waits for these services without a limit.
-    for service in 'neutron', 'placement':
-        conf.set_default(
-            'timeout', int(conf.aggregate_mirror.request_timeout), service)
     objects.register_all()
     # A context of a cell has its message queue, which is not connected.
     try:
@@ -58,12 +55,18 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
     return nova_context.get_admin_context()
 
 
-def open_databases(conf: cfg.ConfigOpts) -> None:
-    """Let nova's objects read nova's databases, with a limit for each wait.
+def bound(conf: cfg.ConfigOpts) -> None:
+    """Let nova's objects read nova's databases; limit each of nova's waits.
 
-    This is for commands: the limit is set in nova's configuration, where the
-    connections of this package would find it, too.
+    This is for commands: the limits are set in nova's configuration, where
+    the connections of this package find them, too, and where they would not
+    follow a reload.
     """
+    # By default nova waits for these services without a limit.
+    for service in 'neutron', 'placement':
+        # The option is an integer in older releases of keystoneauth.
+        conf.set_default('timeout', math.ceil(
+            conf.aggregate_mirror.request_timeout), service)
     engines.bound_nova(conf, conf.aggregate_mirror.cell_timeout)
     main_db.configure(conf)
     api_db.configure(conf)
