@@ -13,6 +13,7 @@ from typing import BinaryIO
 import uuid
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import printable
 
 STDOUT = '-'
 OWNER_ONLY = 0o600
@@ -29,7 +30,7 @@ def replaced(name: str) -> Iterator[Write]:
     followed: their directory may be one where other users create them.
 
     :param name: name of the file, or ``-`` for standard output
-    :returns: a function that writes the whole content
+    :returns: a function that writes the whole content, with escaped controls
     :raises InvalidConfiguration: when the file cannot be written
     """
     if name == STDOUT:
@@ -108,7 +109,8 @@ def _remove(file: str, directory: int) -> None:
 
 def _write(out: BinaryIO, parts: Iterable[str]) -> None:
     for part in parts:
-        out.write(part.encode(errors='replace'))
+        # HTML has no control characters, and the output may be a terminal.
+        out.write(printable.lines(part).encode(errors='replace'))
     out.flush()
 
 

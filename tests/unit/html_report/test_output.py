@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacement of a file, in directories of other users as well."""
 
+import io
 import os
 import pathlib
 import stat
@@ -11,6 +12,8 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import output
+from tests.unit.test_printable import EVIL
+from tests.unit.test_printable import SAFE
 
 NOBODY = 65534
 
@@ -49,6 +52,18 @@ class TestReplaced(testtools.TestCase):
         self.write('one ', 'page')
         self.assertEqual('one page', self.file.read_text())
         self.assertEqual(0o640, self.mode())
+
+    def test_text_that_controls_a_terminal(self):
+        """It is escaped, in a file and on the standard output."""
+        self.write('<p>\n', '<bdi>', EVIL.replace('\n', ''), '</bdi>\n')
+        text = '<p>\n<bdi>%s</bdi>\n' % SAFE.replace('\\n', '')
+        self.assertEqual(text, self.file.read_text())
+        out = io.TextIOWrapper(io.BytesIO())
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', out))
+        with output.replaced(output.STDOUT) as write:
+            write(['<bdi>', EVIL])
+        self.assertEqual(b'<bdi>' + SAFE.replace('\\n', '\n').encode(),
+                         out.buffer.getvalue())
 
     def test_file_in_the_working_directory(self):
         """A name without a directory is valid."""
