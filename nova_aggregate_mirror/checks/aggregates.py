@@ -149,16 +149,22 @@ def isolated(found: source.Aggregates, nova: source.Nova,
                 'openstack aggregate set %s %s' % (' '.join(
                     '--property %s=%s' % (key, REQUIRED) for key in ignored),
                     shlex.quote(found.names[uuid]))))
-        nodes = {node: host for node, host in nova.nodes.items()
-                 if uuid in found.members.get(host, ())}
+        hosts = [host for host, within in found.members.items()
+                 if uuid in within]
+        nodes = {node: nova.hosts_of(node).intersection(hosts)
+                 for node in nova.nodes_of(hosts)}
         for trait in traits if nodes else ():
             findings += _lacking(found.names[uuid], trait, nodes, placement)
     return findings
 
 
-def _lacking(aggregate: str, trait: str, nodes: Mapping[str, str],
+def _lacking(aggregate: str, trait: str,
+             nodes: Mapping[str, Collection[str]],
              placement: client.Client) -> Iterator[checks.Finding]:
-    """Report compute nodes that lack a trait that requests have to have."""
+    """Report compute nodes that lack a trait that requests have to have.
+
+    :param nodes: compute nodes to their hosts in the aggregate
+    """
     try:
         having = placement.having(trait)
     except exceptions.RequestRejected:
@@ -178,8 +184,8 @@ def _lacking(aggregate: str, trait: str, nodes: Mapping[str, str],
             'Aggregate %s is isolated for requests with trait %s, which its '
             'hosts %s do not have: they take no servers. Add the trait to '
             'the traits of each of them:' % (
-                aggregate, trait, checks.some({nodes[one] for one
-                                               in lacking})),
+                aggregate, trait, checks.some(
+                    {host for node in lacking for host in nodes[node]})),
             *('%s trait set --trait %s --trait ... %s' % (
                 checks.PROVIDER, trait, node)
               for node in lacking[:checks.NAMES]))

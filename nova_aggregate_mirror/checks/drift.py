@@ -102,9 +102,10 @@ def _by_place(seen: full_sync.Sync, zones: database.Zones,
                 place = 'aggregate %s' % seen.nova.aggregates[uuid]
             else:
                 place = 'deleted aggregate %s' % uuid
-            host = seen.nova.nodes.get(change.provider)
-            found.setdefault(place, set()).add(
-                'host %s' % host if host else 'provider %s' % change.provider)
+            found.setdefault(place, set()).update(
+                ['host %s' % host for host
+                 in seen.nova.hosts_of(change.provider)]
+                or ['provider %s' % change.provider])
     return found
 
 

@@ -113,7 +113,8 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     placement.check_credentials()
     # This fails in time if a database is unavailable.
     known = nova.read_all()
-    unknown = sorted(set(asked.hosts) - set(known.nodes.values()))
+    unknown = sorted(host for host in set(asked.hosts)
+                     if not known.nodes_of({host}))
     if unknown:
         raise exceptions.UnknownName(
             'nova has no compute node of host %s; see "openstack compute '

@@ -65,7 +65,7 @@ def of_condition(condition: explanation.Condition, node: str,
         [(name, amount)] = query.amounts(condition).items()
         return shortage.of_resource(name, amount, inventories, nested)
     if kind in (query.REQUIRED, query.ROOT):
-        return _of_trait(condition, known.nova.nodes.get(node, ''), known)
+        return _of_trait(condition, node, known)
     if kind == query.MEMBER_OF:
         if query.forbids(condition):
             return _of_forbidden(condition, node, known)
@@ -98,7 +98,7 @@ def title(condition: explanation.Condition, nova: source.Nova) -> str:
     return str(condition)
 
 
-def _of_trait(condition: explanation.Condition, host: str, known: Context
+def _of_trait(condition: explanation.Condition, node: str, known: Context
               ) -> Reason:
     name = query.names(condition)[0]
     if not query.forbids(condition):
@@ -107,8 +107,9 @@ def _of_trait(condition: explanation.Condition, host: str, known: Context
             'nova-compute reports traits of the hypervisor; set others with '
             '"openstack resource provider trait set"')
     if name == DISABLED:
-        if host in known.disabled:
-            why = known.disabled[host]
+        disabled = known.nova.hosts_of(node) & known.disabled.keys()
+        if disabled:
+            why = known.disabled[min(disabled)]
             return Reason(
                 'disabled', 'disabled', 'reason: %s' % why if why else '',
                 ENABLE)
@@ -124,12 +125,12 @@ def _of_trait(condition: explanation.Condition, host: str, known: Context
 
 def _of_required(condition: explanation.Condition, node: str,
                  known: Context) -> Reason:
-    nova, host = known.nova, known.nova.nodes.get(node, '')
+    nova = known.nova
     wanted = frozenset(query.names(condition))
     where = _where(condition, nova)
     has = sorted(wanted & nova.wanted(node))
     if has:
-        return _missing(has, host, where, known)
+        return _missing(has, node, where, known)
     if not wanted & nova.aggregates.keys():
         return Reason('aggregate', 'not in %s' % where,
                       'the aggregates are not nova\'s', '')
@@ -150,16 +151,18 @@ def _of_required(condition: explanation.Condition, node: str,
         'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
 
 
-def _missing(has: list[str], host: str, where: str, known: Context
+def _missing(has: list[str], node: str, where: str, known: Context
              ) -> Reason:
     """Report that placement lacks what nova has."""
     detail = 'placement lacks %s; nova has it' % ', '.join(
         _name(uuid, known.nova) for uuid in has)
-    if host in known.pending:
+    pending = [known.pending[host] for host in known.nova.hosts_of(node)
+               if host in known.pending]
+    if pending:
         return Reason(
             'pending', 'in %s in nova but not yet in placement' % where,
             '%s; pending in the journal since %.0f s' % (
-                detail, known.pending[host]),
+                detail, max(pending)),
             'the agent mirrors it; if it does not, check its log')
     return Reason('missing', 'in %s in nova but not in placement' % where,
                   detail, _SYNC_HOST)

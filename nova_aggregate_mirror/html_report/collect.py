@@ -164,7 +164,8 @@ def _all_marks(collected: Collected) -> Iterator[tuple[str, str]]:
             (nova.unmapped, 'no host mapping'),
             (nova.nodeless(), 'no compute node'),
             (nova.hosts_down, 'its cell did not answer'),
-            ({nova.nodes.get(name, name) for name in _failed(collected)}
+            ({host for name in _failed(collected)
+              for host in nova.hosts_of(name) or {name}}
              - nova.hosts_down.keys(), 'could not be compared')):
         for host in hosts:
             yield host, mark

@@ -56,10 +56,10 @@ def associations(uuid: str, nova: source.Nova, current: source.Memberships
                 host, ()), theirs, DISPUTED)
                 for host in nova.hosts_of(provider)]
         elif ours or theirs:
-            found.append(Association(
-                nova.nodes.get(provider, ''), provider, ours, theirs,
-                _state(ours, theirs, provider in nova.nodes,
-                       provider in current)))
+            status = _state(ours, theirs, provider in nova.nodes,
+                            provider in current)
+            found += [Association(host, provider, ours, theirs, status)
+                      for host in nova.hosts_of(provider) or {''}]
     return sorted(found)
 
 

@@ -10,6 +10,8 @@ import subprocess
 
 import fixtures as base_fixtures
 from nova import context as nova_context
+from nova.db.main import api as main_db
+from nova.db.main import models
 from nova import objects
 from oslo_utils.fixture import uuidsentinel
 
@@ -102,6 +104,19 @@ class TestExplain(ExplainTest):
         self.assertEqual(
             ('far', 'resources', 'asked 9, free 2 of 2 x 1'),
             (host['host'], host['kind'], host['detail']))
+
+    def test_hosts_that_share_a_compute_node(self):
+        """Each of them can be explained."""
+        twin = self.cloud.create_host(
+            'twin', cell='cell2', providers=False)
+        with self.cloud.nova.in_cell('cell2') as context:
+            with main_db.get_context_manager(context).writer.using(context):
+                context.session.query(models.ComputeNode).filter_by(
+                    uuid=twin.nodes[0]).update({'uuid': self.near.nodes[0]})
+        for host in 'near', 'twin':
+            done = self.explain('--flavor', 'm1.small', '--host', host)
+            self.assertEqual('', done.stderr)
+            self.assertIn(' of 1 hosts', done.stdout)
 
     def test_log_lines_are_not_in_the_document(self):
         """A program that reads the standard output gets JSON only."""

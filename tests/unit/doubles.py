@@ -108,6 +108,8 @@ class Nova:
         self.log = log
         self.hosts_of: dict[str, set[str]] = {}
         self.nodes: dict[str, str] = {}
+        self.twins: dict[str, str] = {}
+        """Second hosts of compute nodes."""
         self.unmapped: set[str] = set()
         self.silent: set[str] = set()
         """Hosts in the cell that does not respond."""
@@ -151,9 +153,10 @@ class Nova:
             if host in wanted or host in map(self.nodes.get, asked)))
         located = compute_nodes.locate(
             [source.Row('cell1', node, host)
-             for node, host in self.nodes.items()
+             for node, host in [*self.nodes.items(), *self.twins.items()]
              if (host in wanted or node in asked) and host not in self.silent],
-            dict.fromkeys(set(self.nodes.values()) - self.unmapped, 'cell1'),
+            dict.fromkeys({*self.nodes.values(), *self.twins.values()}
+                          - self.unmapped, 'cell1'),
             not self.silent, asked)
         return source.Nova(
             aggregates={uuid: name for uuid, name in self.aggregates().items()
@@ -166,7 +169,8 @@ class Nova:
             shared=located.shared, unknown=located.unknown)
 
     def read_all(self) -> source.Nova:
-        return self.read(self.nodes.values(), (), self.hosts_of)
+        return self.read([*self.nodes.values(), *self.twins.values()], (),
+                         self.hosts_of)
 
 
 class TestCase(testtools.TestCase):

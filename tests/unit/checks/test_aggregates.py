@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the metadata of aggregates means to nova, and where it does not."""
 
+import dataclasses
+
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
@@ -138,10 +140,10 @@ class TestIsolated(testtools.TestCase):
         for host in 'h1', 'h2':
             self.placement.create_provider(getattr(uuids, host), host)
 
-    def find(self, value='required', **members):
+    def find(self, value='required', hosts=nova('h1', 'h2'), **members):
         return aggregates.isolated(
             known({'a': {'trait:' + TRAIT: value}}, **members),
-            nova('h1', 'h2'), self.client)
+            hosts, self.client)
 
     def test_hosts_with_the_trait(self):
         self.placement.create_trait(TRAIT)
@@ -158,6 +160,16 @@ class TestIsolated(testtools.TestCase):
         self.assertIn('hosts h2 do not have', one.text)
         self.assertEqual(1, len(one.cure))
         self.assertIn(uuids.h2, one.cure[0])
+
+    def test_hosts_that_share_a_compute_node(self):
+        """The one in the aggregate is named, whichever nova has first."""
+        self.placement.create_trait(TRAIT)
+        shared = dataclasses.replace(nova('h1', 'h2'), shared={
+            uuids.h1: (source.Row('', uuids.h1, 'h1'),
+                       source.Row('', uuids.h1, 'twin'))})
+        for host in 'h1', 'twin':
+            finding, = self.find(hosts=shared, a=[host])
+            self.assertIn('hosts %s do not have' % host, finding.text)
 
     def test_trait_that_does_not_exist(self):
         one, = self.find(a=['h1'])

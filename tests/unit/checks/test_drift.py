@@ -44,6 +44,15 @@ class TestDrift(doubles.TestCase):
         self.assertIn('n1: half of it.', unknown.text)
         self.assertEqual((checks.SYNC + ' --dry-run',), unknown.cure)
 
+    def test_hosts_that_share_a_compute_node(self):
+        """Each of them is named."""
+        self.nova.hosts_of = {'a': {'h1', 'twin'}}
+        self.nova.nodes = {'n1': 'h1'}
+        self.nova.twins = {'n1': 'twin'}
+        self.placement.create('n1')
+        place, *_others = self.find()
+        self.assertIn('lacks host h1, host twin.', place.text)
+
     def test_many_hosts(self):
         """Only a few are named; a host with many nodes counts once."""
         self.nova.hosts_of = {'a': {'h%d' % i for i in range(9)}}

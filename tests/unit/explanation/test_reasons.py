@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a compute node does not meet a condition, and what to do."""
 
+import dataclasses
+
 import testtools
 
 from nova_aggregate_mirror.explanation import query
@@ -121,6 +123,18 @@ class TestAggregates(testtools.TestCase):
         self.assertEqual('in zone az-1 in nova but not in placement',
                          found.phrase)
         self.assertIn('sync_aggregates --host <host>', found.advice)
+
+    def test_hosts_that_share_a_compute_node(self):
+        """What is known about any of them is a reason."""
+        nova = dataclasses.replace(
+            NOVA, members={**NOVA.members, 'twin': frozenset('z')},
+            shared={'n1': (source.Row('', 'n1', 'h1'),
+                           source.Row('', 'n1', 'twin'))})
+        known = reasons.Context(nova, {'twin': 'broken'}, {'twin': 7.0})
+        self.assertEqual('pending', reason(
+            'member_of', 'in:z', known=known).kind)
+        self.assertEqual('reason: broken', reason(
+            'required', '!' + reasons.DISABLED, known=known).detail)
 
     def test_placement_has_it_left(self):
         """A forbidden aggregate that nova no longer has for the host."""

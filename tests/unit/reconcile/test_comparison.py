@@ -31,6 +31,19 @@ class TestComparison(testtools.TestCase):
             ('lonely', ''): 'no compute node', ('', 'x'): 'other provider',
         }, self.states('b'))
 
+    def test_hosts_that_share_a_compute_node(self):
+        """Each of them has its association."""
+        self.assertEqual(
+            [('h1', 'n1', 'mirrored'), ('twin', 'n1', 'mirrored')],
+            [(association.host, association.provider, association.state)
+             for association in comparison.associations(
+                'a', source.Nova(
+                    {'a': 'zone'}, dict.fromkeys(
+                        ['h1', 'twin'], frozenset('a')), {'n1': 'h1'},
+                    shared={'n1': (source.Row('', 'n1', 'h1'),
+                                   source.Row('', 'n1', 'twin'))}),
+                {'n1': frozenset('a')})])
+
     def test_state_of_an_aggregate(self):
         """Repairable states come first; foreign providers do not count."""
         for states, expected in (
