@@ -35,6 +35,10 @@ States = Mapping[str, client.Provider]
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 
+# Providers without an answer after which no others of their batch are asked.
+# Each of them takes the time of a request.
+SILENT = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
@@ -56,6 +60,9 @@ class Mode:
     down: Mapping[str, str] | None = None
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``."""
+    silent: dict[outcome.Subject, exceptions.MirrorError] | None = None
+    """Providers without an answer while placement answered other requests, to
+    their errors; grows. None: an error of this kind is always an outage."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +210,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     seen: frozenset[str] = frozenset()
     for _ in range(ROUNDS):
         seen |= todo
-        states = _get(context, todo, outcome)
+        states = _get(context, todo, mode, outcome)
         decision = decide(states)
         conflicts = _write(context, states, decision, mode, outcome)
         outcome.conflicts += len(conflicts)
@@ -214,7 +221,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     outcome.failed |= {Provider(one): exc for one, exc in conflicts.items()}
 
 
-def _get(context: context.Context, providers: Iterable[str],
+def _get(context: context.Context, providers: Iterable[str], mode: Mode,
          outcome: Outcome) -> States:
     states = {}
 
@@ -228,7 +235,7 @@ def _get(context: context.Context, providers: Iterable[str],
         except exceptions.MirrorError as exc:
             outcome.failed[Provider(provider)] = exc
 
-    context.each(get, sorted(providers))
+    context.each(_isolated(get, context, mode, outcome), sorted(providers))
     return states
 
 
@@ -236,18 +243,53 @@ def _write(context: context.Context, states: States, decision: Decision,
            mode: Mode, outcome: Outcome) -> dict[str, exceptions.MirrorError]:
     """PUT each change; return the providers with a generation conflict."""
     conflicts: dict[str, exceptions.MirrorError] = {}
+    changes = {change.provider: change for change in decision.changes}
 
-    def write(change: plan.Change) -> None:
+    def write(provider: str) -> None:
         try:
-            _put(context.placement, states[change.provider], change,
+            _put(context.placement, states[provider], changes[provider],
                  decision.truth, mode, outcome)
         except exceptions.GenerationConflict as exc:
-            conflicts[change.provider] = exc
+            conflicts[provider] = exc
         else:
             context.display.advance()
 
-    context.each(write, decision.changes)
+    context.each(_isolated(write, context, mode, outcome), changes)
     return conflicts
+
+
+def _isolated(request: Callable[[str], None], context: context.Context,
+              mode: Mode, outcome: Outcome) -> Callable[[str], None]:
+    """Return the request of a provider, for ``each``.
+
+    With ``Mode.silent``, a provider without an answer fails by itself while
+    placement answers other requests.
+    """
+    silent = mode.silent
+    if silent is None:
+        return request
+    before = len(silent)
+
+    def isolated(provider: str) -> None:
+        subject = Provider(provider)
+        if subject in silent:
+            outcome.failed[subject] = silent[subject]
+        elif len(silent) >= before + SILENT:
+            outcome.failed[subject] = exceptions.NotTried(
+                'not tried after %d other providers without an answer'
+                % (len(silent) - before))
+        else:
+            try:
+                request(provider)
+            except (exceptions.PlacementUnreachable,
+                    exceptions.DeadlineExceeded) as exc:
+                try:
+                    context.placement.probe()
+                except exceptions.MirrorError:
+                    raise exc from None
+                outcome.failed[subject] = silent[subject] = exc
+
+    return isolated
 
 
 def _put(placement: client.Client, state: client.Provider,

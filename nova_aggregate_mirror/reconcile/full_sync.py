@@ -102,8 +102,11 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     refused = _refusal(seen, changes, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     _remember(mirror.context, seen, request, outcome)
-    _remove(mirror, seen.deleted, request, outcome)
-    _repair(mirror, seen, changes, request, prune, outcome)
+    mode = converge.Mode(
+        prune=prune, write=request.write, only=seen.only, whole=False,
+        down=seen.nova.cells_down, silent={})
+    outcome.add(mirror.remove(seen.deleted, mode))
+    _repair(mirror, seen, changes, request, mode, outcome)
     outcome.failed |= {Provider(node): exc for node, exc
                        in seen.contradictions(request.hosts).items()}
     _observe(mirror.context, seen, request, outcome)
@@ -162,16 +165,12 @@ def _remember(context: context.Context, seen: Comparison, request: Request,
             context.ledger.remember, seen.nova.aggregates))
 
 
-def _remove(mirror: reconciler.Reconciler, aggregates: Iterable[str],
-            request: Request, outcome: Outcome) -> None:
-    outcome.add(mirror.remove(aggregates, converge.Mode(write=request.write)))
-
-
 def _repair(mirror: reconciler.Reconciler, seen: Comparison,
-            changes: Iterable[plan.Change], request: Request, prune: bool,
-            outcome: Outcome) -> None:
+            changes: Iterable[plan.Change], request: Request,
+            mode: converge.Mode, outcome: Outcome) -> None:
     """Converge the providers that differ."""
-    nodes = [change.provider for change in changes if change.add or prune]
+    nodes = [change.provider for change in changes
+             if change.add or mode.prune]
     display = mirror.context.display
     text = 'Nova has %s and %s' % (
         wording.count(len(seen.nova.aggregates), 'aggregate'),
@@ -181,13 +180,10 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
     display.step(text)
     display.expect(len(nodes))
-    mode = converge.Mode(
-        prune=prune, write=request.write, only=seen.only, whole=False,
-        down=seen.nova.cells_down)
     repaired = mirror.converge(seen.dirty(nodes), mode)
     repaired.mend(_once_more(mirror, seen, repaired, mode))
-    if prune:
-        _remove(mirror, seen.expired, request, repaired)
+    if mode.prune:
+        repaired.add(mirror.remove(seen.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
     nova = seen.narrowed(request.hosts)

@@ -150,7 +150,7 @@ class Reconciler:
                 outcome.failed[subject] = outage or _stopped()
                 continue
             done = converge.deleted(self.context, uuid, mode)
-            outage = _outage(done)
+            outage = _outage(done, mode)
             outcome.add(done)
         return outcome
 
@@ -168,15 +168,16 @@ class Reconciler:
                 outcome.add(_not_begun(batch, outage))
                 continue
             done = converge.hosts(self.context, batch, mode)
-            outage = None if done.done else _outage(done)
+            outage = None if done.done else _outage(done, mode)
             outcome.add(done)
         return outcome
 
 
-def _outage(outcome: Outcome) -> exceptions.MirrorError | None:
+def _outage(outcome: Outcome, mode: Mode) -> exceptions.MirrorError | None:
     """Return an error with which the next request would fail as well."""
-    return next((exc for exc in outcome.failed.values()
-                 if isinstance(exc, exceptions.OUTAGE)), None)
+    return next((exc for subject, exc in outcome.failed.items()
+                 if isinstance(exc, exceptions.OUTAGE)
+                 and subject not in (mode.silent or ())), None)
 
 
 def _not_begun(dirty: Collection[journal.Dirty],

@@ -313,9 +313,10 @@ class TestSync(SyncTest):
         refused = exceptions.PlacementUnreachable('refused')
         for node in self.nova.nodes:
             self.placement.broken['GET', node] = refused
+        self.placement.broken['PROBE', ''] = refused
         result = self.sync()
-        self.assertEqual(1, len([one for one in self.log
-                                 if one[0] == 'GET']))
+        self.assertEqual([('GET', 'm000'), ('PROBE', '')], [
+            one for one in self.log if one[0] in ('GET', 'PROBE')])
         self.assertGreaterEqual(len(result.outcome.failed), 452)
 
     def test_disputed_node_whose_provider_is_in_no_aggregate(self):
@@ -352,6 +353,82 @@ class TestSync(SyncTest):
             self.assertEqual({Provider('n1')}, outcome.unwritten)
             self.assertEqual({uuid.upper(), 'b'},
                              self.placement.aggregates['n1'])
+
+    def add_hosts(self, count):
+        """Add hosts to aggregate a; return their nodes."""
+        nodes = ['m%03d' % number for number in range(count)]
+        for node in nodes:
+            self.nova.nodes[node] = 'of-' + node
+            self.nova.hosts_of['a'].add('of-' + node)
+            self.placement.create(node)
+        return nodes
+
+    def test_provider_without_an_answer(self):
+        """While placement answers others, they are all repaired.
+
+        It is asked once per sync, and reported with its own error.
+        """
+        for method, error in (
+                ('GET', exceptions.DeadlineExceeded('no answer')),
+                ('PUT', exceptions.DeadlineExceeded('no answer')),
+                ('GET', exceptions.PlacementUnreachable('reset'))):
+            for count in 1, 3:
+                nodes = self.add_hosts(20)
+                self.placement.broken = {(method, 'm005'): error}
+                self.log.clear()
+                outcome = full_sync.run(reconciler.Reconciler(
+                    self.journal.ledger, self.nova, self.placement,
+                    count=count)).outcome
+                self.assertEqual({'m005'}, {
+                    node for node in nodes
+                    if self.placement.aggregates[node] != {'a'}})
+                self.assertEqual({Provider('m005'): error}, outcome.failed)
+                self.assertEqual(1, self.log.count((method, 'm005')))
+                self.assertEqual(1, self.log.count(('PROBE', '')))
+                self.assertEqual({Provider('m005')} if method == 'PUT'
+                                 else set(), outcome.unwritten)
+
+    def test_batch_of_nothing_but_a_provider_without_an_answer(self):
+        """The next batches are done."""
+        nodes = self.add_hosts(5)
+        self.placement.broken['GET', 'm001'] = exceptions.DeadlineExceeded('')
+        full_sync.run(reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, batch=1))
+        self.assertEqual([{'a'}, set(), {'a'}, {'a'}, {'a'}], [
+            self.placement.aggregates[node] for node in nodes])
+
+    def test_many_providers_without_an_answer(self):
+        """A few of each batch are asked; what was read is written."""
+        nodes = self.add_hosts(20)
+        self.nova.hosts_of['a'] -= {'h1', 'h2'}
+        self.nova.hosts_of['b'].clear()
+        error = exceptions.DeadlineExceeded('no answer')
+        for node in nodes[1:10]:
+            self.placement.broken['GET', node] = error
+        outcome = full_sync.run(reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, batch=10)).outcome
+        self.assertEqual(
+            [{'a'}] + [set()] * 9 + [{'a'}] * 10,
+            [self.placement.aggregates[node] for node in nodes])
+        self.assertEqual(
+            {Provider(node): error for node in nodes[1:4]},
+            {subject: exc for subject, exc in outcome.failed.items()
+             if exc is error})
+        self.assertEqual('not tried after 3 other providers without an answer',
+                         str(outcome.failed[Provider(nodes[4])]))
+
+    def test_deleted_aggregates_of_a_provider_without_an_answer(self):
+        """They leave all others; it is asked once."""
+        self.journal.ledger.remember(['gone', 'older'])
+        for uuid in 'gone', 'older':
+            self.journal.ledger.mark(uuid)
+        for provider in 'n3', 'storage':
+            self.placement.create(provider, 'gone', 'older')
+        error = exceptions.DeadlineExceeded('no answer')
+        self.placement.broken['PUT', 'n3'] = error
+        self.assertEqual({Provider('n3'): error}, self.sync().outcome.failed)
+        self.assertEqual(set(), self.placement.aggregates['storage'])
+        self.assertEqual(1, self.log.count(('PUT', 'n3')))
 
 
 class TestLedger(SyncTest):
