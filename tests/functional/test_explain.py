@@ -329,9 +329,10 @@ class TestExtraSpecsInQuery(explaining.ExplainingTest):
 
     hosts = ('ssd', 'disk')
     request_filters = ('flavor_extra_specs',)
+    host_filters = (cloud.GUARD,)
 
     def test_extra_spec_that_a_request_filter_reads(self):
-        """The query has it, so that no host filter needs to read it."""
+        """The query has it, and the guard reads it."""
         self.aggregate('fast', ['ssd'], ssd='true')
         answer = self.explain_flavor(self.flavor(**cloud.SSD))
         self.assertEqual(['ssd'], [one.host for one in answer.acceptable])

@@ -182,8 +182,9 @@ def closes_what_became_closable_meanwhile(parts: Parts) -> None:
         outcome = close(rows, *args, **kwargs)
         hosts = {row.dirty.host for row in rows
                  if row.dirty not in outcome.unfinished}
-        kept.close(row.id for row in kept.all()
-                   if not row.running and row.dirty.host in hosts)
+        if not parts.cloud.database.has_locks():
+            kept.close(row.id for row in kept.all()
+                       if not row.running and row.dirty.host in hosts)
         return outcome
 
     made.close = greedy

@@ -81,6 +81,10 @@ class Memory:
                                  [(row,) for row in rows])
         self._driver.commit()
 
+    def has_locks(self) -> bool:
+        """Check whether another session locks any row."""
+        return bool(self._driver.execute('SELECT id FROM locked').fetchone())
+
     def unlock(self) -> None:
         self._driver.execute('DELETE FROM locked')
         self._driver.commit()
