@@ -26,6 +26,8 @@ then.
 """
 MOST_CLIENTS = 20
 """Connections at the same time, each with a thread and a descriptor."""
+INTERVAL = 0.5
+"""Seconds between two searches for overdue clients."""
 
 
 class Server:
@@ -49,8 +51,8 @@ class Server:
                 % (host, port, exc.strerror or exc)) from exc
         self._server.set_app(_Application(metrics, limits))
         self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, daemon=True,
-                         name='metrics').start()
+        threading.Thread(target=self._server.serve_forever, args=(INTERVAL,),
+                         daemon=True, name='metrics').start()
 
     def close(self) -> None:
         self._server.shutdown()
@@ -80,12 +82,17 @@ class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        deadline = time.monotonic() + self._client_timeout
         if not self._slots.acquire(blocking=False):
-            for connection in [*self._waiting, *self._answering][:1]:
-                _disconnect(connection)
             # Its thread ends with its next access to the socket.
-            self._slots.acquire()
-        self._waiting[request] = time.monotonic() + self._client_timeout
+            for connection in [*self._waiting][:1]:
+                _disconnect(connection)
+            while not self._slots.acquire(timeout=INTERVAL):
+                self.service_actions()
+                if deadline <= time.monotonic():
+                    super().shutdown_request(request)
+                    return
+        self._waiting[request] = deadline
         super().process_request(request, client_address)
 
     def received(self, request: Any) -> None:
@@ -93,7 +100,7 @@ class _HTTPServer(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         self._answering[request] = self._waiting.pop(request)
 
     def service_actions(self) -> None:
-        """Disconnect overdue clients; called at least every 0.5 seconds."""
+        """Disconnect overdue clients; called at least every ``INTERVAL``."""
         for connection, deadline in [*self._waiting.items(),
                                      *self._answering.items()]:
             if deadline <= time.monotonic():

@@ -382,6 +382,54 @@ class TestMetrics(testtools.TestCase):
             proceed.set()
             self.assertIn(b' 200 OK', client.recv(4096))
 
+    def crowd(self, **options):
+        """Let the largest number of requests wait for their answers.
+
+        :returns: the server, the clients, and what lets it answer
+        """
+        begun, proceed = threading.Semaphore(0), threading.Event()
+        self.addCleanup(proceed.set)
+
+        def limits():
+            begun.release()
+            proceed.wait(30)
+            return {}
+
+        server = metrics_server.Server(
+            self.metrics, '127.0.0.1', 0, limits, **options)
+        self.addCleanup(server.close)
+        clients = [self.client(server)
+                   for _ in range(metrics_server.MOST_CLIENTS)]
+        for _ in clients:
+            self.assertTrue(begun.acquire(timeout=30))
+        return server, clients, proceed
+
+    def client(self, server):
+        """Send a request for the health."""
+        client = socket.create_connection(
+            ('127.0.0.1', server.port), timeout=30)
+        self.addCleanup(client.close)
+        client.sendall(b'GET /healthz HTTP/1.0\r\n\r\n')
+        return client
+
+    def test_requests_that_are_answered_are_not_given_up_for_others(self):
+        """A further client waits for the first that has its answer."""
+        server, clients, proceed = self.crowd(client_timeout=3600)
+        accepted = threading.Event()
+        self.useFixture(fixtures.MonkeyPatch(
+            'socketserver.BaseServer.verify_request',
+            lambda *_request: accepted.set() or True))
+        clients.append(self.client(server))
+        self.assertTrue(accepted.wait(30))
+        proceed.set()
+        for client in clients:
+            self.assertIn(b' 200 OK', client.recv(4096))
+
+    def test_answers_that_never_end(self):
+        """A further client is disconnected, and the server can be closed."""
+        server, _clients, _proceed = self.crowd(client_timeout=1)
+        self.assertEqual(b'', self.client(server).recv(4096))
+
     def test_crowd_of_clients_is_let_in(self):
         """A client whose connection is refused retries a second later."""
         clients = []
