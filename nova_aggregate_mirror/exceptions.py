@@ -33,9 +33,9 @@
         `-- UnexpectedNova        nova's internals are not supported
 """
 
-from nova_aggregate_mirror import printable
-
 from collections.abc import Iterable
+
+from nova_aggregate_mirror import printable
 
 
 class MirrorError(Exception):
