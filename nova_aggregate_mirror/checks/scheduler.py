@@ -116,7 +116,9 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
             'Set:' % ', '.join(unchecked), *lines)]
     return [checks.warning(
         'Without %s only placement checks availability zones: a server may be '
-        'scheduled to another zone while placement differs from nova. Set:'
+        'scheduled to another zone while placement differs from nova. Nova 29 '
+        'and 30 also run no host filter for tenants or flavors if a user '
+        'gives the scheduler hint _nova_check_type=rebuild. Set:'
         % GUARD, *lines)]
 
 

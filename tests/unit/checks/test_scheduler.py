@@ -189,6 +189,7 @@ class TestFilters(FiltersTest):
         one, = self.find('flavor_extra_specs', enabled=(EXTRA_SPECS,))
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertIn('only placement checks availability zones', one.text)
+        self.assertIn('_nova_check_type=rebuild', one.text)
         self.assertEqual('enabled_filters = ' + ','.join(
             [*self.enabled, EXTRA_SPECS, GUARD]), one.cure[1])
 
