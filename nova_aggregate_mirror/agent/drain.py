@@ -224,8 +224,8 @@ class Drain:
                 self._schedule.again(row.id, 0.0)
             return
         for row, error in errors.items():
-            # Log a row once, not at each attempt, of which a lock leaves the
-            # number as it is.
+            # Log a row once, not at each attempt. The number of attempts of
+            # a locked row cannot be written.
             if (row.attempts < 2 and row in fresh
                     and row.dirty not in waiting):
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',

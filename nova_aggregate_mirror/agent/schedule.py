@@ -20,7 +20,7 @@ from nova_aggregate_mirror.limits import backoff
 
 ENOUGH = 50
 """Rows that have to succeed alone before others are tried together again:
-those of a batch, of which one may have delayed the others."""
+those of a batch in which one row may have delayed the others."""
 LATER = 30.0
 """Seconds for which a row that failed for itself lets others go first."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes to many journal rows, of which other sessions may lock some."""
+"""Writes to many journal rows, some of them locked by other sessions."""
 
 from collections.abc import Callable
 from collections.abc import Iterable

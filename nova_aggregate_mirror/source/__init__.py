@@ -235,7 +235,7 @@ class Source(Protocol):
             reason. The given nodes, but no others of the hosts, are searched
             for in all other cells, with the same patience. By default the
             nodes of a mapped host are read from its own cell alone; further
-            cells are searched only for nodes of which it does not tell
+            cells are searched only for nodes that it does not decide
         """
 
     def read_all(self) -> Nova:

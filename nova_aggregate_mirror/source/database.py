@@ -151,7 +151,7 @@ class DatabaseSource:
         """Search for the nodes of hosts, and for the given nodes.
 
         Each host is searched for in the cell of its mapping, or in all cells.
-        Nodes of which these cells do not tell the host are then searched for
+        Nodes whose host these cells do not decide are then searched for
         in every cell: they may have moved, and are deleted only if no cell
         has them.
         """
@@ -175,10 +175,10 @@ class DatabaseSource:
                 host for host in hosts
                 if about.mapped.get(host, cell) == cell))
             for cell in candidates}, patient)
-        strangers = about.missing(rows)
-        if strangers:
+        new_hosts = about.missing(rows)
+        if new_hosts:
             with self._api.reading() as api:
-                about.read(api, strangers)
+                about.read(api, new_hosts)
         return rows, down
 
 

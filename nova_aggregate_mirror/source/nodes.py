@@ -45,7 +45,7 @@ def undecided(rows: Iterable[source.Row], mapped: Mapped,
               nodes: Collection[str]) -> frozenset[str]:
     """Return the nodes for which every cell has to be searched.
 
-    :param nodes: further compute nodes, of which there may be no row
+    :param nodes: further compute nodes, which may have no row
     """
     return frozenset(node for node, its in _by_node(rows, nodes).items()
                      if counted(its, mapped, complete=False) is None)

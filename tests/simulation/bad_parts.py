@@ -119,7 +119,7 @@ def _sync(cloud: processes.Cloud, part: BadPart, step: Callable[[], bool],
         return 'the next full sync took %g seconds' % seconds
     for node, aggregates in sorted(unreadable.items()):
         if _associations(cloud, BAD_HOST)[node] != aggregates:
-            return '%s was changed, and nobody could know its host' % node
+            return '%s was changed although its host is unknown' % node
     return ''
 
 

@@ -62,8 +62,7 @@ class Placement:
         self.added: set[str] = set()
         """Aggregates that this package has added a provider to."""
         self.failing: dict[str, Failure] = {}
-        """Providers of which each request fails, or each request of one
-        method."""
+        """Providers whose requests fail, all or those of one method."""
         self._unchecked: set[str] = set()
         """Providers written without a generation since the last write that had
         one."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads and queues of ``source.cells``, in the simulation's time.
 
-A thread is a greenlet that waits for its database. Whoever waits for an answer
-lets the time pass until there is one.
+A thread is a greenlet that waits for its database. Waiting for an answer lets
+the time pass until there is one.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ VERSIONS = ('0001',)
 """Every migration, oldest first; nova-api does not load alembic for them."""
 HEAD = VERSIONS[-1]
 
-# Alembic's table, of which a database has one for all programs in it.
+# Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
 # Names of tables in a message.
 NAMES = 3

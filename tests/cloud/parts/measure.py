@@ -23,7 +23,7 @@ from tests.cloud.parts import situations
 from tests.cloud import processes
 
 POLL = 0.2
-# Repetitions of a measurement, of which the longest counts.
+# Repetitions of a measurement; the longest counts.
 ROUNDS = 2
 _CREATING = threading.Lock()
 

@@ -312,7 +312,7 @@ class TestMetrics(testtools.TestCase):
             self.assertEqual(200, self.ask('/metrics', server=server)[0])
 
     def test_idle_clients_do_not_use_up_threads_and_descriptors(self):
-        """/healthz answers beside 1000 clients, none of which is overdue."""
+        """/healthz answers despite 1000 clients that are not overdue."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limits[1] != resource.RLIM_INFINITY and limits[1] < 4096:
             self.skipTest('only %d descriptors are allowed' % limits[1])
