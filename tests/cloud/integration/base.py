@@ -271,11 +271,6 @@ def _clients(programs: pathlib.Path) -> clients.Clients:
     return clients.Clients(programs)
 
 
-def forget() -> None:
-    """Forget the cloud, which was stopped: another test starts a new one."""
-    _up.cache_clear()
-
-
 @functools.cache
 def _up(directory: pathlib.Path, flags: tuple[str, ...],
         ) -> 'subprocess.CompletedProcess[str]':

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random faults while users work, and the end of the cloud.
+"""Random faults while users work.
 
 By its name this module is the last: chaos leaves relays in the cloud, and an
 aggregate of another tool in placement.
@@ -8,10 +8,8 @@ aggregate of another tool in placement.
 import csv
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import tempfile
 
 import fixtures
 import testtools
@@ -21,7 +19,6 @@ from tests.cloud.chaos import series
 from tests.cloud.chaos import soak
 from tests.cloud import environment
 from tests.cloud.integration import base
-from tests.cloud.integration import leftovers
 from tests.cloud import options
 
 SECONDS = 'AGGREGATE_MIRROR_CHAOS_SECONDS'
@@ -77,16 +74,6 @@ class ChaosTest(base.TestCase):
         for kind in kinds:
             self.assertIn('\n%s ' % kind, out)
 
-    def start(self, errors):
-        """Start a chaos run, and wait until it holds the cloud's lock."""
-        running = subprocess.Popen(
-            self.argv('chaos', '--faults', 'kill,swallow'),
-            stdout=subprocess.PIPE, stderr=errors, text=True)
-        self.addCleanup(running.wait)
-        self.addCleanup(running.kill)
-        self.assertIn('Seed', running.stdout.readline())
-        return running
-
 
 class TestChaos(ChaosTest):
 
@@ -119,54 +106,6 @@ class TestChaos(ChaosTest):
         } - set(kinds.split(',')))
         self.assertTrue(any(row[5] for row in rows))
 
-    def test_interrupted_chaos_leaves_a_running_cloud(self):
-        """Ctrl-C undoes the faults and deletes the aggregates."""
-        with tempfile.TemporaryFile('w+') as errors:
-            running = self.start(errors)
-            second = self.tool('chaos')
-            _wait_for_fault(running)
-            running.send_signal(signal.SIGINT)
-            out, _none = running.communicate(timeout=PATIENCE)
-            errors.seek(0)
-            err = errors.read()
-        self.assertEqual(130, running.returncode, out + err)
-        self.assertIn('all processes of the cloud run', err)
-        self.assertEqual(1, second.returncode)
-        self.assertIn('another run uses this cloud', second.stderr)
-        self.assertEqual(0, self.tool('status').returncode)
-        listed = self.tool(
-            'exec', 'openstack', 'aggregate', 'list', '-f', 'value')
-        self.assertEqual(('', 0), (listed.stdout, listed.returncode))
-
-
-class TestDown(ChaosTest):
-
-    def assert_equal(self):
-        pass  # The cloud does not exist any more.
-
-    def test_stopped_cloud_leaves_nothing(self):
-        """Down removes everything, including a chaos run and its processes.
-
-        While the cloud ran, it was not reachable from other machines.
-        """
-        if base.VARIABLE in os.environ:
-            self.skipTest('the cloud is not one of the tests')
-        there = leftovers.Footprint(self.cloud.state)
-        self.assertNotEqual([], there.processes)
-        self.assertEqual([], there.reachable())
-        self.assertNotEqual([], there.left())
-        base.forget()
-        with tempfile.TemporaryFile('w+') as errors:
-            running = self.start(errors)
-            _wait_for_fault(running)
-            done = self.tool('down')
-            self.assertEqual(('', 0), (done.stderr, done.returncode))
-            there.wait()
-            self.assertEqual([], there.left())
-            self.assertFalse(self.cloud.state.directory.exists())
-            self.assertEqual(130, running.poll())
-        self.assertIn('process %s\n' % running.pid, done.stdout)
-
 
 @testtools.skipUnless(
     os.environ.get(GALERA), 'takes ten minutes: set %s to seconds' % GALERA)
@@ -179,8 +118,3 @@ class TestGalera(ChaosTest):
         """Each way to leave the cluster and to join it again is repaired."""
         self.check(os.environ[GALERA], [
             kind for kind in options.FAULTS if kind != 'mariadb'])
-
-
-def _wait_for_fault(chaos: 'subprocess.Popen[str]') -> None:
-    # The progress line names a fault that has not ended.
-    next(line for line in chaos.stdout if ' faults, ' in line)
