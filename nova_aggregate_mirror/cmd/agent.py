@@ -118,8 +118,8 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
 
 @functools.cache
 def _context() -> Any:
-    from nova_aggregate_mirror.scheduler import loading
-    return loading.prepare(CONF)
+    from nova_aggregate_mirror.cmd import nova_objects
+    return nova_objects.prepare(CONF)
 
 
 def _rules() -> list[str]:

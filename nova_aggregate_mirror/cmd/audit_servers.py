@@ -106,8 +106,8 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
         could not be loaded
     """
     # Nova's objects take seconds to import, and other commands need none.
-    from nova_aggregate_mirror.scheduler import loading
-    context = loading.prepare(conf)
+    from nova_aggregate_mirror.cmd import nova_objects
+    context = nova_objects.prepare(conf)
     from nova_aggregate_mirror.audit import checks
     from nova_aggregate_mirror.audit import database
     return database.DatabaseAudit(

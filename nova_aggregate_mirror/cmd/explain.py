@@ -48,9 +48,9 @@ from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import exit_status
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import render
-from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import render
+from nova_aggregate_mirror.explain import sentence
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
@@ -124,12 +124,12 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                     for each in sorted(known.cells_down.items()))))
     pending, notes = _pending(journal)
     # Nova's scheduler takes seconds to import, and other commands need none.
-    from nova_aggregate_mirror.scheduler import loading
-    context = loading.prepare(conf)
-    loading.bound(conf)
-    from nova_aggregate_mirror.scheduler import explain
-    from nova_aggregate_mirror.scheduler import requests
-    with loading.translated():
+    from nova_aggregate_mirror.cmd import nova_objects
+    context = nova_objects.prepare(conf)
+    nova_objects.bound(conf)
+    from nova_aggregate_mirror.explain import gather
+    from nova_aggregate_mirror.explain import requests
+    with nova_objects.translated():
         if asked.server:
             request = requests.of_server(
                 context, asked.server, operation, flavor, asked.networks,
@@ -139,9 +139,9 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                 asked.flavor, _image(conf, asked), asked.volume,
                 asked.project, asked.zone, asked.networks, asked.ports,
                 _lists(asked.hints), asked.count))
-        return explain.explain(
-            explain.Inputs(context, known, placement, pending,
-                           parallel.Workers(asked.workers).each),
+        return gather.explain(
+            gather.Inputs(context, known, placement, pending,
+                          parallel.Workers(asked.workers).each),
             requests.Prepared(request.spec, request.about,
                               [*request.notes, *notes]), asked.hosts)
 

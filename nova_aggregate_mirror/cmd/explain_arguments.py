@@ -5,7 +5,7 @@ import argparse
 
 from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.reconcile import arguments
 
 

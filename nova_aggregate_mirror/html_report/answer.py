@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import render as tables
-from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import render as tables
+from nova_aggregate_mirror.explain import sentence
 from nova_aggregate_mirror.html_report import page
 
 

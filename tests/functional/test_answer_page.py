@@ -6,7 +6,7 @@ import pathlib
 import fixtures as base_fixtures
 import testtools
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.html_report import answer
 from tests import chromium
 from tests.functional import test_chromium

@@ -9,8 +9,8 @@ from nova.scheduler import filters
 from nova.tests import fixtures as nova_fixtures
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.explanation import sentence
-from nova_aggregate_mirror.scheduler import requests
+from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import sentence
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 

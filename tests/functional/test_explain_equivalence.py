@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nova import objects
 from nova.scheduler import manager as nova_manager
 
-from nova_aggregate_mirror.scheduler import requests
+from nova_aggregate_mirror.explain import requests
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 

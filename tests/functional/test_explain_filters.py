@@ -12,7 +12,7 @@ from nova import objects
 from nova.tests.functional import test_routed_networks
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.explain import sentence
 from tests import neutron_service
 from tests.scheduling import cloud
 from tests.scheduling import explaining

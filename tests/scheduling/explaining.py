@@ -15,13 +15,13 @@ from nova.scheduler.client import report
 from nova.scheduler import manager as nova_manager
 import oslo_messaging
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import gather
+from nova_aggregate_mirror.explain import requests
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
-from nova_aggregate_mirror.scheduler import explain
-from nova_aggregate_mirror.scheduler import requests
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
 from tests.scheduling import cloud
@@ -69,7 +69,7 @@ class ExplainingTest(cloud.CloudTest):
     def explain(self, request: requests.Prepared, hosts: Collection[str] = (),
                 pending: Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
-        return explain.explain(explain.Inputs(
+        return gather.explain(gather.Inputs(
             self.context, database.DatabaseSource(
                 engines.Limits(60.0)).read_all(),
             self.asked, pending, parallel.Workers().each), request, hosts)

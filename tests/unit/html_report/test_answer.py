@@ -6,7 +6,7 @@ import uuid
 
 import testtools
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.html_report import answer
 
 NOW = 1.7e9

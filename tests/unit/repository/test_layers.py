@@ -19,9 +19,9 @@ LAYERS = (
     ('cmd', 'osc', 'nova_plugin'),
     ('checks',),
     ('agent', 'hooks', 'html_report'),
-    ('audit',),
+    ('audit', 'explain'),
     ('scheduler',),
-    ('explanation', 'reconcile'),
+    ('reconcile',),
     ('journal', 'placement', 'source'),
     ('http',),
     ('limits',),
@@ -32,7 +32,7 @@ LAYERS = (
 
 ALLOWED = {
     'nova': {'hooks/', 'nova_plugin.py', 'source/cells.py',
-             'source/connections.py', 'scheduler/', 'cmd/'},
+             'source/connections.py', 'scheduler/', 'explain/', 'cmd/'},
     'openstack': {'placement/', 'http/errors.py'},
     'keystoneauth1': {'http/', 'checks/discovery.py'},
     'requests': {'http/', 'placement/'},
@@ -168,7 +168,7 @@ class TestLayers(testtools.TestCase):
         """It shows what was explained, and asks nothing."""
         self.assertEqual(
             {'collections', 'collections.abc', 'dataclasses', 'typing',
-             'nova_aggregate_mirror', 'nova_aggregate_mirror.explanation',
+             'nova_aggregate_mirror.explain',
              'nova_aggregate_mirror.html_report'},
             {module for module, _top in imports(
                 PACKAGE / 'html_report' / 'answer.py')})
@@ -177,7 +177,7 @@ class TestLayers(testtools.TestCase):
         """What is said depends on the arguments only."""
         for name in ('query', 'reasons', 'render', 'sentence'):
             found = {module.partition('.')[0] for module, _top in imports(
-                PACKAGE / 'explanation' / (name + '.py'))}
+                PACKAGE / 'explain' / (name + '.py'))}
             self.assertLessEqual(found, {
                 'collections', 'dataclasses', 're', 'shlex',
                 'textwrap', 'typing', 'prettytable', 'nova_aggregate_mirror'})

@@ -17,8 +17,8 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.scheduler import creation
-from nova_aggregate_mirror.scheduler import network_requests
+from nova_aggregate_mirror.explain import creation
+from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.scheduler import stored_requests
 

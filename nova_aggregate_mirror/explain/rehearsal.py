@@ -18,13 +18,13 @@ from nova.scheduler import host_manager
 from nova.scheduler import request_filter
 from nova.scheduler import utils
 
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import query
-from nova_aggregate_mirror.explanation import reasons
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.placement import candidates
-from nova_aggregate_mirror.scheduler import host_states
 from nova_aggregate_mirror.scheduler import narrowing
-from nova_aggregate_mirror.scheduler import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import dataclasses
 import shlex
 
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import query
-from nova_aggregate_mirror.explanation import shortage
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import shortage
 from nova_aggregate_mirror import source
 
 Reason = explanation.Reason

@@ -9,9 +9,9 @@ from nova import exception as nova_exception
 from nova.scheduler import request_filter
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
-from nova_aggregate_mirror.scheduler import host_states
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import query
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 

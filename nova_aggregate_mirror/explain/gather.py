@@ -10,22 +10,22 @@ from nova.conf import CONF
 from nova import exception as nova_exception
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import funnel
-from nova_aggregate_mirror.explanation import query
-from nova_aggregate_mirror.explanation import reasons
-from nova_aggregate_mirror.explanation import verdicts
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import filter_reasons
+from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import placing
+from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import rehearsal
+from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import unread
+from nova_aggregate_mirror.explain import verdicts
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
-from nova_aggregate_mirror.scheduler import filter_reasons
 from nova_aggregate_mirror.scheduler import filters
-from nova_aggregate_mirror.scheduler import host_states
-from nova_aggregate_mirror.scheduler import placing
-from nova_aggregate_mirror.scheduler import rehearsal
 from nova_aggregate_mirror.scheduler import request_filters
-from nova_aggregate_mirror.scheduler import requests
-from nova_aggregate_mirror.scheduler import unread
 from nova_aggregate_mirror import source
 
 MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.placement import candidates
 
 Reason = explanation.Reason

@@ -4,9 +4,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import reasons
-from nova_aggregate_mirror.scheduler import host_states
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import reasons
 
 Reason = explanation.Reason
 

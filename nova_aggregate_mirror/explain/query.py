@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import dataclasses
 import re
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 
 RESOURCES, REQUIRED, ROOT = 'resources', 'required', 'root_required'
 MEMBER_OF, IN_TREE, SUBTREE = 'member_of', 'in_tree', 'same_subtree'

@@ -21,7 +21,7 @@ from nova.db.main import models
 from nova import objects
 from nova.scheduler import host_manager
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.scheduler import filters
 
 REQUESTED = 'requested hosts'

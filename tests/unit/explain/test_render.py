@@ -5,9 +5,9 @@ import json
 
 import testtools
 
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import render
-from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import render
+from nova_aggregate_mirror.explain import sentence
 from nova_aggregate_mirror import printable
 
 GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)

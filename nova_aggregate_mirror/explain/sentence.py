@@ -4,7 +4,7 @@
 import collections
 from collections.abc import Iterable
 
-from nova_aggregate_mirror import explanation
+from nova_aggregate_mirror.explain import explanation
 
 SHOWN = 5
 """Hosts that the sentence names."""

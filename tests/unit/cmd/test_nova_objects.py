@@ -7,17 +7,17 @@ import sys
 import testtools
 
 SCRIPT = """
-import sys
 from nova.conf import CONF
+from nova_aggregate_mirror.cmd import nova_objects
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.scheduler import loading
+import sys
 conf.register_opts(CONF)
 CONF([], default_config_files=[], project='nova')
 CONF.set_override('connection', 'sqlite://', 'api_database')
 CONF.set_override('request_timeout', float(sys.argv[1]), 'aggregate_mirror')
-loading.prepare(CONF)
+nova_objects.prepare(CONF)
 print(CONF.neutron.timeout, CONF.placement.timeout)
-loading.bound(CONF)
+nova_objects.bound(CONF)
 print(int(CONF.neutron.timeout), int(CONF.placement.timeout))
 """
 

@@ -5,8 +5,8 @@ import dataclasses
 
 import testtools
 
-from nova_aggregate_mirror.explanation import query
-from nova_aggregate_mirror.explanation import reasons
+from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror import source
 

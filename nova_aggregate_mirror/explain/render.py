@@ -6,8 +6,8 @@ from typing import Any
 
 import prettytable
 
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import sentence
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import sentence
 from nova_aggregate_mirror import printable
 
 SHOWN = 6

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import explanation
-from nova_aggregate_mirror.explanation import funnel
-from nova_aggregate_mirror.explanation import query
-from nova_aggregate_mirror.explanation import reasons
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 

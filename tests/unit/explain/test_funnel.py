@@ -4,8 +4,8 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explanation import funnel
-from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.explain import query
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
 

@@ -5,7 +5,7 @@ import urllib.parse
 
 import testtools
 
-from nova_aggregate_mirror.explanation import query
+from nova_aggregate_mirror.explain import query
 
 NOVAS = (
     'limit=1000&group_policy=isolate&member_of=%21in%3Ac%2Cd&member_of=in%3Aa'

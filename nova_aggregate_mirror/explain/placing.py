@@ -9,8 +9,8 @@ from typing import Any
 from nova.scheduler import manager as nova_manager
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.placement import candidates
-from nova_aggregate_mirror.scheduler import host_states
 
 
 class _Capacity:
