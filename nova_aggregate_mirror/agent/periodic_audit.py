@@ -11,7 +11,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class PeriodicAudit:
         except exceptions.MirrorError as exc:
             trouble = str(exc)
         if last.cells_down and not trouble:
-            trouble = '%s did not answer' % wording.count(
+            trouble = '%s did not answer' % plurals.count(
                 last.cells_down, 'cell')
         counts = last.counts
         if counts.unknown and not counts.servers and not trouble:
@@ -82,7 +82,7 @@ class PeriodicAudit:
             LOG.warning(
                 'Audit: %s on a host that contradicts the request: run '
                 '"nova-aggregate-mirror-manage placement audit_servers" for '
-                'the list', wording.count(
+                'the list', plurals.count(
                     counts.misplaced, 'server is', 'servers are'))
         self._misplaced = counts.misplaced
 

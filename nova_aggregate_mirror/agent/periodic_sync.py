@@ -11,10 +11,10 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import agent
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import wording
 
 LOG = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class PeriodicSync:
         added, removed = outcome.counts()
         if outcome.changes:
             LOG.info('Full sync: %s in %.1f seconds',
-                     wording.associations(added, removed), seconds)
+                     plurals.associations(added, removed), seconds)
         troubles = sorted('%s: %s' % failed
                           for failed in outcome.failed.items())
         if result.refused:

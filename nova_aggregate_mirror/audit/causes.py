@@ -7,7 +7,7 @@ import time
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
@@ -105,4 +105,4 @@ def _drift(at: float | None, syncs: Sequence[Compared]) -> str:
     at_text = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(first.ended))
     return (' while placement differed from nova: the full sync of %s '
             'repaired %s' % (
-                at_text, wording.count(first.differences, 'association')))
+                at_text, plurals.count(first.differences, 'association')))

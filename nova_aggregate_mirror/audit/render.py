@@ -12,8 +12,8 @@ import prettytable
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import wording
 
 COLUMNS = ('Server', 'Host', 'Asked for', 'Found', 'Why', 'To move it')
 WIDTH = 38
@@ -71,7 +71,7 @@ def document(pages: Iterable[Iterable[audit.Misplacement]],
 def summary(counts: auditor.Counts) -> str:
     """Return the result in one sentence."""
     text = '%d of %s on a host that contradicts the request' % (
-        counts.misplaced, wording.count(
+        counts.misplaced, plurals.count(
             counts.servers, 'server is', 'servers are'))
     rules = ', '.join('%d %s' % (count, name) for name, count
                       in counts.by_rule.items() if count)

@@ -25,6 +25,8 @@ from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
@@ -32,8 +34,6 @@ from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import record
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror.source import servers
 
 LOG = logging.getLogger(__name__)
@@ -131,9 +131,9 @@ def _rules() -> list[str]:
 def _note(journal: store.Journal, request: full_sync.Request,
           seconds: float,
           became: full_sync.Sync | exceptions.MirrorError) -> None:
-    shown = (result.Result(became, request)
+    shown = (sync_result.Result(became, request)
              if isinstance(became, full_sync.Sync) else became)
-    record.note(journal.history, request, 'agent', seconds, shown)
+    sync_history.note(journal.history, request, 'agent', seconds, shown)
 
 
 def _serve() -> int:

@@ -39,14 +39,15 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import progress
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import servers
 
 ROWS = 500
@@ -164,7 +165,7 @@ def _show_yaml(pages: Iterable[list[audit.Misplacement]], found: Any,
 
 
 def counted(pages: Iterator[list[audit.Misplacement]], found: Any,
-            display: progress.Progress) -> Iterator[list[audit.Misplacement]]:
+            display: context.Progress) -> Iterator[list[audit.Misplacement]]:
     """Report the progress of a long audit."""
     said = time.monotonic()
     for page in pages:
@@ -184,7 +185,7 @@ def _finish(asked: argparse.Namespace, found: Any,
               % (name, reason))
     if counts.unknown:
         _tell('%s not audited: nova has no request that it can read (%s)'
-              % (wording.count(counts.unknown, 'server is', 'servers are'),
+              % (plurals.count(counts.unknown, 'server is', 'servers are'),
                  counts.why_unknown))
     if not counts.servers and (asked.zone or asked.hosts or asked.project):
         _tell('No server is selected: check --zone, --host and --project')

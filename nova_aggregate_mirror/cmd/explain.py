@@ -44,10 +44,10 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import explain_arguments
-from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import report
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import render
 from nova_aggregate_mirror.explain import sentence

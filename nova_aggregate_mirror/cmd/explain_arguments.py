@@ -3,10 +3,10 @@
 
 import argparse
 
-from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.reconcile import arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

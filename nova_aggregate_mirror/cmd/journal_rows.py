@@ -10,7 +10,7 @@ from typing import Any
 
 import prettytable
 
-from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import printable

@@ -15,7 +15,6 @@ from nova_aggregate_mirror.cmd import audit_servers
 from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import explain
 from nova_aggregate_mirror.cmd import explain_arguments
-from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import journal_rows
 from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import manuals
@@ -24,6 +23,7 @@ from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
 from nova_aggregate_mirror.cmd import wait
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration

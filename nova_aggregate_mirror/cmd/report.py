@@ -35,6 +35,8 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.cmd import audit_servers
+from nova_aggregate_mirror.console import interruption
+from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
@@ -42,8 +44,7 @@ from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import interruption
-from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import servers
 
@@ -89,7 +90,7 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
 
 
 def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
-           display: progress.Progress, past: Sequence[history.Entry]
+           display: context.Progress, past: Sequence[history.Entry]
            ) -> misplaced.Findings:
     """Audit all servers; a failure is part of what is found.
 

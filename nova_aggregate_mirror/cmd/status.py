@@ -30,12 +30,12 @@ from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror.checks import segments
 from nova_aggregate_mirror.cmd import build
 from nova_aggregate_mirror.cmd import command_line
-from nova_aggregate_mirror.cmd import formats
 from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source as nova_state

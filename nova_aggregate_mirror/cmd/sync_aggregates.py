@@ -32,21 +32,22 @@ from typing import Any
 
 import prettytable
 
-from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import interruption
+from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import arguments
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import interruption
-from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror.reconcile import record
-from nova_aggregate_mirror.reconcile import result
 
-Build = Callable[[Callable[[], bool], progress.Progress],
+Build = Callable[[Callable[[], bool], context.Progress],
                  reconciler.Reconciler]
 
 NAME = 'placement sync_aggregates'
@@ -89,14 +90,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def choose(asked: argparse.Namespace, options: Any,
            past: history.History
-           ) -> tuple[full_sync.Request, result.Advice]:
+           ) -> tuple[full_sync.Request, sync_result.Advice]:
     """Return the request, and the advice that is printed with the result.
 
     :param options: options of the group ``[aggregate_mirror]``
     :param past: without a sync in this history nothing is removed by default,
         so that an operator first sees the removals
     """
-    prune, advice = asked.prune, result.Advice()
+    prune, advice = asked.prune, sync_result.Advice()
     if prune is None and options.prune:
         prune = any(entry.compared for entry in past.newest())
         if not prune:
@@ -110,7 +111,7 @@ def choose(asked: argparse.Namespace, options: Any,
 def run(build: Build, journal: store.Journal,
         wanted: full_sync.Request, form: str = 'table', quiet: bool = True,
         verbose: bool = False,
-        advice: result.Advice = result.Advice()) -> int:
+        advice: sync_result.Advice = sync_result.Advice()) -> int:
     """Sync, print the result, and return the exit status.
 
     :param build: creates the reconciler, given a function that returns
@@ -121,9 +122,9 @@ def run(build: Build, journal: store.Journal,
     """
     stop, start = interruption.Interruption(), time.monotonic()
 
-    def note(became: result.Result | exceptions.MirrorError) -> None:
+    def note(became: sync_result.Result | exceptions.MirrorError) -> None:
         try:
-            record.note(
+            sync_history.note(
                 journal.history, wanted, NAME, time.monotonic() - start,
                 became, stop.status)
         except exceptions.JournalUnavailable as exc:
@@ -146,7 +147,7 @@ def run(build: Build, journal: store.Journal,
         print('Nothing could be compared: %s' % exc, file=sys.stderr)
         note(exc)
         return exit_status.NOT_READ
-    shown = result.Result(sync, wanted, advice)
+    shown = sync_result.Result(sync, wanted, advice)
     status = stop.status or shown.status()
     # The output may be a pipe that its reader has closed.
     note(shown)
@@ -154,12 +155,12 @@ def run(build: Build, journal: store.Journal,
     return status
 
 
-def _print(shown: result.Result, form: str, status: int) -> None:
+def _print(shown: sync_result.Result, form: str, status: int) -> None:
     if form == 'table':
         _print_table(shown)
     else:
         formats.show(form, {**shown.document(), 'exit_status': status},
-                     result.COLUMNS, shown.rows())
+                     sync_result.COLUMNS, shown.rows())
     for line in shown.faults():
         print(printable.line(line), file=sys.stderr)
     if form == 'table':
@@ -168,9 +169,9 @@ def _print(shown: result.Result, form: str, status: int) -> None:
         print(shown.summary(), file=sys.stderr)
 
 
-def _print_table(shown: result.Result) -> None:
+def _print_table(shown: sync_result.Result) -> None:
     """Print a line for each association; without any, print nothing."""
-    table = prettytable.PrettyTable(result.COLUMNS)
+    table = prettytable.PrettyTable(sync_result.COLUMNS)
     table.align = 'l'
     for row in shown.rows():
         table.add_row([printable.line(cell) for cell in row])

@@ -22,11 +22,11 @@ and after the timeout, the lowest that applies:
 import argparse
 import sys
 
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import arguments
-from nova_aggregate_mirror.reconcile import wait
 from nova_aggregate_mirror import source
 
 
@@ -36,18 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--host', action='append', required=True, metavar='HOST',
         dest='hosts', help='host to wait for; may be repeated')
     parser.add_argument(
-        '--timeout', type=arguments.timeout, default=wait.TIMEOUT,
+        '--timeout', type=arguments.timeout, default=readiness.TIMEOUT,
         metavar='SECONDS',
         help='maximum time to wait in seconds, from 1 to %d; the default is '
-             '%d' % (arguments.LONGEST, wait.TIMEOUT))
+             '%d' % (arguments.LONGEST, readiness.TIMEOUT))
 
 
 def run(nova: source.Source, placement: client.Client,
         asked: argparse.Namespace) -> int:
     """Wait, print what is missing and the result; return the exit status."""
     try:
-        done = wait.until_mirrored(nova, placement, frozenset(asked.hosts),
-                                   asked.timeout, _tell)
+        done = readiness.until_mirrored(
+            nova, placement, frozenset(asked.hosts), asked.timeout, _tell)
     except exceptions.MirrorError as exc:
         _tell(exc)
         return exit_status.of(exc)

@@ -21,9 +21,9 @@ from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
@@ -39,7 +39,7 @@ class Inputs:
     nova: database.DatabaseSource
     placement: client.Client
     stopping: Callable[[], bool] = lambda: False
-    display: progress.Progress = progress.Silent()
+    display: context.Progress = context.Silent()
     audit: Audit | None = None
     """None if the page does not show misplaced servers."""
 

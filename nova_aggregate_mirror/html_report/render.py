@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
-from nova_aggregate_mirror.reconcile import result
 
 # Rows of the matrix that a browser lays out at once.
 CHUNK = 50
@@ -21,7 +21,7 @@ MOST = 500
 SYNCS = 100
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
-ADVICE = result.Advice(
+ADVICE = sync_result.Advice(
     refused='run "%s --force", or raise [aggregate_mirror] max_removed_share '
             'temporarily; if not, check nova\'s database' % REPAIR,
     all='"%s --dry-run --format json" lists all' % REPAIR)
@@ -63,8 +63,8 @@ def render(collected: collect.Collected, now: float) -> Iterator[str]:
                          **values(collected))
 
 
-def _result(collected: collect.Collected) -> result.Result:
-    return result.Result(collected.sync, collected.request, ADVICE)
+def _result(collected: collect.Collected) -> sync_result.Result:
+    return sync_result.Result(collected.sync, collected.request, ADVICE)
 
 
 def status(collected: collect.Collected) -> int:
@@ -124,7 +124,7 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'findings': collected.findings, 'audit_command': misplaced.COMMAND}
 
 
-def _figures(result: result.Result, collected: collect.Collected
+def _figures(result: sync_result.Result, collected: collect.Collected
              ) -> list[tuple[str, int | str, str]]:
     """Return the figures at the top: a label, a number and its kind."""
     nova = collected.sync.nova

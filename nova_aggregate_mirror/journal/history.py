@@ -4,7 +4,6 @@
 import dataclasses
 from typing import Any
 
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.journal.db import syncs
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import rows
@@ -14,10 +13,6 @@ NAME_LENGTH = 255
 # Characters of the list of removals, which fits a MEDIUMTEXT of MySQL.
 REMOVALS_LENGTH = 10 ** 6
 
-# Exit statuses: placement, nova or the journal could not be read.
-NOT_COMPARED = (exit_status.NOT_READ, exit_status.COULD_NOT_RUN)
-# Options that restrict the comparison.
-SCOPES = (' --host ', ' --aggregate ')
 KEEP = 500
 """Number of entries to keep; older entries are deleted."""
 
@@ -51,13 +46,9 @@ class Entry:
     """The first reason for a failure or a refusal."""
     removals: str = ''
     """The removed associations, one per line."""
+    compared: bool = True
+    """Whether all of nova was compared with placement."""
     passes: int = 1
-
-    @property
-    def compared(self) -> bool:
-        """Whether all of nova was compared with placement."""
-        return (self.status not in NOT_COMPARED and self.status < 128
-                and not any(option in self.command for option in SCOPES))
 
     def continues(self, before: 'Entry') -> bool:
         """Return whether this sync can be merged into the entry before.
@@ -69,9 +60,10 @@ class Entry:
                      or before.removed)
         return quiet and self._alike() == before._alike()
 
-    def _alike(self) -> tuple[str, str, int, int, int]:
+    def _alike(self) -> tuple[str, str, int, int, int, bool]:
         # Reasons are not compared: they may contain a time or a port.
-        return self.command, self.host, self.stale, self.failed, self.status
+        return (self.command, self.host, self.stale, self.failed, self.status,
+                self.compared)
 
 
 class History:

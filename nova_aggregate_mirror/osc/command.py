@@ -9,15 +9,15 @@ from typing import Any
 
 from osc_lib.command import command
 
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import arguments
-from nova_aggregate_mirror.reconcile import interruption
-from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -87,7 +87,7 @@ class Lister(command.Lister):
         self,
         parsed_args: argparse.Namespace,
         stop: interruption.Interruption,
-        display: progress.Progress = progress.Silent(),
+        display: context.Progress = context.Silent(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
             journal.NoLedger(), self.clients.nova, self.clients.placement,

@@ -10,9 +10,9 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import render
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
@@ -73,7 +73,7 @@ class Servers(command.Lister):
         if down:
             command.tell(['Servers on %s are not audited: nova-api cannot '
                           'read the cell of %s' % (
-                              wording.count(len(down), 'host'),
+                              plurals.count(len(down), 'host'),
                               api.some(down))])
         command.tell([render.summary(auditing.counts)])
         if auditing.counts.misplaced:

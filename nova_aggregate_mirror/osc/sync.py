@@ -5,16 +5,16 @@ import argparse
 import sys
 
 from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import interruption
+from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror.reconcile import arguments
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import interruption
-from nova_aggregate_mirror.reconcile import progress
-from nova_aggregate_mirror.reconcile import result
 
 COLUMNS = ('Host', 'Provider', 'Aggregate', 'Aggregate UUID')
 
-ADVICE = result.Advice(
+ADVICE = sync_result.Advice(
     nodeless='nova-api lists none; restart nova-compute on that host, or run '
              '"nova-manage cell_v2 discover_hosts" if the host has no mapping',
     refused='add --force; if not, check nova\'s aggregates',
@@ -103,7 +103,7 @@ class Sync(command.Lister):
 
 
 def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
-          share: float | None, write: bool) -> result.Result:
+          share: float | None, write: bool) -> sync_result.Result:
     """Run a sync with these arguments, and set the exit status."""
     request = full_sync.Request(
         share, write, frozenset(parsed_args.hosts),
@@ -121,6 +121,6 @@ def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
         lister.status = stop.status
     if sync.not_compared:
         raise sync.not_compared
-    shown = result.Result(sync, request, ADVICE)
+    shown = sync_result.Result(sync, request, ADVICE)
     lister.status = stop.status or shown.status()
     return shown

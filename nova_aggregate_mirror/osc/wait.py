@@ -5,12 +5,12 @@ import argparse
 
 from osc_lib.command import command as osc_command
 
-from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import arguments
-from nova_aggregate_mirror.reconcile import wait
 
 
 STATUS = (
@@ -41,10 +41,10 @@ class Wait(osc_command.Command):
             dest='hosts',
             help='Host to wait for; may be repeated')
         parser.add_argument(
-            '--timeout', type=arguments.timeout, default=wait.TIMEOUT,
+            '--timeout', type=arguments.timeout, default=readiness.TIMEOUT,
             metavar='<seconds>',
             help='Maximum time to wait in seconds, from 1 to %d (default: %d)'
-                 % (arguments.LONGEST, wait.TIMEOUT))
+                 % (arguments.LONGEST, readiness.TIMEOUT))
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -55,8 +55,8 @@ class Wait(osc_command.Command):
         made = command.clients_of(self.app)
         quiet = not self.app.options.verbose_level
         try:
-            with deadline.within(parsed_args.timeout + wait.LEAST):
-                done = wait.until_mirrored(
+            with deadline.within(parsed_args.timeout + readiness.LEAST):
+                done = readiness.until_mirrored(
                     made.nova, made.placement, frozenset(parsed_args.hosts),
                     parsed_args.timeout,
                     lambda line: None if quiet else command.tell([line]))

@@ -2,12 +2,38 @@
 """Data sources and targets of a reconciler."""
 
 import dataclasses
+from typing import Protocol
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
-from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror import source
+
+
+class Progress(Protocol):
+    """Receiver of steps and of completed providers."""
+
+    def step(self, text: str) -> None:
+        """Start a new step."""
+
+    def expect(self, count: int) -> None:
+        """Set the number of providers to converge."""
+
+    def advance(self) -> None:
+        """Count a completed provider; called from any thread."""
+
+
+class Silent:
+    """No output."""
+
+    def step(self, text: str) -> None:
+        pass
+
+    def expect(self, count: int) -> None:
+        pass
+
+    def advance(self) -> None:
+        pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,4 +44,4 @@ class Context:
     nova: source.Source
     placement: client.Client
     each: parallel.Each = parallel.Workers().each
-    display: progress.Progress = progress.Silent()
+    display: Progress = Silent()

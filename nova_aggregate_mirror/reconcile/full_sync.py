@@ -10,6 +10,7 @@ import math
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
@@ -17,7 +18,6 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
-from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror import source
 
 Comparison = comparison.Comparison
@@ -134,7 +134,7 @@ def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
     context = mirror.context
     if rows:
         context.display.step('Journal: %s to mirror'
-                             % wording.count(len(rows), 'operation'))
+                             % plurals.count(len(rows), 'operation'))
         survey.check_placement(context, context.placement.providers(),
                                context.nova.read_all())
     if request.write:
@@ -173,8 +173,8 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
              if change.add or mode.prune]
     display = mirror.context.display
     text = 'Nova has %s and %s' % (
-        wording.count(len(seen.nova.aggregates), 'aggregate'),
-        wording.count(len(seen.nova.compute_nodes()), 'compute node'))
+        plurals.count(len(seen.nova.aggregates), 'aggregate'),
+        plurals.count(len(seen.nova.compute_nodes()), 'compute node'))
     if nodes:
         text += '; %d %s' % (
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
@@ -207,7 +207,7 @@ def _once_more(mirror: reconciler.Reconciler, seen: Comparison,
         return Outcome()
     mirror.context.display.step(
         'Retrying %s after errors of placement'
-        % wording.count(len(failed), 'compute node'))
+        % plurals.count(len(failed), 'compute node'))
     mirror.context.display.expect(len(failed))
     return mirror.converge(seen.dirty(failed), mode)
 

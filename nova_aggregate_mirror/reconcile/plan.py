@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 
 ALWAYS_SAFE = 10
@@ -105,7 +105,7 @@ def check_safe(changes: Iterable[Change], current: source.Memberships,
         # An empty answer from nova looks exactly like "remove everything".
         raise exceptions.RemovalsRefused(
             'nova reports no host in any aggregate; %s would be removed'
-            % wording.count(removed, 'association'))
+            % plurals.count(removed, 'association'))
     ours = foreign + sum(len(current[provider] & owned)
                          for provider in desired.keys() & current.keys())
     if removed > ALWAYS_SAFE and removed > max_removed_share * ours:

@@ -16,7 +16,6 @@ from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror import source
 
 if typing.TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Reconciler:
                  placement: client.Client, rows: 'rows.Rows | None' = None,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
-                 display: progress.Progress = progress.Silent(),
+                 display: context.Progress = context.Silent(),
                  batch: int = BATCH) -> None:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,

@@ -5,9 +5,9 @@ from collections.abc import Collection
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.reconcile import wording
 from nova_aggregate_mirror import source
 
 
@@ -55,7 +55,7 @@ def read(context: context.Context, scope: Scope,
         scope.used, scope.unused, context.each, scope.hosts)
     context.display.step(
         'Reading nova; placement has %s in aggregates'
-        % wording.count(sum(map(bool, current.values())), 'provider'))
+        % plurals.count(sum(map(bool, current.values())), 'provider'))
     nova = context.nova.read_all()
     current = _with_providers(context, current, nova, scope.only)
     check_placement(context, current.keys(), nova)
@@ -101,6 +101,6 @@ def check_placement(context: context.Context, providers: Collection[str],
         raise exceptions.WrongPlacement(
             'placement has %s and nova has %s, with no UUID in common; is '
             'this the right placement? %s' % (
-                wording.count(len(providers), 'resource provider'),
-                wording.count(len(nodes), 'compute node'),
+                plurals.count(len(providers), 'resource provider'),
+                plurals.count(len(nodes), 'compute node'),
                 context.placement.endpoint()))

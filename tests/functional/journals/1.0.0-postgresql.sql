@@ -43,6 +43,7 @@ CREATE TABLE public.syncs (
     stale integer NOT NULL,
     failed integer NOT NULL,
     status integer NOT NULL,
+    compared boolean NOT NULL,
     reason text NOT NULL,
     removals text NOT NULL
 );
@@ -59,7 +60,7 @@ INSERT INTO public.cells VALUES ('1f3b2c4d-0000-4000-8000-0000000000c1');
 INSERT INTO public.dirty VALUES ('9c5cb5a6-7d0c-4f0e-9d5e-0d6a4b5c1e01', 'cmp-1', 'node-1,node-2', 'req-1', false, 1.5, 2, 'placement is down', NULL);
 INSERT INTO public.lease VALUES ('agent', 'controller-1', 7, 10);
 INSERT INTO public.ledger VALUES ('1f3b2c4d-0000-4000-8000-0000000000a1', 1.5, 2.5, NULL);
-INSERT INTO public.syncs VALUES (1, 'agent', 'controller-1', 1.5, 2.5, 1, 1, 3, 0, 0, 0, 0, '', '[]');
+INSERT INTO public.syncs VALUES (1, 'agent', 'controller-1', 1.5, 2.5, 1, 1, 3, 0, 0, 0, 0, true, '', '[]');
 SELECT pg_catalog.setval('public.syncs_id_seq', 1, true);
 ALTER TABLE ONLY public.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);

@@ -53,8 +53,9 @@ CREATE TABLE syncs (
     stale INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     status INTEGER NOT NULL,
+    compared BOOLEAN NOT NULL,
     reason TEXT NOT NULL,
     removals TEXT NOT NULL
 );
-INSERT INTO syncs VALUES(1,'agent','controller-1',1.5,2.5,1,1.0,3,0,0,0,0,'','[]');
+INSERT INTO syncs VALUES(1,'agent','controller-1',1.5,2.5,1,1.0,3,0,0,0,0,1,'','[]');
 INSERT INTO sqlite_sequence VALUES('syncs',1);

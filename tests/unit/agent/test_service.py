@@ -11,10 +11,10 @@ from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.console import sync_history
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.reconcile import record
-from nova_aggregate_mirror.reconcile import result
 from tests import statements
 from tests.unit.agent import case
 from tests.unit import doubles
@@ -225,8 +225,9 @@ class TestIdle(case.AgentTest):
         self.time.advance(65)
 
     def note(self, request, seconds, sync):
-        record.note(self.journal.history, request, 'agent', seconds,
-                    result.Result(sync, request))
+        sync_history.note(
+            self.journal.history, request, 'agent', seconds,
+            sync_result.Result(sync, request))
 
     def test_transactions_of_an_idle_minute(self):
         """At most 60, of which at most 22 write; one sync is among them."""

@@ -16,15 +16,15 @@ PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 STREAMS = ('sys.stdout', 'sys.stderr', 'sys.__stdout__', 'sys.__stderr__')
 
 SCRIPT = textwrap.dedent('''
-    import sys
     from nova_aggregate_mirror.cmd import program
+    import sys
     def command():
         %s
         return 7
     sys.exit(program.run('mirror', command))
     ''')
 PRINTING = """
-    from nova_aggregate_mirror.reconcile import progress
+    from nova_aggregate_mirror.console import progress
     sys.stderr.isatty = lambda: True
     with program.printing():
         print("a\\x1b[2J\\x9b\\u202e\\t")

@@ -10,9 +10,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import progress
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -231,7 +231,7 @@ class TestSync(SyncTest):
         """The progress never exceeds its total."""
         counts = []
 
-        class Counter(progress.Silent):
+        class Counter(context.Silent):
             def expect(self, count):
                 counts.append([count, 0])
 

@@ -17,15 +17,15 @@ PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
 # From the top down: a folder imports from itself and from lower layers.
 LAYERS = (
     ('cmd', 'osc', 'nova_plugin'),
-    ('checks',),
-    ('agent', 'hooks', 'html_report'),
-    ('audit', 'explain'),
+    ('checks', 'agent', 'html_report'),
+    ('console',),
+    ('audit', 'explain', 'hooks'),
     ('scheduler',),
     ('reconcile',),
     ('journal', 'placement', 'source'),
     ('http',),
     ('limits',),
-    ('conf', 'exit_status', 'plugins'),
+    ('conf', 'plugins', 'plurals'),
     ('exceptions', 'uuids'),
     ('printable',),
 )
@@ -46,12 +46,12 @@ ALLOWED = {
     'prometheus_client': {'agent/'},
     'threading': {'agent/', 'cmd/agent.py', 'hooks/mirror.py',
                   'journal/db/transactions.py', 'placement/connection.py',
-                  'reconcile/interruption.py', 'source/cells.py',
+                  'console/interruption.py', 'source/cells.py',
                   'source/connections.py'},
     'fcntl': set(),
     'concurrent': {'placement/parallel.py'},
     'jinja2': {'html_report/page.py'},
-    'yaml': {'cmd/formats.py'},
+    'yaml': {'console/formats.py'},
 }
 
 

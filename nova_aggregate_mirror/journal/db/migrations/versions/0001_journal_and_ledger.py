@@ -54,6 +54,7 @@ sa.Table(
     sa.Column('stale', sa.Integer(), nullable=False),
     sa.Column('failed', sa.Integer(), nullable=False),
     sa.Column('status', sa.Integer(), nullable=False),
+    sa.Column('compared', sa.Boolean(), nullable=False),
     sa.Column('reason', sa.Text(), nullable=False),
     sa.Column('removals', LongText, nullable=False),
     sqlite_autoincrement=True)

@@ -5,11 +5,11 @@ import argparse
 
 import testtools
 
+from nova_aggregate_mirror.console import arguments
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.reconcile import arguments
-from nova_aggregate_mirror.reconcile import wait
 from tests.unit import doubles
 
 DOWN = exceptions.PlacementUnreachable('refused')
@@ -43,7 +43,7 @@ class WaitTest(testtools.TestCase):
                 if end - 2 * timeout + after <= self.clock:
                     self.later.pop(after)()
 
-        return wait.until_mirrored(
+        return readiness.until_mirrored(
             self.nova, self.placement, hosts or ['h1'], timeout,
             self.said.append, lambda: self.clock, sleep)
 
@@ -196,7 +196,7 @@ class TestMemberless(WaitTest):
             exceptions.UnknownName, self.wait, 'h1', 'h2', timeout=300)
         self.assertIn('no host h2 in any', str(exc))
         self.assertIn('openstack aggregate add host', str(exc))
-        self.assertEqual(1000 + wait.SETTLE, self.clock)
+        self.assertEqual(1000 + readiness.SETTLE, self.clock)
         self.assertEqual(
             'Host h2 is in no aggregate', '\n'.join(sorted(self.said)[1:]))
         self.assertRaises(
@@ -247,8 +247,9 @@ class TestErrors(WaitTest):
 
         self.placement.get = get
         self.wait(timeout=40)
-        self.assertTrue(wait.LEAST < limits[0] <= wait.REQUEST, limits)
-        self.assertTrue(0 < limits[-1] <= wait.LEAST, limits)
+        self.assertTrue(
+            readiness.LEAST < limits[0] <= readiness.REQUEST, limits)
+        self.assertTrue(0 < limits[-1] <= readiness.LEAST, limits)
 
     def test_nova(self):
         self.mirror()

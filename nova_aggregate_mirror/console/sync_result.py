@@ -8,12 +8,12 @@ import functools
 import itertools
 from typing import Any
 
+from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
-from nova_aggregate_mirror.reconcile import wording
 
 Aggregate = outcome.Aggregate
 Provider = outcome.Provider
@@ -98,20 +98,20 @@ class Result:
 
     def summary(self) -> str:
         """Return the figures in one or more lines."""
-        text = wording.associations(
+        text = plurals.associations(
             len(self.added), len(self.removed), *self._verbs)
         if self._faults:
-            text += '%s%s reported' % ('; ' if text else '', wording.count(
+            text += '%s%s reported' % ('; ' if text else '', plurals.count(
                 self.fault_count, 'failure'))
         lines = [text + '.'] if text else []
         if self.left and not self._sync.refused:
-            lines.append('%s kept: %s.' % (wording.count(
+            lines.append('%s kept: %s.' % (plurals.count(
                 len(self.left), 'stale association'), self._advice.stale))
         if isinstance(self._sync.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.remaining:
             lines.append('Interrupted; %s not reconciled: %s.' % (
-                wording.count(len(self.remaining), 'host or deleted aggregate',
+                plurals.count(len(self.remaining), 'host or deleted aggregate',
                               'hosts or deleted aggregates'), AGAIN))
         return '\n'.join(lines) or (
             'Placement already matches nova.' if self._asked.write

@@ -3,12 +3,12 @@
 
 import testtools
 
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
-from nova_aggregate_mirror.reconcile import result
 from nova_aggregate_mirror import source
 
 STOPPED = exceptions.Stopped('stopping')
@@ -24,7 +24,7 @@ class TestSummary(testtools.TestCase):
                 outcome.Provider(uuid): exceptions.PlacementFailed('500')
                 for uuid in failed},
             unfinished={journal.Dirty(host): STOPPED for host in unfinished})
-        return result.Result(
+        return sync_result.Result(
             full_sync.Sync(done, source.Nova({}, {}, {}), drift=0, **kwargs),
             full_sync.Request(write=write)).summary()
 

@@ -7,10 +7,10 @@ import contextlib
 import itertools
 import sys
 import time
-from typing import Protocol
 from typing import TextIO
 
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import context
 
 INTERVAL = 3.0
 """Minimum seconds between two progress lines of the same step."""
@@ -20,32 +20,6 @@ REFRESH = 0.1
 
 ERASE = '\r\x1b[K'
 """Return to the start of the terminal's line, and erase it."""
-
-
-class Progress(Protocol):
-    """Receiver of steps and of completed providers."""
-
-    def step(self, text: str) -> None:
-        """Start a new step."""
-
-    def expect(self, count: int) -> None:
-        """Set the number of providers to converge."""
-
-    def advance(self) -> None:
-        """Count a completed provider; called from any thread."""
-
-
-class Silent:
-    """No output."""
-
-    def step(self, text: str) -> None:
-        pass
-
-    def expect(self, count: int) -> None:
-        pass
-
-    def advance(self) -> None:
-        pass
 
 
 class Lines:
@@ -85,7 +59,7 @@ class Lines:
 
     def _say_done(self, done: int) -> None:
         self._say('%d of %s done' % (
-            done, wording.count(self._count, 'provider')), self._end)
+            done, plurals.count(self._count, 'provider')), self._end)
 
     def _say(self, text: str, end: str) -> None:
         self._said = self._now()
@@ -93,14 +67,15 @@ class Lines:
 
 
 @contextlib.contextmanager
-def shown(quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
+def shown(quiet: bool = False, lines: bool = False
+          ) -> Iterator[context.Progress]:
     """Choose the progress output that suits standard error.
 
     :param quiet: no output
     :param lines: print lines on a terminal, too
     """
     if quiet:
-        yield Silent()
+        yield context.Silent()
     elif lines or not sys.stderr.isatty():
         yield Lines()
     else:

@@ -10,7 +10,7 @@ import fixtures
 import testtools
 import yaml
 
-from nova_aggregate_mirror.cmd import formats
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import printable
 from tests.unit.test_printable import EVIL
 

@@ -3,7 +3,7 @@
 
 import testtools
 
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
 
 
 class TestWording(testtools.TestCase):
@@ -12,12 +12,12 @@ class TestWording(testtools.TestCase):
         """Zero takes the plural, too."""
         self.assertEqual(
             ['0 hosts', '1 host', '2 hosts'],
-            [wording.count(number, 'host') for number in range(3)])
+            [plurals.count(number, 'host') for number in range(3)])
 
     def test_irregular_plural(self):
         self.assertEqual(
             ['1 of us', '2 of them'],
-            [wording.count(number, 'of us', 'of them') for number in (1, 2)])
+            [plurals.count(number, 'of us', 'of them') for number in (1, 2)])
 
     def test_associations(self):
         """A part that is 0 is left out."""
@@ -28,4 +28,4 @@ class TestWording(testtools.TestCase):
                 ((0, 0), ''),
                 ((3, 1, 'to add', 'to remove'),
                  '3 associations to add, 1 to remove')):
-            self.assertEqual(text, wording.associations(*counts))
+            self.assertEqual(text, plurals.associations(*counts))

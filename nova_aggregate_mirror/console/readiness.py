@@ -9,13 +9,13 @@ from collections.abc import Mapping
 import dataclasses
 import time
 
+from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror import exit_status
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import result
-from nova_aggregate_mirror.reconcile import wording
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
@@ -34,7 +34,7 @@ SHOWN = 10
 """Maximum number of lines about one attempt."""
 
 START = ('start nova-compute on that host, and %s if the host has no mapping'
-         % result.DISCOVER)
+         % sync_result.DISCOVER)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -88,7 +88,7 @@ class Wait:
             return []
         nova = self.last.nova
         return ['Host %s: placement has it in %s after %.0f s: %s' % (
-            host, wording.count(len(nova.members[host]), 'aggregate'),
+            host, plurals.count(len(nova.members[host]), 'aggregate'),
             self.seconds, _names(nova.members[host], nova.aggregates))
             for host in sorted(self.hosts)]
 
@@ -168,7 +168,7 @@ def _host(host: str, nova: source.Nova) -> Iterator[Missing]:
                       remedy=START)
     if host in nova.unmapped:
         yield Missing(exit_status.NOT_MAPPED, subject, 'has no host mapping',
-                      remedy=result.DISCOVER)
+                      remedy=sync_result.DISCOVER)
 
 
 def _providers(nova: source.Nova, placement: client.Client,
@@ -195,7 +195,7 @@ def _providers(nova: source.Nova, placement: client.Client,
                 'Host %s: compute node %s' % (host, node),
                 'has no resource provider yet',
                 remedy='%s, and check that nova uses this placement: %s' % (
-                    result.RESTART, placement.endpoint()))
+                    sync_result.RESTART, placement.endpoint()))
             continue
         except exceptions.Retriable as exc:
             # The others would probably fail in the same way.

@@ -5,7 +5,7 @@ import io
 
 import testtools
 
-from nova_aggregate_mirror.reconcile import progress
+from nova_aggregate_mirror.console import progress
 
 
 class TestLines(testtools.TestCase):

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands on a nova host and the openstack client share."""
