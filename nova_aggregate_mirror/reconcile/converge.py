@@ -35,6 +35,10 @@ States = Mapping[str, client.Provider]
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
 
+# Providers with a conflict that are retried even if no retry succeeds. More
+# of them would take most of the time that healthy providers wait.
+FEW = 3
+
 # Providers without an answer after which no others of their batch are asked.
 # Each of them takes the time of a request.
 SILENT = 3
@@ -60,6 +64,8 @@ class Mode:
     down: Mapping[str, str] | None = None
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``."""
+    retries: bool = True
+    """Whether a provider with a conflict is retried."""
     silent: dict[outcome.Subject, exceptions.MirrorError] | None = None
     """Providers without an answer while placement answered other requests, to
     their errors; grows. None: an error of this kind is always an outage."""
@@ -208,17 +214,28 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         before that are in the outcome
     """
     seen: frozenset[str] = frozenset()
+    conflicts: dict[str, exceptions.MirrorError] = {}
     for _ in range(ROUNDS):
         seen |= todo
         states = _get(context, todo, mode, outcome)
         decision = decide(states)
+        retried = frozenset(conflicts)
         conflicts = _write(context, states, decision, mode, outcome)
         outcome.conflicts += len(conflicts)
         seen -= states.keys() & decision.truth.unknown.keys()
+        is_futile = len(retried) > FEW and retried <= conflicts.keys()
+        if is_futile or not mode.retries:
+            outcome.failed |= _failures(conflicts)
+            conflicts = {}
         todo = frozenset(conflicts) | (decision.found - seen)
         if not todo:
             return
-    outcome.failed |= {Provider(one): exc for one, exc in conflicts.items()}
+    outcome.failed |= _failures(conflicts)
+
+
+def _failures(conflicts: Mapping[str, exceptions.MirrorError]
+              ) -> dict[outcome.Subject, exceptions.MirrorError]:
+    return {Provider(provider): exc for provider, exc in conflicts.items()}
 
 
 def _get(context: context.Context, providers: Iterable[str], mode: Mode,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import dataclasses
 import functools
 import typing
 
@@ -169,7 +170,16 @@ class Reconciler:
             done = converge.hosts(self.context, batch, mode)
             outage = None if done.done else _outage(done, mode)
             outcome.add(done)
+            if _conflicts(done) > converge.FEW:
+                # The next batches wait for no more of them.
+                mode = dataclasses.replace(mode, retries=False)
         return outcome
+
+
+def _conflicts(outcome: Outcome) -> int:
+    """Count the providers that were given up after conflicts."""
+    return sum(isinstance(exc, exceptions.GenerationConflict)
+               for exc in outcome.failed.values())
 
 
 def _outage(outcome: Outcome, mode: Mode) -> exceptions.MirrorError | None:

@@ -103,6 +103,32 @@ class TestHosts(doubles.TestCase):
         # The first round only finds the node.
         self.assertEqual(converge.ROUNDS - 1, outcome.conflicts)
 
+    def test_endless_conflicts_of_many_do_not_delay_others(self):
+        """Rule 14: a retry that helps none of them is the last one."""
+        hosts = ['h%02d' % number for number in range(12)]
+        healthy = hosts.pop()
+        self.nova.hosts_of['a'] = {*hosts, healthy}
+        self.nova.nodes = {'of-' + host: host for host in [*hosts, healthy]}
+        for node in self.nova.nodes:
+            self.placement.create(node)
+
+        def interfere(provider):
+            if provider != 'of-' + healthy:
+                self.placement.write(provider, {'foreign'})
+
+        self.placement.before_put = interfere
+        mirror = reconciler.Reconciler(
+            self.journal.ledger, self.nova, self.placement, batch=6)
+        outcome = mirror.converge(
+            journal.Dirty(host, frozenset({'of-' + host}))
+            for host in [*hosts, healthy])
+        self.assertEqual({Provider('of-' + host) for host in hosts},
+                         {*outcome.failed})
+        self.assertEqual({'of-' + healthy}, outcome.done)
+        puts = [provider for call, provider in self.log if call == 'PUT']
+        # The first batch is retried once; the second one is not.
+        self.assertEqual(2 * 6 + 6, len(puts))
+
     def test_closing_converge_writes_even_when_nothing_differs(self):
         """Rule 5: the new generation invalidates writes in flight."""
         self.placement.create('n1', 'a')
