@@ -101,13 +101,13 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
         CONF.set_override('audit_interval', 0, 'aggregate_mirror')
         figures.expect_audits(())
         return None
-    from nova_aggregate_mirror.audit import database
+    from nova_aggregate_mirror.audit import readers
     figures.expect_audits(rules)
 
     def audit() -> Iterator[periodic_audit.Progress]:
         source = servers.Servers(
             engines.Limits(CONF.aggregate_mirror.cell_timeout))
-        found = database.DatabaseAudit(
+        found = readers.DatabaseAudit(
             CONF, context, client.Client(CONF), rules)
         for _misplaced in found.run(source.pages()):
             yield periodic_audit.Progress(found.counts)
@@ -124,8 +124,8 @@ def _context() -> Any:
 
 def _rules() -> list[str]:
     # Nova's scheduler takes seconds to import, and memory.
-    from nova_aggregate_mirror.audit import checks
-    return checks.enforced(CONF)
+    from nova_aggregate_mirror.audit import scheduler_rules
+    return scheduler_rules.enforced(CONF)
 
 
 def _note(journal: store.Journal, request: full_sync.Request,

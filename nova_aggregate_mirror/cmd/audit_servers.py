@@ -109,11 +109,12 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
     # Nova's objects take seconds to import, and other commands need none.
     from nova_aggregate_mirror.cmd import nova_objects
     context = nova_objects.prepare(conf)
-    from nova_aggregate_mirror.audit import checks
-    from nova_aggregate_mirror.audit import database
-    return database.DatabaseAudit(
+    from nova_aggregate_mirror.audit import readers
+    from nova_aggregate_mirror.audit import scheduler_rules
+    return readers.DatabaseAudit(
         conf, context, client.Client(conf),
-        list(dict.fromkeys(rules)) or checks.enforced(conf), past, zone,
+        list(dict.fromkeys(rules)) or scheduler_rules.enforced(conf), past,
+        zone,
         asked=bool(rules))
 
 

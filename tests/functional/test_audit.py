@@ -6,8 +6,8 @@ from nova.tests.functional import test_routed_networks
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
-from nova_aggregate_mirror.audit import checks
-from nova_aggregate_mirror.audit import database
+from nova_aggregate_mirror.audit import readers
+from nova_aggregate_mirror.audit import scheduler_rules
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import servers
@@ -25,9 +25,9 @@ class AuditTest(explaining.ExplainingTest):
 
     def audit(self, rules=(), past=(), zone='', **chosen):
         """Return each misplacement; the counts are in ``counts``."""
-        found = database.DatabaseAudit(
+        found = readers.DatabaseAudit(
             CONF, self.context, explaining.Placement(),
-            rules or checks.enforced(CONF), past, zone)
+            rules or scheduler_rules.enforced(CONF), past, zone)
         self.source = servers.Servers(engines.Limits(60.0))
         pages = list(found.run(self.source.pages(**chosen)))
         self.counts = found.counts
@@ -98,7 +98,7 @@ class TestZones(AuditTest):
                     yield servers.Page([server], page.requests)
 
         engine = explaining.api_db.get_engine()
-        found = database.DatabaseAudit(
+        found = readers.DatabaseAudit(
             CONF, self.context, explaining.Placement(), ['zone'])
         sa.event.listen(engine, 'before_cursor_execute', lambda *arguments: (
             statements.append(arguments[2])))
@@ -262,14 +262,15 @@ class TestRules(AuditTest):
     def test_rules_that_are_enforced(self):
         """Those of enabled filters, of either kind."""
         self.assertEqual(['zone', 'tenant_isolation', 'flavor_extra_specs'],
-                         checks.enforced(CONF))
+                         scheduler_rules.enforced(CONF))
         self.flags(request_filters=['type_affinity',
                                     'default_availability_zone'],
                    group='aggregate_mirror')
         self.flags(query_placement_for_routed_network_aggregates=True,
                    group='scheduler')
         self.assertEqual(['zone', 'tenant_isolation', 'flavor_extra_specs',
-                          'type_affinity', 'segment'], checks.enforced(CONF))
+                          'type_affinity', 'segment'],
+                         scheduler_rules.enforced(CONF))
 
     def test_metadata_that_was_added_afterwards(self):
         """Each rule, with the aggregate and the time of its change."""

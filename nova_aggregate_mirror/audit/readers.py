@@ -11,10 +11,10 @@ from oslo_config import cfg
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import causes
-from nova_aggregate_mirror.audit import checks
+from nova_aggregate_mirror.audit import network_segments
+from nova_aggregate_mirror.audit import scheduler_rules
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.scheduler import segments
 from nova_aggregate_mirror.scheduler import stored_requests
 from nova_aggregate_mirror.source import aggregates
 from nova_aggregate_mirror.source import connections
@@ -43,10 +43,11 @@ class DatabaseAudit:
         self._database = connections.ApiDatabase()
         known = aggregates.read(self._database)
         self._auditor = auditor.Auditor(
-            checks.load(conf, rules, asked), known, compared(past), zone,
+            scheduler_rules.load(conf, rules, asked), known,
+            compared(past), zone,
             conf.default_availability_zone)
         self._segments = (
-            segments.Segments(conf, placement, known.names)
+            network_segments.Segments(conf, placement, known.names)
             if audit.SEGMENT in rules else None)
         self._requests = stored_requests.Requests()
         self.counts = self._auditor.counts

@@ -5,9 +5,9 @@ import socket
 
 from oslo_utils.fixture import uuidsentinel as uuids
 
+from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.scheduler import segments
 from tests import neutron_service
 from tests.unit import servers
 
@@ -28,7 +28,7 @@ class TestSegments(servers.LoopbackTestCase):
         conf = servers.make_conf()
         neutron_service.NeutronService().configure(conf, server.url)
         conf.set_override('request_timeout', 1.0, 'aggregate_mirror')
-        reader = segments.Segments(conf, client.Client(conf), [])
+        reader = network_segments.Segments(conf, client.Client(conf), [])
         self.assertRaises(exceptions.DeadlineExceeded,
                           reader.rules, [uuids.server])
         self.assertTrue(server.closed.wait(servers.PATIENCE))
