@@ -192,7 +192,7 @@ class Client:
             return doing, responses.document(doing, response, provider)
         except exceptions.STALE_ENDPOINT:
             # Without a client, getting a token failed for the existing client.
-            slot.drop(client or slot.client)
+            slot.suspect(client or slot.client)
             raise
         except exceptions.OutOfTime:
             raise

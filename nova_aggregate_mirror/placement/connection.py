@@ -3,7 +3,9 @@
 
 import atexit
 from collections.abc import Mapping
+import math
 import threading
+import time
 from typing import Any
 from typing import Protocol
 
@@ -17,6 +19,11 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
 _GROUP = 'placement'
+
+# Minimum seconds between two replacements of a client whose endpoint may be
+# stale. Each takes a token and discovery, which answers about one provider
+# must not cost all others.
+REDISCOVERY = 5.0
 
 
 class Access(Protocol):
@@ -45,6 +52,14 @@ class Slot:
         self.endpoint = ''
         self.sdk: openstack.connection.Connection | None = None
         """Keeps the client's connection, to which it has a weak reference."""
+        self._suspected = -math.inf
+
+    def suspect(self, client: proxy.Proxy | None) -> None:
+        """Drop a client whose endpoint may be stale, but not repeatedly."""
+        now = time.monotonic()
+        if now >= self._suspected + REDISCOVERY:
+            self._suspected = now
+            self.drop(client)
 
     def drop(self, client: proxy.Proxy | None) -> None:
         """Drop the given client, unless it has been replaced."""
