@@ -5,12 +5,12 @@
 
     MirrorError
     |-- Retriable                 the same call may succeed later
-    |   |-- PlacementUnreachable  refused, DNS, TLS, keystone, discovery
+    |   |-- ServiceUnreachable    refused, DNS, TLS, keystone, discovery
     |   |-- DeadlineExceeded      no complete answer in time
     |   |   `-- OutOfTime         earlier requests have taken the time
     |   |-- NotAuthorized         401 or 403, also while credentials rotate
-    |   |-- PlacementFailed       5xx, 429, or an unexpected status
-    |   |-- MalformedAnswer       a body that placement does not send
+    |   |-- ServiceFailed         5xx, 429, or an unexpected status
+    |   |-- MalformedAnswer       a body that the service does not send
     |   |-- GenerationConflict    the provider was changed concurrently
     |   |-- CellUnavailable       a cell database did not answer
     |   |-- NovaUnavailable       nova's API database did not answer
@@ -21,7 +21,7 @@
     |   `-- Stopped               the process was stopped before this call
     `-- Permanent                 the same call fails again
         |-- ProviderNotFound      placement has no such provider (yet)
-        |-- RequestRejected       placement refused the request
+        |-- RequestRejected       a service refused the request
         |-- WrongPlacement        this placement has none of the providers
         |-- WrongNova             the journal belongs to another nova
         |-- RemovalsRefused       removals exceed the removal limit
@@ -50,12 +50,12 @@ class Retriable(MirrorError):
     """The same call may succeed later."""
 
 
-class PlacementUnreachable(Retriable):
-    """Placement or keystone could not be reached."""
+class ServiceUnreachable(Retriable):
+    """A service, or keystone in front of it, could not be reached."""
 
 
 class DeadlineExceeded(Retriable):
-    """Placement or keystone did not answer completely in time."""
+    """A service did not answer completely in time."""
 
 
 class OutOfTime(DeadlineExceeded):
@@ -63,15 +63,15 @@ class OutOfTime(DeadlineExceeded):
 
 
 class NotAuthorized(Retriable):
-    """Keystone or placement refused the credentials of [placement]."""
+    """Keystone or a service refused the credentials."""
 
 
-class PlacementFailed(Retriable):
-    """Placement, or a proxy in front of it, did not serve the request."""
+class ServiceFailed(Retriable):
+    """A service, or a proxy in front of it, did not serve the request."""
 
 
 class MalformedAnswer(Retriable):
-    """An answer is not in the format of placement and cannot be read."""
+    """An answer is not in the format of its service and cannot be read."""
 
 
 class GenerationConflict(Retriable):
@@ -125,7 +125,7 @@ class ProviderNotFound(Permanent):
 
 
 class RequestRejected(Permanent):
-    """Placement understood the request and refused it."""
+    """A service understood the request and refused it."""
 
 
 class WrongPlacement(Permanent):
@@ -164,10 +164,10 @@ class UnexpectedNova(Permanent):
     """Nova's internals differ from those that this release supports."""
 
 
-STALE_ENDPOINT = (NotAuthorized, PlacementUnreachable, MalformedAnswer,
+STALE_ENDPOINT = (NotAuthorized, ServiceUnreachable, MalformedAnswer,
                   InvalidConfiguration)
 """Errors after which the endpoint, catalog or token may be stale, so that the
 next call asks keystone again."""
 
-OUTAGE = (PlacementUnreachable, DeadlineExceeded, NotAuthorized)
+OUTAGE = (ServiceUnreachable, DeadlineExceeded, NotAuthorized)
 """Errors after which the next request would fail in the same way."""

@@ -75,7 +75,7 @@ def translated(doing: str) -> Iterator[None]:
             yield
     except neutron.neutron_client_exc.NeutronException as exc:
         raise errors.error(
-            exceptions.PlacementFailed, doing, str(exc)) from exc
+            exceptions.ServiceFailed, doing, str(exc)) from exc
 
 
 def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:

@@ -25,7 +25,7 @@ _DETAIL_LENGTH = 300
 
 # What an operator who can change nova.conf should check for each error.
 _NOVA_CONF: Mapping[Kind, str] = {
-    exceptions.PlacementUnreachable:
+    exceptions.ServiceUnreachable:
         'Check that keystone and placement are running, that the catalog has '
         'the placement endpoint, and auth_url, region_name, '
         'valid_interfaces, endpoint_override and cafile in [placement].',
@@ -37,7 +37,7 @@ _NOVA_CONF: Mapping[Kind, str] = {
     exceptions.NotAuthorized:
         'Check user, password, project and domains in [placement], and that '
         'the user has the service or admin role.',
-    exceptions.PlacementFailed:
+    exceptions.ServiceFailed:
         'Check the logs of placement and of any proxy in front of it.',
     exceptions.MalformedAnswer:
         'Check that the endpoint is placement, and any proxy in front of it.',
@@ -58,7 +58,7 @@ _ADVICE: contextvars.ContextVar[Mapping[Kind, str]] = contextvars.ContextVar(
 
 # The first row with the class of the error, or a base class of it, applies.
 _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
-    (exceptions.PlacementUnreachable, (
+    (exceptions.ServiceUnreachable, (
         # Urllib3 derives this class from its timeouts.
         urllib3_exceptions.NewConnectionError,
         sdk_exceptions.ServiceDisabledException,
@@ -70,7 +70,7 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
     (exceptions.NotAuthorized, (
         ks_exceptions.AuthorizationFailure, ks_exceptions.MissingAuthMethods,
         sdk_exceptions.ForbiddenException)),
-    (exceptions.PlacementUnreachable, (
+    (exceptions.ServiceUnreachable, (
         ks_exceptions.InvalidDiscoveryEndpoint,
         ks_exceptions.InvalidOidcDiscoveryDocument,
         ks_exceptions.OidcAccessTokenEndpointNotFound,
@@ -99,10 +99,10 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         urllib3_exceptions.BodyNotHttplibCompatible,
         urllib3_exceptions.InvalidHeader,
         urllib3_exceptions.HeaderParsingError)),
-    (exceptions.PlacementFailed, (
+    (exceptions.ServiceFailed, (
         sdk_exceptions.HttpException, sdk_exceptions.ResourceFailure,
         requests_exceptions.HTTPError, requests_exceptions.TooManyRedirects)),
-    (exceptions.PlacementUnreachable, (
+    (exceptions.ServiceUnreachable, (
         ks_exceptions.ClientException,
         ks_exceptions.RetriableConnectionFailure,
         sdk_exceptions.SDKException, urllib3_exceptions.HTTPError, OSError)),
@@ -144,7 +144,7 @@ def translated(doing: str) -> Iterator[None]:
         yield
     except _FOREIGN as exc:
         kind = meaning(exc)
-        if kind is exceptions.PlacementUnreachable and deadline.missed():
+        if kind is exceptions.ServiceUnreachable and deadline.missed():
             kind = exceptions.DeadlineExceeded
         if kind is exceptions.DeadlineExceeded and not deadline.is_silence(
                 time.monotonic() - began):
@@ -203,7 +203,7 @@ def meaning_of_status(status: int) -> Kind:
         return exceptions.MalformedAnswer
     if 400 <= status < 500 and status not in (408, 409, 425, 429):
         return exceptions.RequestRejected
-    return exceptions.PlacementFailed
+    return exceptions.ServiceFailed
 
 
 def _innermost(exc: Exception) -> Exception:

@@ -10,8 +10,8 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
 _ADVICE = dict.fromkeys((
-    exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
-    exceptions.NotAuthorized, exceptions.PlacementFailed,
+    exceptions.ServiceUnreachable, exceptions.DeadlineExceeded,
+    exceptions.NotAuthorized, exceptions.ServiceFailed,
     exceptions.MalformedAnswer, exceptions.RequestRejected),
     'Give the properties of the image with --image-property instead.')
 # Attributes of an image that are not image properties.

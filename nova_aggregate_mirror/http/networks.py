@@ -21,7 +21,7 @@ from nova_aggregate_mirror.http import errors
 _GROUP = 'neutron'
 ADVICE = {
     **dict.fromkeys((
-        exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
+        exceptions.ServiceUnreachable, exceptions.DeadlineExceeded,
         exceptions.OutOfTime, exceptions.MissingCredentials,
         exceptions.InvalidConfiguration),
         'Check the [neutron] section of nova.conf.'),
@@ -29,7 +29,7 @@ ADVICE = {
         'Check the [neutron] section of nova.conf, and that its user has the '
         'admin role.',
     **dict.fromkeys((
-        exceptions.PlacementFailed, exceptions.MalformedAnswer,
+        exceptions.ServiceFailed, exceptions.MalformedAnswer,
         exceptions.RequestRejected), 'Check the log of neutron.')}
 
 

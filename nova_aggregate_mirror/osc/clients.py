@@ -16,7 +16,7 @@ TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
 
 ADVICE = {
-    exceptions.PlacementUnreachable:
+    exceptions.ServiceUnreachable:
         'Check that placement runs, that the catalog has its endpoint, and '
         'region, interface, endpoint and CA in clouds.yaml or in the options.',
     exceptions.NotAuthorized:

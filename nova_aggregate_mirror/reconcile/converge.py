@@ -298,7 +298,7 @@ def _isolated(request: Callable[[str], None], context: context.Context,
         else:
             try:
                 request(provider)
-            except (exceptions.PlacementUnreachable,
+            except (exceptions.ServiceUnreachable,
                     exceptions.DeadlineExceeded) as exc:
                 try:
                     context.placement.probe()

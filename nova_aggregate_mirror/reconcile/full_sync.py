@@ -200,7 +200,7 @@ def _once_more(mirror: reconciler.Reconciler, seen: Comparison,
     fails for most providers does not get twice the requests.
     """
     failed = [subject.uuid for subject, exc in repaired.failed.items()
-              if isinstance(exc, exceptions.PlacementFailed)
+              if isinstance(exc, exceptions.ServiceFailed)
               and isinstance(subject, Provider)
               and subject.uuid in seen.nova.nodes]
     if not failed or len(failed) > max(1, len(repaired.done)):

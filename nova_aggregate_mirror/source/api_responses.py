@@ -23,9 +23,9 @@ _ENDPOINT = ('Check region, interface and endpoint of the compute service in '
 _LOGS = 'Check that nova-api is running, and check its log'
 _ADVICE = {
     exceptions.NotAuthorized: _ROLE + '.',
-    exceptions.PlacementUnreachable: _ENDPOINT + '. ' + _LOGS + '.',
+    exceptions.ServiceUnreachable: _ENDPOINT + '. ' + _LOGS + '.',
     exceptions.DeadlineExceeded: _LOGS + '.',
-    exceptions.PlacementFailed: _LOGS + '.',
+    exceptions.ServiceFailed: _LOGS + '.',
     exceptions.MalformedAnswer: _ENDPOINT + '.',
     exceptions.RequestRejected: _LOGS + '.',
     exceptions.MissingCredentials: _ROLE + '.',

@@ -141,7 +141,7 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         rows = self.add('h1', 'h2', 'h3')
         for host in 'h1', 'h2', 'h3':
             self.placement.broken['PUT', 'node of ' + host] = (
-                exceptions.PlacementFailed('500'))
+                exceptions.ServiceFailed('500'))
         self.lock(rows[1])
         self.step()
         self.assertEqual(['500', 'refused', '500'], [

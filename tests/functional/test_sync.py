@@ -92,7 +92,7 @@ class SyncTest(testtools.TestCase):
         """The command gets a single error to print."""
         self.cloud.placement.refuse()
         self.assertIsInstance(self.cloud.sync().not_compared,
-                              exceptions.PlacementUnreachable)
+                              exceptions.ServiceUnreachable)
 
     def test_stock_claims_success_for_a_write_that_was_lost(self) -> None:
         """The command exits with 0 and has mirrored nothing."""

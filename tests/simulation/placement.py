@@ -41,10 +41,10 @@ class Failure:
             raise self.error('%s fails for this provider' % method)
 
 
-HEALTHY = Failure('', exceptions.PlacementFailed)
-FAILURES = (Failure('GET', exceptions.PlacementFailed),
+HEALTHY = Failure('', exceptions.ServiceFailed)
+FAILURES = (Failure('GET', exceptions.ServiceFailed),
             Failure('GET', exceptions.MalformedAnswer),
-            Failure('PUT', exceptions.PlacementFailed),
+            Failure('PUT', exceptions.ServiceFailed),
             Failure('PUT', exceptions.GenerationConflict))
 
 

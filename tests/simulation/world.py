@@ -20,8 +20,8 @@ from nova_aggregate_mirror import exceptions
 if TYPE_CHECKING:
     from tests.simulation import choices as simulated_choices
 
-FAILURES = (exceptions.PlacementUnreachable, exceptions.DeadlineExceeded,
-            exceptions.PlacementFailed)
+FAILURES = (exceptions.ServiceUnreachable, exceptions.DeadlineExceeded,
+            exceptions.ServiceFailed)
 LANDINGS = ('never', 'late', 'at once')
 # Seconds. All ticks of a schedule are less than ``max_call_age``.
 TICKS = (3.0, 20.0, 65.0)

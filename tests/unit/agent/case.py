@@ -9,7 +9,7 @@ from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
 
-REFUSED = exceptions.PlacementUnreachable('refused')
+REFUSED = exceptions.ServiceUnreachable('refused')
 TIMEOUT = 60
 
 

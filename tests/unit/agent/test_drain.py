@@ -162,7 +162,7 @@ class TestRunning(case.AgentTest):
         """It stays pending until the next successful converge."""
         self.pass_time(self.overdue)
         self.nova.hosts_of['a'].discard('h1')
-        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
         self.pass_time(self.overdue)
         row, = self.left()
         self.assertEqual((True, 1, '500', None), (
@@ -177,7 +177,7 @@ class TestOutage(case.AgentTest):
 
     def test_it_counts_no_attempts_and_costs_one_request(self):
         """Any kind of outage does so; the rows are retried just after it."""
-        for error in (REFUSED, exceptions.PlacementFailed('500'),
+        for error in (REFUSED, exceptions.ServiceFailed('500'),
                       exceptions.MalformedAnswer('HTML'),
                       exceptions.NotAuthorized('401')):
             self.hand_over('h1')
@@ -249,7 +249,7 @@ class TestOutage(case.AgentTest):
 
     def test_row_whose_failure_may_end_is_tried_again_soon(self):
         """Within five seconds, however long the failure lasted."""
-        self.assert_waits(exceptions.PlacementFailed('500'), 2, 4, 4, 4)
+        self.assert_waits(exceptions.ServiceFailed('500'), 2, 4, 4, 4)
 
     def test_row_that_an_operator_retries(self):
         """The next step retries it, regardless of its delay."""

@@ -163,7 +163,7 @@ class TestCells(WaitingTest):
         """It is pending: the rest of it is not mirrored."""
         self.placement.create('moved')
         self.nova.silent = {'h3'}
-        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
         self.hand_over('h1', ['n1', 'moved'])
         self.step(BRIEFLY)
         self.assertEqual(1, self.journal.rows.backlog().pending)
@@ -172,7 +172,7 @@ class TestCells(WaitingTest):
 class TestProviders(WaitingTest):
     """Rows that wait for their own provider."""
 
-    ERRORS = (exceptions.PlacementFailed('500'),
+    ERRORS = (exceptions.ServiceFailed('500'),
               exceptions.GenerationConflict('409'),
               exceptions.MalformedAnswer('garbage'),
               exceptions.RequestRejected('400'))
@@ -255,7 +255,7 @@ class TestOutage(WaitingTest):
         """It does not wait for ever while others are always due before it."""
         self.add_hosts('row', 10)
         self.placement.broken['PUT', 'node of row000'] = (
-            exceptions.PlacementFailed('500'))
+            exceptions.ServiceFailed('500'))
         self.step(BRIEFLY)
         hanging = [self.add_hosts('hang%d' % number, 1)[0]
                    for number in range(3)]
@@ -280,7 +280,7 @@ class TestOutage(WaitingTest):
         """A healthy row is not tried after those that fail for themselves."""
         for host in self.add_hosts('failing'):
             self.placement.broken['PUT', 'node of ' + host] = (
-                exceptions.PlacementFailed('500'))
+                exceptions.ServiceFailed('500'))
         self.step(30)
         self.placement.broken['PUT', 'n2'] = case.REFUSED
         self.hand_over('h2')

@@ -52,7 +52,7 @@ class TestDiscovery(servers.LoopbackTestCase):
         self.answer('/v3/auth/tokens', 503, {})
         self.assertRaises(exceptions.Retriable, self.way().authenticate)
         self.assertRaises(
-            exceptions.PlacementUnreachable,
+            exceptions.ServiceUnreachable,
             self.way(auth_url='http://127.0.0.1:1/v3').authenticate)
 
     def test_missing_credentials(self) -> None:
@@ -115,7 +115,7 @@ class TestDiscovery(servers.LoopbackTestCase):
             self.assertRaises(exceptions.MalformedAnswer,
                               self.way().microversions, url)
         self.answer('/', 503, {})
-        self.assertRaises(exceptions.PlacementFailed,
+        self.assertRaises(exceptions.ServiceFailed,
                           self.way().microversions, url)
 
     def test_secrets_are_not_told(self) -> None:

@@ -20,7 +20,7 @@ class TestDrift(doubles.TestCase):
         for error, cure in (
                 (exceptions.DeadlineExceeded('slow'),
                  ('[aggregate_mirror]', 'request_timeout = 120')),
-                (exceptions.PlacementFailed('500'),
+                (exceptions.ServiceFailed('500'),
                  ('systemctl restart placement-api',))):
             self.placement.broken = {('LIST', ''): error}
             one, = self.find()

@@ -12,7 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
 from tests.unit import doubles
 
-DOWN = exceptions.PlacementUnreachable('refused')
+DOWN = exceptions.ServiceUnreachable('refused')
 NOVA_DOWN = exceptions.NovaUnavailable('no answer')
 
 
@@ -218,7 +218,7 @@ class TestErrors(WaitTest):
         self.placement.broken = {('GET', 'n1'): DOWN}
         self.later = {
             2: lambda: self.placement.broken.update(
-                {('GET', 'n1'): exceptions.PlacementFailed('503')}),
+                {('GET', 'n1'): exceptions.ServiceFailed('503')}),
             4: self.placement.broken.clear, 6: self.mirror}
         self.assertEqual(exit_status.OK, self.wait().status())
         self.assertEqual(

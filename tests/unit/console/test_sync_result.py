@@ -21,7 +21,7 @@ class TestSummary(testtools.TestCase):
                 **kwargs):
         done = outcome.Outcome(
             list(changes), failed={
-                outcome.Provider(uuid): exceptions.PlacementFailed('500')
+                outcome.Provider(uuid): exceptions.ServiceFailed('500')
                 for uuid in failed},
             unfinished={journal.Dirty(host): STOPPED for host in unfinished})
         return sync_result.Result(

@@ -18,7 +18,7 @@ class TestMarks(testtools.TestCase):
         result = outcome.Outcome()
         for node in 'n1', 'n2':
             result.failed[outcome.Provider(node)] = (
-                exceptions.PlacementFailed('500'))
+                exceptions.ServiceFailed('500'))
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
             'n1': (source.Row('', 'n1', 'h1'), source.Row('', 'n1', 'twin'))})
         seen = collect.seen(collect.Collected(

@@ -32,7 +32,7 @@ def _make(cls: type[Exception]) -> Exception:
 TooManyRequests = getattr(ks_exceptions, 'TooManyRequests',
                           ks_exceptions.HTTPClientError)
 MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
-    (exceptions.PlacementUnreachable, [
+    (exceptions.ServiceUnreachable, [
         ConnectionRefusedError(), ConnectionResetError(), OSError(),
         http.client.RemoteDisconnected(),
         ks_exceptions.ConnectFailure(), ks_exceptions.SSLError(),
@@ -50,7 +50,7 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         ks_exceptions.Unauthorized(), ks_exceptions.Forbidden(),
         ks_exceptions.AuthorizationFailure(),
         sdk_exceptions.ForbiddenException()]),
-    (exceptions.PlacementFailed, [
+    (exceptions.ServiceFailed, [
         ks_exceptions.InternalServerError(), ks_exceptions.BadGateway(),
         ks_exceptions.ServiceUnavailable(), ks_exceptions.GatewayTimeout(),
         TooManyRequests(http_status=429), ks_exceptions.RequestTimeout(),

@@ -44,21 +44,21 @@ class TestBreaker(testtools.TestCase):
 
     def test_refusal_that_took_long(self):
         """To the caller a slow refusal is like a timeout."""
-        self.fail_with(exceptions.PlacementUnreachable('reason'), after=3)
+        self.fail_with(exceptions.ServiceUnreachable('reason'), after=3)
         self.assert_lasts(BACKOFF)
 
     def test_refusal_at_once(self):
         """By placement, by keystone, or by a proxy in front of them."""
-        for kind in (exceptions.PlacementUnreachable, exceptions.NotAuthorized,
+        for kind in (exceptions.ServiceUnreachable, exceptions.NotAuthorized,
                      exceptions.MalformedAnswer):
             self.fail_with(kind('reason'))
             self.assert_lasts(breaker.REFUSED_PAUSE)
 
     def test_shorter_option_holds(self):
         """A shorter inline_backoff applies; 0 disables the back-off."""
-        self.fail_with(exceptions.PlacementUnreachable('reason'), backoff=0.5)
+        self.fail_with(exceptions.ServiceUnreachable('reason'), backoff=0.5)
         self.assert_lasts(0.5)
-        for kind in exceptions.PlacementUnreachable, \
+        for kind in exceptions.ServiceUnreachable, \
                 exceptions.DeadlineExceeded:
             self.fail_with(kind('reason'), backoff=0.0)
             self.breaker.check(recorded=True)
@@ -66,7 +66,7 @@ class TestBreaker(testtools.TestCase):
     def test_what_only_this_call_met(self):
         """The next call may succeed, so it is tried."""
         for error in (exceptions.NotTried('reason'),
-                      exceptions.PlacementFailed('reason'),
+                      exceptions.ServiceFailed('reason'),
                       exceptions.GenerationConflict('reason'),
                       exceptions.CellUnavailable('reason')):
             self.fail_with(error, after=5)
@@ -75,12 +75,12 @@ class TestBreaker(testtools.TestCase):
     def test_refusal_does_not_shorten_a_timeout(self):
         """A call that began earlier may fail later, in another way."""
         self.fail_with(exceptions.DeadlineExceeded('reason'))
-        self.fail_with(exceptions.PlacementUnreachable('reason'))
+        self.fail_with(exceptions.ServiceUnreachable('reason'))
         self.assert_lasts(BACKOFF)
 
     def test_what_is_not_in_the_journal(self):
         """An operation without a journal row is tried after a refusal."""
-        self.fail_with(exceptions.PlacementUnreachable('reason'))
+        self.fail_with(exceptions.ServiceUnreachable('reason'))
         self.breaker.check(recorded=False)
         self.fail_with(exceptions.DeadlineExceeded('reason'))
         self.assert_lasts(BACKOFF, recorded=False)

@@ -79,7 +79,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         self.placement.refuse()
         before = live()
         for _attempt in range(5):
-            self.assertRaises(exceptions.PlacementUnreachable,
+            self.assertRaises(exceptions.ServiceUnreachable,
                               self.client.probe)
         self.assertEqual(before, live())
 
@@ -170,7 +170,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             connect_retries=3, status_code_retries=3))
         self.warm_up()
         self.placement.fail_with(503)
-        self.assertRaises(exceptions.PlacementFailed, self.client.providers)
+        self.assertRaises(exceptions.ServiceFailed, self.client.providers)
         self.assertEqual(1, len(self.placement.requests))
 
     def test_statuses_of_a_proxy(self) -> None:
@@ -180,11 +180,11 @@ class PlacementTestCase(servers.LoopbackTestCase):
                 (401, exceptions.Retriable),
                 (403, exceptions.NotAuthorized),
                 (404, exceptions.MalformedAnswer),
-                (409, exceptions.PlacementFailed),
-                (429, exceptions.PlacementFailed),
-                (500, exceptions.PlacementFailed),
-                (502, exceptions.PlacementFailed),
-                (503, exceptions.PlacementFailed)):
+                (409, exceptions.ServiceFailed),
+                (429, exceptions.ServiceFailed),
+                (500, exceptions.ServiceFailed),
+                (502, exceptions.ServiceFailed),
+                (503, exceptions.ServiceFailed)):
             self.warm_up()
             self.placement.fail_with(status)
             self.assertRaises(expected, self.client.get, PROVIDER)
@@ -199,12 +199,12 @@ class PlacementTestCase(servers.LoopbackTestCase):
     def test_outage_ends(self) -> None:
         """The same client works again as soon as placement does."""
         self.placement.refuse()
-        self.assertRaises(exceptions.PlacementUnreachable,
+        self.assertRaises(exceptions.ServiceUnreachable,
                           self.client.providers)
         self.placement.recover()
         self.assertEqual({PROVIDER}, self.client.providers())
         self.placement.refuse()
-        self.assertRaises(exceptions.PlacementUnreachable,
+        self.assertRaises(exceptions.ServiceUnreachable,
                           self.client.providers)
         self.placement.recover()
         self.assertEqual({PROVIDER}, self.client.providers())
@@ -213,7 +213,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
         """The outcome of a PUT without a response is unknown."""
         provider = self.client.get(PROVIDER)
         self.placement.drop_connection(lands=True)
-        self.assertRaises(exceptions.PlacementUnreachable, self.client.put,
+        self.assertRaises(exceptions.ServiceUnreachable, self.client.put,
                           provider, frozenset({AGGREGATE}))
         self.assertEqual({AGGREGATE}, self.placement.aggregates(PROVIDER))
 
@@ -401,7 +401,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
     def test_new_catalog_is_read(self) -> None:
         """After an outage the endpoint may have changed."""
         self.cloud.answers['/v3/auth/tokens'] = (201, self.cloud.token())
-        self.assertRaises(exceptions.PlacementUnreachable,
+        self.assertRaises(exceptions.ServiceUnreachable,
                           self.client.providers)
         self.cloud.answers['/v3/auth/tokens'] = (
             201, self.cloud.token(self.cloud.url))

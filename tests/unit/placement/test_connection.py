@@ -61,7 +61,7 @@ class ConnectedTest(servers.LoopbackTestCase):
             client.endpoint().rstrip('/'))
         for options in {'region_name': 'S'}, {'interface': 'public'}:
             client = self.connect(**options)
-            error = self.assertRaises(exceptions.PlacementUnreachable,
+            error = self.assertRaises(exceptions.ServiceUnreachable,
                                       client.providers)
             self.assertIn(*options.values(), str(error))
 

@@ -30,7 +30,7 @@ class TestMemberships(testtools.TestCase):
         """The lists of members tell of all providers, also of this one."""
         whole = self.read()
         self.assertNotIn(('MEMBERS', 'a1'), self.placement.log)
-        for error in (exceptions.PlacementFailed('500'),
+        for error in (exceptions.ServiceFailed('500'),
                       exceptions.MalformedAnswer('HTML'),
                       exceptions.DeadlineExceeded('no answer')):
             self.placement.broken['GET', 'n3'] = error
@@ -41,8 +41,8 @@ class TestMemberships(testtools.TestCase):
 
     def test_placement_that_fails(self) -> None:
         """The error of the lists is the answer."""
-        error = exceptions.PlacementUnreachable('refused')
+        error = exceptions.ServiceUnreachable('refused')
         for party in (('GET', 'n1'), ('MEMBERS', 'a0')):
             self.placement.broken[party] = error
         self.assertIs(error, self.assertRaises(
-            exceptions.PlacementUnreachable, self.read))
+            exceptions.ServiceUnreachable, self.read))

@@ -60,7 +60,7 @@ class TestWorkers(testtools.TestCase):
             begun.append(item)
             meeting.wait()
             if not item:
-                raise exceptions.PlacementUnreachable('refused')
+                raise exceptions.ServiceUnreachable('refused')
             # The other calls end after the failure has been recorded.
             self.assertTrue(failed.wait(PATIENCE))
             ended.append(item)
@@ -72,7 +72,7 @@ class TestWorkers(testtools.TestCase):
             with mock.patch.object(futures.Future, 'set_exception',
                                    set_exception):
                 self.assertRaises(
-                    exceptions.PlacementUnreachable,
+                    exceptions.ServiceUnreachable,
                     parallel.Workers(count).each, call, range(1000))
             self.assertEqual(list(range(count)), sorted(begun))
             self.assertEqual(list(range(1, count)), sorted(ended))

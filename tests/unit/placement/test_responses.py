@@ -91,7 +91,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
         """Only status 200 is a valid response."""
         for status in (201, 202, 204, 304):
             self.cloud.answers['/resource_providers'] = (status, b'')
-            self.assertRaises(exceptions.PlacementFailed,
+            self.assertRaises(exceptions.ServiceFailed,
                               self.client.providers)
 
     def test_not_found_in_other_words(self) -> None:
@@ -110,7 +110,7 @@ class AnswerTestCase(servers.LoopbackTestCase):
         self.cloud.answers[PATH] = (409, {'errors': [
             {'status': 409, 'code': 'placement.undefined_code'}]})
         self.assertRaises(
-            exceptions.PlacementFailed, self.client.put,
+            exceptions.ServiceFailed, self.client.put,
             client.Provider(PROVIDER, frozenset(), 1), frozenset())
 
     def test_secrets_stay_out_of_messages(self) -> None:
@@ -186,8 +186,8 @@ class BodyTestCase(servers.LoopbackTestCase):
 
     def test_connection_that_ends(self) -> None:
         """A closed or reset connection means placement is unavailable."""
-        self.assert_raises(exceptions.PlacementUnreachable, b'')
-        self.assert_raises(exceptions.PlacementUnreachable, b'', reset=True)
+        self.assert_raises(exceptions.ServiceUnreachable, b'')
+        self.assert_raises(exceptions.ServiceUnreachable, b'', reset=True)
 
     def test_tls_that_is_none(self) -> None:
         """An https endpoint that does not speak TLS is unreachable."""
@@ -195,4 +195,4 @@ class BodyTestCase(servers.LoopbackTestCase):
         placement = client.Client(servers.make_conf(
             auth_type='none',
             endpoint_override='https://' + cloud.host))
-        self.assertRaises(exceptions.PlacementUnreachable, placement.providers)
+        self.assertRaises(exceptions.ServiceUnreachable, placement.providers)

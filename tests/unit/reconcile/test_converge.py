@@ -256,7 +256,7 @@ class TestHosts(doubles.TestCase):
         """Every provider that can be mirrored is mirrored."""
         self.nova.nodes['n2'] = 'h1'
         self.placement.create('n2')
-        self.placement.broken['GET', 'n1'] = exceptions.PlacementFailed('503')
+        self.placement.broken['GET', 'n1'] = exceptions.ServiceFailed('503')
         self.hand_over('h1', ['n1', 'n2'])
         outcome = self.drain()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
@@ -274,7 +274,7 @@ class TestHosts(doubles.TestCase):
     def test_unavailable_placement_is_asked_once(self):
         """A second request would fail like the first."""
         self.nova.nodes['n2'] = 'h1'
-        self.placement.broken['GET', 'n1'] = exceptions.PlacementUnreachable(
+        self.placement.broken['GET', 'n1'] = exceptions.ServiceUnreachable(
             'refused')
         self.hand_over('h1', ['n1', 'n2'])
         self.drain()
@@ -329,7 +329,7 @@ class TestHosts(doubles.TestCase):
     def test_failed_row_of_a_running_operation_is_not_mirrored(self):
         """It stays pending."""
         row = self.record('h1', ['n1'])
-        self.placement.broken['PUT', 'n1'] = exceptions.PlacementFailed('500')
+        self.placement.broken['PUT', 'n1'] = exceptions.ServiceFailed('500')
         self.assertIn(row.dirty, self.drain().unfinished)
         self.assertEqual([row], self.journal.rows.all())
 
@@ -469,7 +469,7 @@ class TestDeleted(doubles.TestCase):
 
     def test_failed_provider_does_not_stop_the_others(self):
         """The aggregate is removed from each writable provider."""
-        error = exceptions.PlacementFailed('500')
+        error = exceptions.ServiceFailed('500')
         self.placement.broken['PUT', 'n1'] = error
         outcome = self.remove()
         self.assertEqual({Provider('n1'): error}, outcome.failed)
@@ -496,7 +496,7 @@ class TestOutcome(doubles.TestCase):
 
     def test_one_error_of_many_is_over_when_all_are_right(self):
         """A provider stays unwritten until it is known to be in sync."""
-        error = exceptions.PlacementUnreachable('refused')
+        error = exceptions.ServiceUnreachable('refused')
         first, second = journal.Dirty('h1'), journal.Dirty('h2')
         one, other = Provider('n1'), Provider('n2')
         outcome = Outcome(
@@ -512,7 +512,7 @@ class TestOutcome(doubles.TestCase):
 
     def test_sum_keeps_everything(self):
         """The sum has everything that both outcomes have."""
-        error = exceptions.PlacementFailed('503')
+        error = exceptions.ServiceFailed('503')
         subject = Provider('n1')
         other = Outcome(
             changes=[plan.Change('n1', ('a',))],

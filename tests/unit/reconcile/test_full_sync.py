@@ -20,7 +20,7 @@ from tests.unit import doubles
 
 Host = outcome.Host
 Provider = outcome.Provider
-FAILED = exceptions.PlacementFailed('500')
+FAILED = exceptions.ServiceFailed('500')
 
 
 class Once(dict):
@@ -310,7 +310,7 @@ class TestSync(SyncTest):
             self.nova.nodes['m%03d' % number] = 'many%03d' % number
             self.placement.create('m%03d' % number)
             self.nova.hosts_of['a'].add('many%03d' % number)
-        refused = exceptions.PlacementUnreachable('refused')
+        refused = exceptions.ServiceUnreachable('refused')
         for node in self.nova.nodes:
             self.placement.broken['GET', node] = refused
         self.placement.broken['PROBE', ''] = refused
@@ -371,7 +371,7 @@ class TestSync(SyncTest):
         for method, error in (
                 ('GET', exceptions.DeadlineExceeded('no answer')),
                 ('PUT', exceptions.DeadlineExceeded('no answer')),
-                ('GET', exceptions.PlacementUnreachable('reset'))):
+                ('GET', exceptions.ServiceUnreachable('reset'))):
             for count in 1, 3:
                 nodes = self.add_hosts(20)
                 self.placement.broken = {(method, 'm005'): error}
