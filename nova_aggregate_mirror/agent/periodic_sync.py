@@ -45,6 +45,8 @@ class PeriodicSync:
         self._zone_of: Mapping[str, str] = {}
         self._due = now()
         self._trouble = self._unnoted = ''
+        self._failed: frozenset[str] = frozenset()
+        """Providers for which the last sync failed."""
 
     def step(self) -> full_sync.Sync | None:
         """Run a full sync when it is due, and report its result."""
@@ -54,7 +56,8 @@ class PeriodicSync:
         options = self._conf.aggregate_mirror
         self._due = start + options.sync_interval
         request = full_sync.Request(
-            options.max_removed_share if options.prune else None)
+            options.max_removed_share if options.prune else None,
+            last=self._failed)
         became = self._run(request)
         self._reconciler.context.placement.release()
         if became is None:
@@ -102,6 +105,10 @@ class PeriodicSync:
 
     def _tell(self, result: full_sync.Sync, seconds: float) -> None:
         outcome = result.outcome
+        self._failed = frozenset(
+            subject.uuid for subject, error in outcome.failed.items()
+            if isinstance(subject, full_sync.Provider)
+            and not isinstance(error, exceptions.NotTried))
         added, removed = outcome.counts()
         if outcome.changes:
             LOG.info('Full sync: %s in %.1f seconds',

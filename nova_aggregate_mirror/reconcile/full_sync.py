@@ -42,6 +42,9 @@ class Request:
     """Only these hosts; empty means all."""
     aggregates: frozenset[str] = frozenset()
     """Only these aggregates, by name or UUID; empty means all."""
+    last: frozenset[str] = frozenset()
+    """Providers that are converged after all others, and without retries:
+    those for which the previous sync failed."""
 
     def covers(self, dirty: journal.Dirty, nova: source.Nova) -> bool:
         """Check whether the request covers everything in a journal row.
@@ -180,7 +183,11 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
     display.step(text)
     display.expect(len(nodes))
-    repaired = mirror.converge(seen.dirty(nodes), mode)
+    repaired = mirror.converge(seen.dirty(
+        node for node in nodes if node not in request.last), mode)
+    repaired.add(mirror.converge(seen.dirty(
+        node for node in nodes if node in request.last),
+        dataclasses.replace(mode, retries=False)))
     repaired.mend(_once_more(mirror, seen, repaired, mode))
     if mode.prune:
         repaired.add(mirror.remove(seen.expired, mode))

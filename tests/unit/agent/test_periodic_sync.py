@@ -122,6 +122,37 @@ class TestSync(case.AgentTest):
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual([REFUSED, result], self.noted)
 
+    def fail_first(self, count, error):
+        """Break so many providers, which come before the healthy h2."""
+        hosts = ['h1%d' % number for number in range(count)]
+        self.nova.hosts_of['a'] = {'h2', *hosts}
+        for host in hosts:
+            self.nova.nodes['m-' + host] = host
+            self.placement.create('m-' + host)
+            self.placement.broken['PUT', 'm-' + host] = error
+
+    def test_providers_that_failed_come_last(self):
+        """Rule 14: the next sync repairs healthy hosts before them."""
+        self.fail_first(2, exceptions.GenerationConflict('409'))
+        self.placement.create('n2', 'a')
+        for wanted in (['m-h10', 'm-h11'], ['n2', 'm-h10', 'm-h11']):
+            self.log.clear()
+            self.sync.step()
+            puts = [what for call, what in self.log if call == 'PUT']
+            self.assertEqual(wanted, sorted(
+                set(puts), key=puts.index))
+            self.placement.create('n2')
+            self.clock += self.options.sync_interval
+
+    def test_providers_behind_some_that_hang(self):
+        """A sync tries few of those that hang; the next one tries others."""
+        self.fail_first(5, exceptions.DeadlineExceeded('no answer'))
+        self.sync.step()
+        self.assertEqual(set(), self.placement.aggregates['n2'])
+        self.clock += self.options.sync_interval
+        self.sync.step()
+        self.assertEqual({'a'}, self.placement.aggregates['n2'])
+
     def test_sync_that_is_interrupted(self):
         """It is neither a success nor a failure, and not in the history."""
         self.assertIsNone(self.new_sync(stopping=lambda: True).step())
