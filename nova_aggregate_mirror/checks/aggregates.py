@@ -9,6 +9,7 @@ import shlex
 from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source
@@ -21,19 +22,21 @@ RATIOS = {'cpu_allocation_ratio': 'VCPU', 'ram_allocation_ratio': 'MEMORY_MB',
           'disk_allocation_ratio': 'DISK_GB'}
 
 
-def zones(conf: cfg.ConfigOpts, found: source.Aggregates,
-          nova: source.Nova) -> checks.Findings:
+def zones(deployment: inputs.Deployment) -> checks.Findings:
     """Check the availability zones of host aggregates, and nova's options."""
+    conf, aggregates = deployment.conf, deployment.aggregates
     by_zone: dict[str, list[str]] = {}
-    for uuid, metadata in sorted(found.metadata.items()):
+    for uuid, metadata in sorted(aggregates.metadata.items()):
         if ZONE in metadata:
             by_zone.setdefault(metadata[ZONE], []).append(uuid)
-    return [*_names(conf, found, by_zone), *_hosts(found),
-            *_empty(found, nova, by_zone), *_scheduled(conf, by_zone)]
+    return [*_names(conf, aggregates, by_zone), *_hosts(aggregates),
+            *_empty(aggregates, deployment.nova, by_zone),
+            *_scheduled(conf, by_zone)]
 
 
-def _names(conf: cfg.ConfigOpts, found: source.Aggregates,
-           by_zone: Mapping[str, Collection[str]]) -> Iterator[checks.Finding]:
+def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
+           by_zone: Mapping[str, Collection[str]]
+           ) -> Iterator[checks.Finding]:
     """Report the names that mean something else to nova."""
     reserved = {
         conf.default_availability_zone: (
@@ -53,35 +56,37 @@ def _names(conf: cfg.ConfigOpts, found: source.Aggregates,
             yield checks.warning(
                 'Availability zone %s of aggregate %s %s. Give it another '
                 'name, when its hosts have no servers:' % (
-                    zone, _named(found, uuids), reason),
+                    zone, _named(aggregates, uuids), reason),
                 *('openstack aggregate set --zone NAME %s'
-                  % shlex.quote(found.names[uuid]) for uuid in uuids))
+                  % shlex.quote(aggregates.names[uuid]) for uuid in uuids))
 
 
-def _hosts(found: source.Aggregates) -> Iterator[checks.Finding]:
+def _hosts(aggregates: source.Aggregates) -> Iterator[checks.Finding]:
     """Report hosts in several zones, which nova's API does not allow."""
-    for host, members in sorted(found.members.items()):
-        inside = {uuid: found.metadata[uuid][ZONE] for uuid in sorted(members)
-                  if ZONE in found.metadata[uuid]}
-        if len(set(inside.values())) > 1:
+    for host, members in sorted(aggregates.members.items()):
+        by_uuid = {uuid: aggregates.metadata[uuid][ZONE]
+                   for uuid in sorted(members)
+                   if ZONE in aggregates.metadata[uuid]}
+        if len(set(by_uuid.values())) > 1:
             yield checks.failure(
                 'Host %s is in availability zones %s: it takes the servers of '
                 'each of them. Nova\'s API refuses this, so that its database '
                 'was changed otherwise. Keep one of:' % (
-                    host, checks.some(set(inside.values()))),
+                    host, checks.some(set(by_uuid.values()))),
                 *('openstack aggregate remove host %s %s' % (
-                    shlex.quote(found.names[uuid]), host) for uuid in inside))
+                    shlex.quote(aggregates.names[uuid]), host)
+                  for uuid in by_uuid))
 
 
-def _empty(found: source.Aggregates, nova: source.Nova,
+def _empty(aggregates: source.Aggregates, nova: source.Nova,
            by_zone: Mapping[str, Collection[str]]) -> Iterator[checks.Finding]:
     """Report zones that have no host with a compute node."""
     if nova.cells_down:
         # Their hosts may be in these zones.
         return
-    known = nova.hosts()
-    used = {uuid for host, members in found.members.items() if host in known
-            for uuid in members}
+    hosts = nova.hosts()
+    used = {uuid for host, members in aggregates.members.items()
+            if host in hosts for uuid in members}
     empty = {zone: uuids for zone, uuids in by_zone.items()
              if used.isdisjoint(uuids)}
     if empty:
@@ -89,7 +94,7 @@ def _empty(found: source.Aggregates, nova: source.Nova,
             'No host can serve availability zone %s. Add a host, or remove '
             'the zone:' % checks.some(empty), *(
                 'openstack aggregate unset --property %s %s' % (
-                    ZONE, shlex.quote(found.names[uuid]))
+                    ZONE, shlex.quote(aggregates.names[uuid]))
                 for _zone, uuids in sorted(empty.items())[:checks.NAMES]
                 for uuid in uuids))
 
@@ -106,36 +111,40 @@ def _scheduled(conf: cfg.ConfigOpts, by_zone: Collection[str]
             'default_schedule_zone = %s' % zone)
 
 
-def ratios(found: source.Aggregates) -> checks.Findings:
+def ratios(deployment: inputs.Deployment) -> checks.Findings:
     """Report allocation ratios, which nova reads from placement only."""
-    findings = []
-    for uuid, metadata in sorted(found.metadata.items()):
+    aggregates, findings = deployment.aggregates, []
+    for uuid, metadata in sorted(aggregates.metadata.items()):
         values = {name: metadata[key] for key, name in RATIOS.items()
                   if key in metadata}
         if values:
             findings.append(checks.warning(
                 'Aggregate %s has an allocation ratio, which nova ignores. '
                 'Set it in placement for the hosts of the aggregate, then '
-                'remove it from the aggregate:' % found.names[uuid],
+                'remove it from the aggregate:' % aggregates.names[uuid],
                 '%s inventory set --aggregate %s --amend %s' % (
                     checks.PROVIDER, uuid, ' '.join(
                         '--resource %s:allocation_ratio=%s' % each
                         for each in values.items())),
                 'openstack aggregate unset %s %s' % (' '.join(
                     '--property ' + key for key in RATIOS if key in metadata),
-                    shlex.quote(found.names[uuid]))))
+                    shlex.quote(aggregates.names[uuid]))))
     return findings
 
 
-def isolated(found: source.Aggregates, nova: source.Nova,
-             placement: client.Client) -> checks.Findings:
+def are_isolated(deployment: inputs.Deployment) -> bool:
+    """Check whether nova isolates aggregates that require traits."""
+    return bool(deployment.conf.scheduler.enable_isolated_aggregate_filtering)
+
+
+def isolated(deployment: inputs.Deployment) -> checks.Findings:
     """Check the hosts of aggregates that require traits of requests.
 
     Nova forbids them to other requests, and placement finds them for such
     requests only if they have the traits.
     """
-    findings = []
-    for uuid, metadata in sorted(found.metadata.items()):
+    aggregates, nova, findings = deployment.aggregates, deployment.nova, []
+    for uuid, metadata in sorted(aggregates.metadata.items()):
         traits = sorted(key.removeprefix(TRAIT) for key, value
                         in metadata.items() if key.startswith(TRAIT)
                         and value == REQUIRED)
@@ -144,17 +153,18 @@ def isolated(found: source.Aggregates, nova: source.Nova,
         if ignored:
             findings.append(checks.warning(
                 'Aggregate %s is not isolated by %s: only the value "%s" '
-                'counts. Set:' % (found.names[uuid], checks.some(ignored),
+                'counts. Set:' % (aggregates.names[uuid], checks.some(ignored),
                                   REQUIRED),
                 'openstack aggregate set %s %s' % (' '.join(
                     '--property %s=%s' % (key, REQUIRED) for key in ignored),
-                    shlex.quote(found.names[uuid]))))
-        hosts = [host for host, within in found.members.items()
+                    shlex.quote(aggregates.names[uuid]))))
+        hosts = [host for host, within in aggregates.members.items()
                  if uuid in within]
         nodes = {node: nova.hosts_of(node).intersection(hosts)
                  for node in nova.nodes_of(hosts)}
         for trait in traits if nodes else ():
-            findings += _lacking(found.names[uuid], trait, nodes, placement)
+            findings += _lacking(aggregates.names[uuid], trait, nodes,
+                                 deployment.client)
     return findings
 
 
@@ -191,5 +201,5 @@ def _lacking(aggregate: str, trait: str,
               for node in lacking[:checks.NAMES]))
 
 
-def _named(found: source.Aggregates, uuids: Collection[str]) -> str:
-    return checks.some(found.names[uuid] for uuid in uuids)
+def _named(aggregates: source.Aggregates, uuids: Collection[str]) -> str:
+    return checks.some(aggregates.names[uuid] for uuid in uuids)

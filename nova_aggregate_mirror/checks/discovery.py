@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 import contextlib
+import functools
 import re
 from typing import Any
 
@@ -30,7 +31,6 @@ class Discovery:
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
         self.conf = conf
         self.group = group
-        self._made: ks_adapter.Adapter | None = None
 
     def authenticate(self) -> None:
         """Get a token.
@@ -63,9 +63,10 @@ class Discovery:
             if not hasattr(auth, 'get_access'):
                 return []
             catalog = auth.get_access(adapter.session).service_catalog
-            found = catalog.get_endpoints_data(adapter.service_type)
-            return sorted((one.region_name or '', one.interface)
-                          for many in found.values() for one in many)
+            services = catalog.get_endpoints_data(adapter.service_type)
+            return sorted(
+                (endpoint.region_name or '', endpoint.interface)
+                for endpoints in services.values() for endpoint in endpoints)
 
     def microversions(self, endpoint: str) -> tuple[str, str]:
         """Return the oldest and the newest microversion of the service.
@@ -77,12 +78,13 @@ class Discovery:
         url = endpoint.rstrip('/') + '/'
         doing = 'GET %s' % errors.without_secrets(url)
         with self._bounded(doing):
-            response = self._adapter().session.get(
+            response = self._adapter.session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
         answer = responses.document(doing, response, None)
-        found = answer.get('versions')
-        first = found[0] if isinstance(found, list) and found else None
+        versions = answer.get('versions')
+        first = versions[0] if (
+            isinstance(versions, list) and versions) else None
         if isinstance(first, dict):
             oldest, newest = (str(first.get(name, '')) for name in (
                 'min_version', 'max_version'))
@@ -94,7 +96,7 @@ class Discovery:
     @contextlib.contextmanager
     def _asking(self, doing: str) -> Iterator[ks_adapter.Adapter]:
         with self._bounded(doing):
-            adapter = self._adapter()
+            adapter = self._adapter
             with errors.parsing(doing):
                 yield adapter
 
@@ -104,16 +106,14 @@ class Discovery:
                 errors.translated(doing):
             yield
 
+    @functools.cached_property
     def _adapter(self) -> ks_adapter.Adapter:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
-
-    def _make(self) -> ks_adapter.Adapter:
         session = auth.session(self.conf, self.group)
         try:
-            return loading.load_adapter_from_conf_options(
-                self.conf, self.group, session=session)
+            adapter: ks_adapter.Adapter = (
+                loading.load_adapter_from_conf_options(
+                    self.conf, self.group, session=session))
+            return adapter
         except TypeError as exc:
             # Mutually exclusive options, or an unknown interface.
             raise errors.error(

@@ -4,15 +4,12 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from oslo_config import cfg
-
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
@@ -22,20 +19,19 @@ DISCOVER = 'nova-manage cell_v2 discover_hosts'
 RESTART = 'systemctl restart nova-compute'
 
 
-def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
-         source: database.DatabaseSource,
-         api: client.Client) -> checks.Findings:
+def find(deployment: inputs.Deployment) -> checks.Findings:
     """Compare all of nova with all of placement."""
-    options = conf.aggregate_mirror
+    options, store = deployment.conf.aggregate_mirror, deployment.journal
     try:
-        zones = source.zones()
+        zones = deployment.source.zones()
         mirror = reconciler.Reconciler(
-            kept.ledger if kept else journal.NoLedger(), source, api,
+            store.ledger if store else journal.NoLedger(),
+            deployment.source, deployment.client,
             count=options.sync_workers)
-        seen = full_sync.run(mirror, request=full_sync.Request(
+        sync = full_sync.run(mirror, request=full_sync.Request(
             max_removed_share=options.max_removed_share, write=False))
-        if seen.not_compared:
-            raise seen.not_compared
+        if sync.not_compared:
+            raise sync.not_compared
     except exceptions.WrongPlacement as exc:
         return [checks.warning(
             '%s. If this is the wrong placement, correct [placement] in '
@@ -50,33 +46,33 @@ def find(conf: cfg.ConfigOpts, kept: store.Journal | None,
             'request_timeout = %g' % (2 * options.request_timeout))]
     except exceptions.MirrorError as exc:
         return [checks.failure(str(exc), placement.RESTART)]
-    found = [*_wrong(seen, zones), *_hosts(seen), *_unknown(seen)]
-    if found:
-        return found
-    if not seen.nova.nodes:
+    findings = [*_wrong(sync, zones), *_hosts(sync), *_unknown(sync)]
+    if findings:
+        return findings
+    if not sync.nova.nodes:
         return [checks.good('Nova has no compute node yet.')]
-    count = len(seen.nova.aggregates)
+    count = len(sync.nova.aggregates)
     return [checks.good('Placement is in sync with nova: %d host aggregate%s.'
                         % (count, '' if count == 1 else 's'))]
 
 
-def _wrong(seen: full_sync.Sync,
+def _wrong(sync: full_sync.Sync,
            zones: database.Zones) -> Iterator[checks.Finding]:
     """List the differences by availability zone, then the repair."""
-    changes = [*seen.outcome.changes, *seen.stale]
-    lacking = _by_place(seen, zones, changes, 'add')
-    stale = _by_place(seen, zones, changes, 'remove')
+    changes = [*sync.outcome.changes, *sync.stale]
+    lacking = _by_place(sync, zones, changes, 'add')
+    stale = _by_place(sync, zones, changes, 'remove')
     for place in sorted({*lacking, *stale}):
         parts = ['%s %s' % (verb, checks.some(hosts)) for verb, hosts in (
             ('lacks', lacking.get(place)), ('still has', stale.get(place)))
             if hosts]
         yield checks.warning('In placement, %s %s.' % (
             place, ' and '.join(parts)))
-    if seen.refused:
+    if sync.refused:
         yield checks.failure(
             'Stale associations are not removed automatically: %s. If nova\'s '
             'database is correct, list the removals, then apply them:'
-            % seen.refused,
+            % sync.refused,
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
     elif stale:
@@ -86,49 +82,49 @@ def _wrong(seen: full_sync.Sync,
         yield checks.warning('To repair this now, run:', checks.SYNC)
 
 
-def _by_place(seen: full_sync.Sync, zones: database.Zones,
+def _by_place(sync: full_sync.Sync, zones: database.Zones,
               changes: Iterable[plan.Change],
               what: str) -> dict[str, set[str]]:
     """Map each availability zone, or aggregate without a zone, to hosts.
 
     Providers that are not compute nodes are listed by their UUID.
     """
-    found: dict[str, set[str]] = {}
+    hosts: dict[str, set[str]] = {}
     for change in changes:
         for uuid in getattr(change, what):
             if uuid in zones:
                 place = 'availability zone %s' % zones[uuid]
-            elif uuid in seen.nova.aggregates:
-                place = 'aggregate %s' % seen.nova.aggregates[uuid]
+            elif uuid in sync.nova.aggregates:
+                place = 'aggregate %s' % sync.nova.aggregates[uuid]
             else:
                 place = 'deleted aggregate %s' % uuid
-            found.setdefault(place, set()).update(
+            hosts.setdefault(place, set()).update(
                 ['host %s' % host for host
-                 in seen.nova.hosts_of(change.provider)]
+                 in sync.nova.hosts_of(change.provider)]
                 or ['provider %s' % change.provider])
-    return found
+    return hosts
 
 
-def _hosts(seen: full_sync.Sync) -> Iterator[checks.Finding]:
+def _hosts(sync: full_sync.Sync) -> Iterator[checks.Finding]:
     """List the member hosts that cannot be mirrored now."""
     for text, hosts, cure in (
             ('No resource provider yet for %s. On each listed host, run:',
-             set(seen.outcome.pending.values()), RESTART),
+             set(sync.outcome.pending.values()), RESTART),
             ('No compute node for %s. On each listed host, run:',
-             seen.nova.nodeless(), RESTART),
-            ('No host mapping for %s. Run:', seen.nova.unmapped, DISCOVER)):
+             sync.nova.nodeless(), RESTART),
+            ('No host mapping for %s. Run:', sync.nova.unmapped, DISCOVER)):
         if hosts:
             yield checks.warning(text % checks.some(hosts), cure)
 
 
-def _unknown(seen: full_sync.Sync) -> Iterator[checks.Finding]:
+def _unknown(sync: full_sync.Sync) -> Iterator[checks.Finding]:
     """List what could not be compared."""
-    for name, reason in sorted(seen.nova.cells_down.items()):
+    for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(
             'Cell %s did not answer; its hosts could not be compared: %s. '
             'Start its database, or correct its connection:' % (name, reason),
             'nova-manage cell_v2 list_cells --verbose')
-    failed = {subject: exc for subject, exc in seen.outcome.failed.items()
+    failed = {subject: exc for subject, exc in sync.outcome.failed.items()
               if not isinstance(exc, exceptions.CellUnavailable)}
     if failed:
         subject = min(failed, key=str)

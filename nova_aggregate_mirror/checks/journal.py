@@ -10,12 +10,12 @@ import tempfile
 from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import lease
-from nova_aggregate_mirror.journal import store
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
@@ -26,19 +26,19 @@ SERVER = ('[aggregate_mirror_database]',
           'nova_aggregate_mirror')
 
 
-def tables(conf: cfg.ConfigOpts) -> checks.Findings:
+def tables(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the database is usable and its tables are up to date."""
     try:
-        path = engine.sqlite_file(conf)
+        path = engine.sqlite_file(deployment.conf)
     except exceptions.InvalidConfiguration as exc:
         return [checks.failure(str(exc), *SERVER)]
-    found: checks.Findings = []
+    findings: checks.Findings = []
     if path is not None:
-        found = _usable(path.parent) or _closed(path)
-        if not found and not os.path.exists(path):
-            found = [checks.good('Nova-api creates it at its first use: %s.'
-                                 % path)]
-    return found or _version(conf, path)
+        findings = _usable(path.parent) or _closed(path)
+        if not findings and not os.path.exists(path):
+            findings = [checks.good('Nova-api creates it at its first use: %s.'
+                                    % path)]
+    return findings or _version(deployment.conf, path)
 
 
 def _version(conf: cfg.ConfigOpts,
@@ -60,73 +60,58 @@ def _version(conf: cfg.ConfigOpts,
         % (text, migration.HEAD), engine.SYNC_COMMAND)]
 
 
-def read(conf: cfg.ConfigOpts) -> store.Journal | None:
-    """Open the existing journal without creating or upgrading it.
-
-    :returns: None when there is no journal of this version yet
-    :raises JournalUnavailable: when the journal cannot be read
-    """
-    path = engine.sqlite_file(conf)
-    if path is not None and not os.path.exists(path):
-        return None
-    database = engine.Database(conf)
-    if database.schema().is_outdated:
-        return None
-    return store.Journal(conf, database)
-
-
-def users(conf: cfg.ConfigOpts) -> checks.Findings:
+def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
-    path = engine.sqlite_file(conf)
+    path = engine.sqlite_file(deployment.conf)
     if path is None or not os.path.exists(path):
         return []
-    found = set()
+    owners = set()
     for suffix in ('', '-wal', '-shm', '-journal'):
         # SQLite deletes the other files when the last process closes them.
         with contextlib.suppress(FileNotFoundError):
-            found.add(os.stat('%s%s' % (path, suffix)).st_uid)
-    if len(found) < 2:
+            owners.add(os.stat('%s%s' % (path, suffix)).st_uid)
+    if len(owners) < 2:
         return []
-    keeper = _name(path.parent.stat().st_uid)
+    user = _name(path.parent.stat().st_uid)
     return [checks.failure(
         'The SQLite journal was used by processes of the users %s. Run '
         'nova-api, the agent and the commands as %s, then run:'
-        % (' and '.join(sorted(map(_name, found))), keeper),
-        'chown -R %s: %s' % (keeper, path.parent), RESTART)]
+        % (' and '.join(sorted(map(_name, owners))), user),
+        'chown -R %s: %s' % (user, path.parent), RESTART)]
 
 
-def belonging(kept: store.Journal | None,
-              source: binding.CellMappings) -> checks.Findings:
+def belonging(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the journal does not belong to another nova."""
-    if kept is None:
+    if deployment.journal is None:
         return []
     try:
-        binding.Binding(kept.database, source).check()
+        binding.Binding(deployment.journal.database, deployment.source).check()
     except exceptions.WrongNova as exc:
         return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
     return []
 
 
-def backlog(kept: store.Journal | None) -> checks.Findings:
+def backlog(deployment: inputs.Deployment) -> checks.Findings:
     """Check that no operation has been pending for too long."""
-    nothing = [checks.good('No operation is pending.')]
-    if kept is None:
-        return nothing
-    left = kept.rows.backlog()
-    if not left.pending:
-        return nothing
+    empty = [checks.good('No operation is pending.')]
+    journal = deployment.journal
+    if journal is None:
+        return empty
+    rows = journal.rows.backlog()
+    if not rows.pending:
+        return empty
     text = '%d operation%s pending, the oldest for %d s' % (
-        left.pending, ' is' if left.pending == 1 else 's are', left.oldest)
-    if left.oldest <= OVERDUE:
+        rows.pending, ' is' if rows.pending == 1 else 's are', rows.oldest)
+    if rows.oldest <= OVERDUE:
         return [checks.good(text + '.')]
-    held = lease.read(kept.database)
-    if not held or not held[0]:
+    leader = lease.read(journal.database)
+    if not leader or not leader[0]:
         return [checks.warning(
             '%s; no agent runs with this journal. Start an agent with the '
             '[aggregate_mirror_database] of nova-api:' % text,
             checks.START_AGENT)]
     # The rows may have been closed in the meantime.
-    error = next((row.last_error for row in kept.rows.all()
+    error = next((row.last_error for row in journal.rows.all()
                   if row.mirrored_at is None), '')
     return [checks.warning(
         '%s: %s. Check that the agent runs, and list the reason of each '
@@ -136,13 +121,12 @@ def backlog(kept: store.Journal | None) -> checks.Findings:
 
 def _usable(directory: pathlib.Path) -> checks.Findings:
     """Check that files can be created in a directory that may not exist."""
-    above = next(one for one in (directory, *directory.parents)
-                 if os.path.exists(one))
-    keeper = above.stat().st_uid
-    if above == directory or keeper not in (0, os.geteuid()):
-        found = _closed(above)
-        if found:
-            return found
+    above = next(parent for parent in (directory, *directory.parents)
+                 if os.path.exists(parent))
+    if above == directory or above.stat().st_uid not in (0, os.geteuid()):
+        findings = _closed(above)
+        if findings:
+            return findings
     try:
         # An unnamed file, which is deleted when it is closed.
         with tempfile.TemporaryFile(dir=above):
@@ -162,11 +146,11 @@ def _closed(path: pathlib.Path) -> checks.Findings:
     if os.access(path, wanted):
         return []
     text = '%s cannot be written by %s' % (path, _name(os.geteuid()))
-    keeper = path.stat().st_uid
-    if keeper == os.geteuid():
+    owner = path.stat().st_uid
+    if owner == os.geteuid():
         return [checks.failure('%s, who owns it. Run:' % text,
                                'chmod u+rwX %s' % path)]
-    user = _name(keeper)
+    user = _name(owner)
     return [checks.failure(
         '%s, because its owner is %s. Run this command as the user that '
         'nova-api runs as:' % (text, user),

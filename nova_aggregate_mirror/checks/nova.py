@@ -7,11 +7,11 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
-from nova_aggregate_mirror import source
 
 ENTRY_POINTS = 'nova.api.extra_spec_validators'
 PLUGIN = 'nova_aggregate_mirror.nova_plugin'
@@ -22,13 +22,14 @@ READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')
 
 
-def options(conf: cfg.ConfigOpts) -> checks.Findings:
+def options(deployment: inputs.Deployment) -> checks.Findings:
     """Check that every option of this package has a valid value.
 
     An invalid option gets its default, so that the other checks can run.
     """
+    conf = deployment.conf
     mistakes = nova_aggregate_mirror.conf.mistakes(conf)
-    found = [
+    findings = [
         checks.failure(
             '[%s] %s: %s. Nova-api does not load the mirror until this is '
             'corrected. A valid value is:'
@@ -36,30 +37,31 @@ def options(conf: cfg.ConfigOpts) -> checks.Findings:
             '[%s]' % group, '%s = %s' % (name, conf[group][name]))
         for (group, name), reason in sorted(mistakes.items())]
     files = [*(conf.config_file or ()), *(conf.config_dir or ())]
-    return found or [checks.good(
+    return findings or [checks.good(
         'Options were read from %s.' % (
             ', '.join(files) or 'the environment'))]
 
 
-def database(source: source.Source) -> checks.Findings:
+def database(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova's API database can be read."""
     try:
-        source.aggregates()
+        deployment.source.aggregates()
     except exceptions.NovaUnavailable as exc:
         return [unavailable(exc)]
     return []
 
 
-def galera(conf: cfg.ConfigOpts, found: source.Galera) -> checks.Findings:
+def galera(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova waits for the commits of the other Galera nodes."""
-    if found.nodes < 2:
+    servers = deployment.source.galera()
+    if servers.nodes < 2:
         return []
     cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % (
-        found.nodes)
+        servers.nodes)
     # A value that is set is a decision.
-    unset = [] if found.sync_wait & READS else [
+    unset = [] if servers.sync_wait & READS else [
         section for section in ('api_database', 'database')
-        if conf[section].mysql_wsrep_sync_wait is None]
+        if deployment.conf[section].mysql_wsrep_sync_wait is None]
     if not unset:
         return [checks.good(
             '%s; mysql_wsrep_sync_wait or the servers\' default is set.'
@@ -82,12 +84,10 @@ def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
         'connection = mysql+pymysql://nova:PASSWORD@HOST/nova_api')
 
 
-def hook(conf: cfg.ConfigOpts) -> checks.Findings:
+def hook(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-api loads the hooks and that nova is supported."""
-    found = [entry_point for entry_point
-             in metadata.entry_points(group=ENTRY_POINTS)
-             if entry_point.value == PLUGIN]
-    if not found:
+    if PLUGIN not in (entry_point.value for entry_point
+                      in metadata.entry_points(group=ENTRY_POINTS)):
         return [checks.failure(
             'The package is not installed: it has no entry point in %s. In '
             'nova-api\'s environment, run:' % ENTRY_POINTS,
@@ -101,7 +101,8 @@ def hook(conf: cfg.ConfigOpts) -> checks.Findings:
             'aggregates itself, best effort: %s. In nova-api\'s environment, '
             'run:'
             % (release, exc), UPGRADE)]
-    return _hooks(conf) or [checks.good('Nova %s is supported.' % release)]
+    return _hooks(deployment.conf) or [
+        checks.good('Nova %s is supported.' % release)]
 
 
 def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:

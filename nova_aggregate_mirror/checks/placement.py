@@ -6,6 +6,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import discovery
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
@@ -36,8 +37,17 @@ CONSEQUENCES = {
 ROLES = {'placement': 'service', 'neutron': 'admin'}
 
 
-def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
-    """Check that a section of nova.conf has complete credentials."""
+def credentials(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that nova.conf has complete credentials for placement."""
+    return _credentials(deployment.conf, 'placement')
+
+
+def authentication(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that keystone issues a token for the credentials."""
+    return _authentication(deployment.placement)
+
+
+def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
     section = auth.section(conf, group)
     try:
         names = auth.missing(conf, group)
@@ -63,20 +73,19 @@ def credentials_of(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         'that are missing:' % (reason, now, next_release), *lines)]
 
 
-def authentication(way: discovery.Discovery) -> checks.Findings:
-    """Check that keystone issues a token for the credentials."""
-    section = auth.section(way.conf, way.group)
+def _authentication(service: discovery.Discovery) -> checks.Findings:
+    section = auth.section(service.conf, service.group)
     try:
-        way.authenticate()
+        service.authenticate()
     except exceptions.NotAuthorized as exc:
-        user, project, domain = account(way.conf, way.group)
+        user, project, domain = account(service.conf, service.group)
         return [checks.failure(
             '%s Create the account, or set its password to that in [%s]:'
             % (exc, section),
             'openstack user create --domain %s --password-prompt %s'
             % (domain, user),
             'openstack role add --project %s --user %s %s'
-            % (project, user, ROLES[way.group]),
+            % (project, user, ROLES[service.group]),
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
         return [checks.failure(
@@ -85,14 +94,15 @@ def authentication(way: discovery.Discovery) -> checks.Findings:
     return []
 
 
-def endpoint(way: discovery.Discovery) -> checks.Findings:
+def endpoint(deployment: inputs.Deployment) -> checks.Findings:
     """Check that placement answers at its endpoint."""
-    found = catalog(way)
-    if found:
-        return found
+    service = deployment.placement
+    findings = _catalog(service)
+    if findings:
+        return findings
     try:
-        url = way.endpoint()
-        way.microversions(url)
+        url = service.endpoint()
+        service.microversions(url)
     except exceptions.MirrorError as exc:
         return [checks.failure(
             '%s Start placement, whose service may also be named apache2, '
@@ -101,27 +111,27 @@ def endpoint(way: discovery.Discovery) -> checks.Findings:
                         % errors.without_secrets(url))]
 
 
-def catalog(way: discovery.Discovery) -> checks.Findings:
+def _catalog(service: discovery.Discovery) -> checks.Findings:
     """Check that the catalog has the endpoint that nova.conf selects."""
     try:
-        if way.endpoint():
+        if service.endpoint():
             return []
-        if not way.has_catalog():
+        if not service.has_catalog():
             return [checks.failure(
                 'The token has no project scope, and therefore no catalog. '
-                'Add:', '[%s]' % auth.section(way.conf, way.group),
+                'Add:', '[%s]' % auth.section(service.conf, service.group),
                 *('%s = %s' % (name, EXAMPLE[name])
                   for name in ('project_name', 'project_domain_name')))]
-        return [_not_in_catalog(way, way.offered())]
+        return [_not_in_catalog(service, service.offered())]
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Check these options:' % exc, '[%s]' % way.group,
+            '%s Check these options:' % exc, '[%s]' % service.group,
             'endpoint_override', 'region_name', 'valid_interfaces')]
 
 
-def _not_in_catalog(way: discovery.Discovery,
+def _not_in_catalog(service: discovery.Discovery,
                     offered: list[tuple[str, str]]) -> checks.Finding:
-    wanted = way.conf[way.group]
+    wanted = service.conf[service.group]
     interfaces = wanted.valid_interfaces or ['public']
     text = 'The catalog has no %s endpoint for region %s, interface %s' % (
         wanted.service_type, wanted.region_name or 'any',
@@ -131,21 +141,22 @@ def _not_in_catalog(way: discovery.Discovery,
             '%s. It has %s. Select an existing endpoint, for example:' % (
                 text, '; '.join(
                     'region %s, interface %s' % one for one in offered)),
-            '[%s]' % way.group, 'region_name = %s' % offered[0][0],
+            '[%s]' % service.group, 'region_name = %s' % offered[0][0],
             'valid_interfaces = %s' % offered[0][1])
     return checks.failure(
         '%s, nor for any other. When the service runs, register it:' % text,
         'openstack service create --name %s %s'
-        % (way.group, wanted.service_type),
+        % (service.group, wanted.service_type),
         'openstack endpoint create --region %s %s %s URL' % (
             wanted.region_name or 'RegionOne', wanted.service_type,
             interfaces[0]))
 
 
-def microversions(way: discovery.Discovery) -> checks.Findings:
+def microversions(deployment: inputs.Deployment) -> checks.Findings:
     """Check that placement has the microversion of every request."""
+    service = deployment.placement
     try:
-        oldest, newest = way.microversions(way.endpoint())
+        oldest, newest = service.microversions(service.endpoint())
     except exceptions.MirrorError as exc:
         return [checks.failure(str(exc), RESTART)]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
@@ -164,13 +175,14 @@ def microversions(way: discovery.Discovery) -> checks.Findings:
     return [checks.good('%s; %s is used.' % (text, client.MICROVERSION))]
 
 
-def rights(way: discovery.Discovery,
-           placement: client.Client) -> checks.Findings:
+def rights(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the account may read and write aggregates of providers.
 
     The requests are for a provider that does not exist: placement checks the
     permissions first.
     """
+    service, placement = deployment.placement, deployment.client
+    seconds = deployment.conf.aggregate_mirror.inline_timeout
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     for what, attempt in (
             ('list providers', placement.probe),
@@ -178,18 +190,18 @@ def rights(way: discovery.Discovery,
             ('write their aggregates',
              lambda: placement.put(absent, frozenset()))):
         try:
-            with placement.deadline(way.conf.aggregate_mirror.inline_timeout):
+            with placement.deadline(seconds):
                 attempt()
         except exceptions.ProviderNotFound:
             continue
         except exceptions.NotAuthorized as exc:
-            user, project, _domain = account(way.conf, way.group)
+            user, project, _domain = account(service.conf, service.group)
             return [checks.failure(
                 'The account may not %s: %s If placement answered 401, the '
                 'token itself is not accepted: see [keystone_authtoken] in '
                 'placement.conf. Otherwise run:' % (what, exc),
                 'openstack role add --project %s --user %s %s'
-                % (project, user, ROLES[way.group]))]
+                % (project, user, ROLES[service.group]))]
         except exceptions.MirrorError as exc:
             return [checks.failure(
                 'Could not %s: %s See placement\'s log. If its database is '
@@ -199,11 +211,12 @@ def rights(way: discovery.Discovery,
                         'their aggregates.')]
 
 
-def neutron(way: discovery.Discovery) -> checks.Findings:
+def neutron(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-scheduler can query neutron for a network's hosts."""
     with errors.advising(networks.ADVICE):
-        return (credentials_of(way.conf, way.group) or authentication(way)
-                or catalog(way))
+        return (_credentials(deployment.conf, 'neutron')
+                or _authentication(deployment.neutron)
+                or _catalog(deployment.neutron))
 
 
 def account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:

@@ -9,11 +9,10 @@ from oslo_config import cfg
 from oslo_utils import importutils
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_rules
-from nova_aggregate_mirror import source
 
 NAMESPACE = 'nova_aggregate_mirror.request_filters'
 OPTION = '[aggregate_mirror] request_filters'
@@ -31,27 +30,34 @@ def chosen(conf: cfg.ConfigOpts) -> list[str]:
     return list(dict.fromkeys(conf.aggregate_mirror.request_filters))
 
 
-def filters(conf: cfg.ConfigOpts) -> checks.Findings:
+def filters_requests(deployment: inputs.Deployment) -> bool:
+    """Check whether request filters are configured."""
+    return bool(chosen(deployment.conf))
+
+
+def filters(deployment: inputs.Deployment) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
+    conf = deployment.conf
     names = chosen(conf)
-    found = [*(_unknown(names) or _unloadable(conf, names)
-               or _unchecked(conf, names)),
-             *_unavailable(conf, bool(names)), *_addresses(conf, names)]
-    if names and not found:
+    findings = [
+        *(_unknown(names) or _unloadable(conf, names)
+          or _unchecked(conf, names)),
+        *_unavailable(conf, bool(names)), *_addresses(conf, names)]
+    if names and not findings:
         return [checks.good('%s; %s is enabled.' % (', '.join(names), GUARD))]
-    return found
+    return findings
 
 
-def sharing(source: source.Source,
-            placement: client.Client) -> checks.Findings:
+def sharing(deployment: inputs.Deployment) -> checks.Findings:
     """Check that no sharing provider is outside of a requested aggregate.
 
     Placement requires every provider of a candidate in the aggregate.
 
     Segments of neutron are skipped: they may have no aggregate but their own.
     """
+    placement = deployment.client
     try:
-        aggregates = frozenset(source.aggregates())
+        aggregates = frozenset(deployment.source.aggregates())
         outside = {provider for provider, name in placement.sharing().items()
                    if name != SEGMENT % provider
                    and not aggregates <= placement.get(provider).aggregates}
@@ -193,6 +199,6 @@ def _unavailable(conf: cfg.ConfigOpts,
 
 def _names(path: str) -> set[str]:
     """Return the host filters that a value of available_filters provides."""
-    found = importutils.import_class(path)
-    classes = found() if inspect.isfunction(found) else [found]
-    return {one.__name__ for one in classes}
+    filters = importutils.import_class(path)
+    classes = filters() if inspect.isfunction(filters) else [filters]
+    return {host_filter.__name__ for host_filter in classes}

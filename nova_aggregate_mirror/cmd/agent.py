@@ -20,9 +20,8 @@ from nova_aggregate_mirror.agent import guru_report
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
-from nova_aggregate_mirror.cmd import build
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import log
-from nova_aggregate_mirror.cmd import manuals
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_history
@@ -39,6 +38,11 @@ from nova_aggregate_mirror.source import servers
 LOG = logging.getLogger(__name__)
 
 PROGRAM = 'nova-aggregate-mirror-agent'
+DESCRIPTION = ('Mirror host aggregates to placement until SIGTERM: the '
+               'operations in the journal every second, and all of nova at '
+               'an interval.')
+EPILOG = ('SIGHUP reloads the configuration. SIGUSR2 writes a guru meditation '
+          'report.')
 
 # The agent itself logs an unavailable database or catalog, once.
 AGENT_LEVELS = ['nova=WARNING', 'nova_aggregate_mirror=INFO',
@@ -59,17 +63,17 @@ def _build(journal: store.Journal,
     options = CONF.aggregate_mirror
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and what one of them has heard from a cell is no news for the other.
-    source, patient = build.source(hurried=True), build.source()
+    source, patient = components.source(hurried=True), components.source()
     stop = threading.Event()
     placement = client.Client(CONF, request_timeout=_drain_timeout())
     return service.Agent(
         drain.Drain(
-            CONF, journal.rows, build.mirror(
+            CONF, journal.rows, components.mirror(
                 journal, source, placement, stopping=stop.is_set),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
-            CONF, build.mirror(journal, patient, client.Client(CONF),
-                               stopping=stop.is_set),
+            CONF, components.mirror(
+                journal, patient, client.Client(CONF), stopping=stop.is_set),
             figures, note=functools.partial(_note, journal),
             zones=patient.zones),
         lease.Lease(journal.database, options.leader_lease),
@@ -215,14 +219,14 @@ def _reload() -> None:
 def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     guru_report.register_opts(CONF)
-    build.read_configuration(argv, PROGRAM, manuals.AGENT)
+    components.read_configuration(argv, PROGRAM, DESCRIPTION, EPILOG)
     logging.set_defaults(
         default_log_levels=logging.get_default_log_levels() + AGENT_LEVELS)
     logging.setup(CONF, 'nova')
     log.escape_controls(CONF)
     nova_aggregate_mirror.conf.check(CONF)
-    build.check_configuration()
-    client.Client(CONF).check_credentials()
+    components.check_configuration()
+    components.placement()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

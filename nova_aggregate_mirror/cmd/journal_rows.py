@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``journal list``, ``retry`` and ``forget``: the rows of the journal."""
 
+import argparse
 from collections.abc import Callable
 from collections.abc import Collection
 import datetime
@@ -21,6 +22,18 @@ STILL_RUNNING = 2
 
 WIDTH = 60
 COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
+
+
+def add_retry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'id', nargs='*', help='IDs of the rows; all rows by default')
+
+
+def add_forget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('id', nargs='+', help='IDs of the rows')
+    parser.add_argument(
+        '--force', action='store_true',
+        help='also delete rows whose operations may still run')
 
 
 def show(kept: rows.Rows, form: str, name: str,

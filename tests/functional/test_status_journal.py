@@ -4,6 +4,7 @@
 import os
 import pathlib
 import time
+import types
 
 from nova import context as nova_context
 from nova import objects
@@ -127,7 +128,8 @@ class TestUsers(JournalTest):
         os.chown(self.file, 4711, -1)
         os.chown(self.file.parent, 4711, -1)
         # When root opens the journal, SQLite changes the log's owner.
-        found, = nova_aggregate_mirror.checks.journal.users(fixtures.CONF)
+        found, = nova_aggregate_mirror.checks.journal.users(
+            types.SimpleNamespace(conf=fixtures.CONF))
         self.assertEqual(checks.Code.FAILURE, found.code)
         self.assertIn('users 4711 and root', found.text)
         self.assertEqual('chown -R 4711: %s' % self.file.parent,

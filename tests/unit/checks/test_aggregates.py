@@ -2,6 +2,7 @@
 """What the metadata of aggregates means to nova, and where it does not."""
 
 import dataclasses
+import types
 
 from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
@@ -29,6 +30,10 @@ def known(metadata, **members):
         hosts)
 
 
+def deployment(aggregates, **parts):
+    return types.SimpleNamespace(aggregates=aggregates, **parts)
+
+
 def nova(*hosts, **down):
     return source.Nova(
         aggregates={}, members={}, cells_down=down,
@@ -50,16 +55,19 @@ class TestZones(testtools.TestCase):
                                'internal'), ('default_schedule_zone', None)):
             self.conf.register_opt(cfg.StrOpt(name, default=default))
 
-    def one(self, found, nova_hosts):
-        finding, = aggregates.zones(self.conf, found, nova_hosts)
+    def find(self, known_aggregates, nova_hosts):
+        return aggregates.zones(deployment(
+            known_aggregates, conf=self.conf, nova=nova_hosts))
+
+    def one(self, known_aggregates, nova_hosts):
+        finding, = self.find(known_aggregates, nova_hosts)
         return finding
 
     def test_zones_that_work(self):
         self.conf.set_override('default_schedule_zone', 'east')
         found = known({'a': zone('east'), 'b': zone('east'), 'c': {}},
                       a=['h1'], b=['h1', 'h2'], c=['h1'])
-        self.assertEqual(
-            [], aggregates.zones(self.conf, found, nova('h1', 'h2')))
+        self.assertEqual([], self.find(found, nova('h1', 'h2')))
 
     def test_names_of_nova(self):
         """Each means the hosts, or the services, without a zone."""
@@ -96,8 +104,7 @@ class TestZones(testtools.TestCase):
         self.assertIn('availability zone east.', one.text)
         self.assertEqual(('openstack aggregate unset --property '
                           'availability_zone a',), one.cure)
-        self.assertEqual([], aggregates.zones(
-            self.conf, found, nova('h1', cell1='refused')))
+        self.assertEqual([], self.find(found, nova('h1', cell1='refused')))
 
     def test_zone_of_requests_without_a_zone(self):
         self.conf.set_override('default_schedule_zone', 'west')
@@ -107,18 +114,19 @@ class TestZones(testtools.TestCase):
              ('[DEFAULT]', 'default_schedule_zone = west')),
             (one.code, one.cure))
         self.conf.set_override('default_schedule_zone', 'nova')
-        self.assertEqual([], aggregates.zones(
-            self.conf, known({'a': zone('east')}, a=['h1']), nova('h1')))
+        self.assertEqual([], self.find(
+            known({'a': zone('east')}, a=['h1']), nova('h1')))
 
 
 class TestRatios(testtools.TestCase):
 
     def test_none(self):
-        self.assertEqual([], aggregates.ratios(known({'a': {'ssd': 'true'}})))
+        self.assertEqual([], aggregates.ratios(deployment(
+            known({'a': {'ssd': 'true'}}))))
 
     def test_keys_that_nova_ignores(self):
-        one, = aggregates.ratios(known({'a': {
-            'cpu_allocation_ratio': '2.5', 'disk_allocation_ratio': '1.0'}}))
+        one, = aggregates.ratios(deployment(known({'a': {
+            'cpu_allocation_ratio': '2.5', 'disk_allocation_ratio': '1.0'}})))
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertEqual((
             'openstack --os-placement-api-version 1.29 resource provider '
@@ -141,9 +149,9 @@ class TestIsolated(testtools.TestCase):
             self.placement.create_provider(getattr(uuids, host), host)
 
     def find(self, value='required', hosts=nova('h1', 'h2'), **members):
-        return aggregates.isolated(
+        return aggregates.isolated(deployment(
             known({'a': {'trait:' + TRAIT: value}}, **members),
-            hosts, self.client)
+            nova=hosts, client=self.client))
 
     def test_hosts_with_the_trait(self):
         self.placement.create_trait(TRAIT)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about drift."""
 
+import types
+
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror import exceptions
@@ -13,7 +15,9 @@ class TestDrift(doubles.TestCase):
 
     def find(self) -> checks.Findings:
         self.nova.zones = lambda: {}
-        return drift.find(self.conf, self.journal, self.nova, self.placement)
+        return drift.find(types.SimpleNamespace(
+            conf=self.conf, journal=self.journal, source=self.nova,
+            client=self.placement))
 
     def test_what_cannot_be_read(self):
         """The remedy depends on the unavailable service."""

@@ -8,6 +8,7 @@ import fixtures
 import testtools
 
 from nova_aggregate_mirror import checks
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
@@ -18,16 +19,21 @@ USER = 4711
 
 class TestJournal(doubles.TestCase):
 
+    @property
+    def deployment(self) -> inputs.Deployment:
+        """A new run of the command."""
+        return inputs.Deployment(self.conf, lambda: self.nova)
+
     def test_tables_of_an_older_release(self):
         """The check only reports them; nova-api migrates them."""
         self.assertEqual([], self.journal.rows.all())
         for name, value in ('VERSIONS', ('0001', '0002')), ('HEAD', '0002'):
             self.useFixture(fixtures.MonkeyPatch(
                 'nova_aggregate_mirror.journal.db.migration.' + name, value))
-        one, = journal.tables(self.conf)
+        one, = journal.tables(self.deployment)
         self.assertEqual(checks.Code.SUCCESS, one.code)
         self.assertIn('0001', one.text)
-        self.assertIsNone(journal.read(self.conf))
+        self.assertIsNone(self.deployment.journal)
         self.assertEqual('0001', engine.Database(self.conf).schema().version)
 
     def test_tables_that_are_not_the_journals(self):
@@ -39,19 +45,19 @@ class TestJournal(doubles.TestCase):
                 ('DROP TABLE dirty', 'but no table dirty')):
             with engine.Database(self.conf).transaction() as connection:
                 connection.exec_driver_sql(statement)
-            one, = journal.tables(self.conf)
+            one, = journal.tables(self.deployment)
             self.assertEqual(checks.Code.FAILURE, one.code)
             self.assertIn(text, one.text)
             self.assertEqual((*journal.SERVER, engine.SYNC_COMMAND), one.cure)
 
     def test_journal_that_was_never_used(self):
         """The check creates nothing, and nothing is pending."""
-        self.assertIsNone(journal.read(self.conf))
-        self.assertEqual([], journal.users(self.conf))
-        self.assertEqual([], journal.belonging(None, self.nova))
-        one, = journal.backlog(None)
+        self.assertIsNone(self.deployment.journal)
+        self.assertEqual([], journal.users(self.deployment))
+        self.assertEqual([], journal.belonging(self.deployment))
+        one, = journal.backlog(self.deployment)
         self.assertEqual(checks.Code.SUCCESS, one.code)
-        self.assertIsNone(journal.read(self.conf))
+        self.assertIsNone(self.deployment.journal)
 
     @testtools.skipIf(os.geteuid(), 'only root can give files away')
     def test_files_that_are_not_the_journal(self):
@@ -62,16 +68,16 @@ class TestJournal(doubles.TestCase):
             other = pathlib.Path('%s%s' % (path, suffix))
             other.touch()
             os.chown(other, USER, -1)
-            self.assertEqual(count, len(journal.users(self.conf)), other)
+            self.assertEqual(count, len(journal.users(self.deployment)), other)
 
     def test_journal_of_another_nova(self):
         """The finding has the cells of both, and the option to change."""
         other = doubles.Nova([])
         other.mapped = {'other': 'cell1 (other)'}
         binding.Binding(self.journal.database, other).bind()
-        kept = journal.read(self.conf)
-        self.assertEqual([], journal.belonging(kept, other))
-        one, = journal.belonging(kept, self.nova)
+        self.assertEqual([], journal.belonging(
+            inputs.Deployment(self.conf, lambda: other)))
+        one, = journal.belonging(self.deployment)
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn('with the cells other; this nova has the cells '
                       'cell1 (%s)' % doubles.CELL, one.text)
@@ -81,7 +87,7 @@ class TestJournal(doubles.TestCase):
         """A row that only waits for its age is not in the backlog."""
         row = self.record('h1')
         self.journal.rows.mirrored([row.id])
-        one, = journal.backlog(journal.read(self.conf))
+        one, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.SUCCESS, 'No operation is pending.'),
                          (one.code, one.text))
 
@@ -89,7 +95,7 @@ class TestJournal(doubles.TestCase):
         """The correct line is printed, without the invalid value."""
         self.conf.set_override('connection', 'geheim@nowhere',
                                'aggregate_mirror_database')
-        one, = journal.tables(self.conf)
+        one, = journal.tables(self.deployment)
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertEqual(journal.SERVER, one.cure)
         self.assertNotIn('geheim', one.text)
@@ -100,6 +106,6 @@ class TestJournal(doubles.TestCase):
             'nova_aggregate_mirror.journal.db.sqlite.BUSY_TIMEOUT', 0.01))
         self.journal.rows.all()
         with engine.Database(self.conf).transaction():
-            one, = journal.tables(self.conf)
+            one, = journal.tables(self.deployment)
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn('fuser', one.cure[0])

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import stat
+import types
 
 import fixtures
 from oslo_config import cfg
@@ -24,7 +25,7 @@ USER = 4711
 class TestHook(testtools.TestCase):
 
     def find(self) -> checks.Findings:
-        return nova.hook(doubles.make_conf(self))
+        return nova.hook(types.SimpleNamespace(conf=doubles.make_conf(self)))
 
     def test_package_that_is_not_installed(self):
         """Files without their entry points are not an installation."""
@@ -64,9 +65,12 @@ class TestGalera(testtools.TestCase):
             self.conf.register_opt(
                 cfg.IntOpt('mysql_wsrep_sync_wait'), section)
 
-    def find(self, *found):
-        return [(one.code, one.cure) for one in nova.galera(
-            self.conf, source.Galera(*found))]
+    def find(self, *server):
+        deployment = types.SimpleNamespace(
+            conf=self.conf, source=types.SimpleNamespace(
+                galera=lambda: source.Galera(*server)))
+        return [(finding.code, finding.cure)
+                for finding in nova.galera(deployment)]
 
     def test_database_without_other_nodes(self):
         """There is nothing to report, and nothing to wait for."""
@@ -112,7 +116,7 @@ class UserTest(testtools.TestCase):
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            return journal.tables(self.conf)
+            return journal.tables(types.SimpleNamespace(conf=self.conf))
 
         (one,), = processes.at_once(1, work)
         return one

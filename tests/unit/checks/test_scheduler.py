@@ -2,6 +2,7 @@
 """Findings about request filters, host filters and sharing providers."""
 
 from importlib import metadata
+import types
 
 import fixtures
 from nova.conf import scheduler as nova_options
@@ -58,7 +59,7 @@ class FiltersTest(testtools.TestCase):
                               ('enabled_filters',
                                [*self.enabled, *enabled])):
             self.conf.set_override(option, value, 'filter_scheduler')
-        return scheduler.filters(self.conf)
+        return scheduler.filters(types.SimpleNamespace(conf=self.conf))
 
     def assert_failure(self, found: checks.Findings, text: str,
                        *cure: str) -> None:
@@ -212,7 +213,8 @@ class TestSharing(servers.LoopbackTestCase):
         self.placement.create_provider(PROVIDER, 'store')
 
     def find(self) -> checks.Findings:
-        return scheduler.sharing(self.nova, self.client)
+        return scheduler.sharing(types.SimpleNamespace(
+            source=self.nova, client=self.client))
 
     def test_none_shares(self):
         """There is no finding without a sharing provider."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments of which neutron shows the user of [neutron] no subnet."""
 
+import types
 import uuid
 
 from oslo_config import cfg
@@ -34,8 +35,9 @@ class TestSegments(servers.LoopbackTestCase):
         return made
 
     def found(self):
-        return segments.visible(
-            self.conf, source.Aggregates(self.names, {}, {}))
+        return segments.visible(types.SimpleNamespace(
+            conf=self.conf,
+            aggregates=source.Aggregates(self.names, {}, {})))
 
     def test_no_segments(self):
         """Neutron is not asked."""

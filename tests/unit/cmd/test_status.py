@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How findings become rows, and which checks are skipped."""
 
-import fixtures
 from oslo_upgradecheck import upgradecheck
 import testtools
 
@@ -16,15 +15,14 @@ class TestRows(testtools.TestCase):
         super().setUp()
         self.ran = []
         self.findings = {}
-        self.output = self.useFixture(fixtures.StringStream('out'))
 
     def check(self, name, *needs, applies=True):
         def find(deployment):
             self.ran.append(name)
-            found = self.findings.get(name, [])
-            if isinstance(found, Exception):
-                raise found
-            return found
+            findings = self.findings.get(name, [])
+            if isinstance(findings, Exception):
+                raise findings
+            return findings
 
         return status.Check(name, find, needs, lambda deployment: applies)
 
@@ -83,15 +81,6 @@ class TestRows(testtools.TestCase):
             self.assertLessEqual(set(check.needs), before)
             before.add(check.name)
         self.assertEqual(len(status.CHECKS), len(before))
-
-    def test_worst_row_is_the_status(self):
-        """0, 1 or 2, as in other OpenStack upgrade checks."""
-        self.findings['a'] = [checks.warning('odd')]
-        self.findings['b'] = [checks.failure('bad')]
-        for rows, code in ((('c',), 0), (('a', 'c'), 1), (('b', 'a'), 2)):
-            with fixtures.MonkeyPatch('sys.stdout', self.output.stream):
-                self.assertEqual(code, status.Checks(
-                    None, map(self.check, rows)).check())
 
     def test_details_keep_their_lines(self):
         """Prose is wrapped between words; a command is never wrapped."""

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Construction of the configuration, source and reconciler of a command."""
+"""Configuration, source, journal and reconciler of all commands."""
 
 from collections.abc import Sequence
+import importlib.metadata
 from typing import Any
 
 from nova.conf import CONF
 from oslo_log import log as logging
 
-from nova_aggregate_mirror.cmd import command_line
+import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
@@ -16,18 +18,23 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
 
-def read_configuration(argv: Sequence[str], program: str,
-                       manual: str) -> None:
+def read_configuration(argv: Sequence[str], program: str, description: str,
+                       epilog: str | None = None) -> None:
     """Read the files and options that nova reads, in nova's order.
 
     Nova's own function does the same for its services, but its imports take
     longer than most commands.
 
-    :param manual: see ``command_line.read``
+    :param description: begins the output of ``--help``
+    :param epilog: ends the output of ``--help``
     :raises oslo_config.cfg.Error: when a file or an option is invalid
+    :raises SystemExit: after ``--help`` and ``--version``, with a status of 0,
+        and after a mistake in the command line
     """
     logging.register_options(CONF)
-    command_line.read(CONF, argv, program, manual, project='nova')
+    CONF(argv, project='nova', prog=program, description=description,
+         epilog=epilog, version=importlib.metadata.version(
+             nova_aggregate_mirror.conf.PACKAGE))
 
 
 def check_configuration() -> None:
@@ -49,6 +56,40 @@ def source(hurried: bool = False) -> database.DatabaseSource:
     return database.DatabaseSource(
         engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
         hurried=hurried)
+
+
+def placement(**options: Any) -> client.Client:
+    """Build a client of placement with complete credentials.
+
+    :raises MirrorError: names the options that are missing or invalid
+    """
+    placement = client.Client(CONF, **options)
+    placement.check_credentials()
+    return placement
+
+
+def has_journal() -> bool:
+    """Check whether the journal exists; an SQLite file may not exist yet.
+
+    :raises InvalidConfiguration: when it does not exist, and the configuration
+        is not that of a nova-api: nova-api may use another journal
+    """
+    file = engine.sqlite_file(CONF)
+    if file and not file.exists():
+        check_configuration()
+        return False
+    return True
+
+
+def journal() -> store.Journal:
+    """Open the journal without creating or migrating it.
+
+    A missing SQLite file is an empty journal; see ``has_journal``.
+
+    :raises JournalUnavailable: when the tables are missing or outdated
+    """
+    has_journal()
+    return store.Journal(CONF, engine.existing(CONF))
 
 
 def mirror(journal: store.Journal, source: database.DatabaseSource,

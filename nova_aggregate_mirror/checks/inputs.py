@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input of the checks: a deployment, each part read at its first use."""
+
+from collections.abc import Callable
+import functools
+import os
+
+from oslo_config import cfg
+
+from nova_aggregate_mirror.checks import discovery
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import source as nova_state
+from nova_aggregate_mirror.source import aggregates as metadata
+from nova_aggregate_mirror.source import database
+
+
+class Deployment:
+    """The deployment under check.
+
+    :param source: builds the source of nova's databases; the check of the
+        options replaces invalid values before it
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts,
+                 source: Callable[[], database.DatabaseSource]) -> None:
+        self.conf = conf
+        self.placement = discovery.Discovery(conf, 'placement')
+        self.neutron = discovery.Discovery(conf, 'neutron')
+        self.client = client.Client(conf)
+        self._build_source = source
+
+    @functools.cached_property
+    def source(self) -> database.DatabaseSource:
+        return self._build_source()
+
+    @functools.cached_property
+    def nova(self) -> nova_state.Nova:
+        return self.source.read_all()
+
+    @functools.cached_property
+    def aggregates(self) -> nova_state.Aggregates:
+        return metadata.read()
+
+    @functools.cached_property
+    def journal(self) -> store.Journal | None:
+        """The journal, neither created nor upgraded.
+
+        None when there is no journal of this version yet.
+
+        :raises JournalUnavailable: when the journal cannot be read
+        """
+        path = engine.sqlite_file(self.conf)
+        if path is not None and not os.path.exists(path):
+            return None
+        journal_database = engine.Database(self.conf)
+        if journal_database.schema().is_outdated:
+            return None
+        return store.Journal(self.conf, journal_database)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``--version`` and ``--help`` of the programs."""
+
+import argparse
+import importlib.metadata
+import json
+import subprocess
+import sys
+
+import testtools
+
+from nova_aggregate_mirror.cmd import manage
+
+# The processes share an import of nova, which takes a second.
+SCRIPT = """
+import contextlib, io, json
+from nova.conf import CONF
+from nova_aggregate_mirror.cmd import agent, manage
+answers = []
+for program in agent, manage:
+    for argument in '--version', '--help':
+        CONF.reset()
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            try:
+                program.main([argument])
+            except SystemExit as exc:
+                answers.append((exc.code, out.getvalue()))
+print(json.dumps(answers))
+"""
+
+
+class TestPrograms(testtools.TestCase):
+
+    def test_version_and_help(self):
+        """The version is not that of nova; the help lists the commands."""
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', SCRIPT],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            check=True)
+        statuses, texts = zip(*json.loads(done.stdout))
+        self.assertEqual((0, 0, 0, 0), statuses)
+        version = importlib.metadata.version('nova-aggregate-mirror') + '\n'
+        self.assertEqual([version, version], [*texts[::2]])
+        agent_help, manage_help = texts[1::2]
+        self.assertIn('SIGUSR2', agent_help)
+        self.assertIn(
+            '\n    journal             list, retry, forget\n', manage_help)
+
+
+class TestCommands(testtools.TestCase):
+
+    def test_every_example_is_accepted(self):
+        """The parser of its command takes the arguments, and prints them."""
+        parser = argparse.ArgumentParser(prog='manage')
+        manage.add_commands(parser.add_subparsers(required=True))
+        for command in manage.COMMANDS:
+            words = [*command.words.split(), *command.example.split()]
+            self.assertEqual(command.run, parser.parse_args(words).run)
