@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line charts of measured figures as SVG, on logarithmic or linear axes."""
+"""Line charts of measured figures as SVG."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import math
-import pathlib
-import re
 from xml.sax import saxutils
 
 WIDTH, HEIGHT = 640, 360
@@ -19,28 +17,15 @@ Point = tuple[float, float]
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """A scale from ``low`` to ``high`` with its name and unit."""
+    """A scale from 0 to ``high`` with its name and unit."""
 
     name: str
-    low: float
     high: float
     ticks: Sequence[float]
-    logarithmic: bool = False
 
     def share(self, value: float) -> float:
         """Return where a value is on this axis, from 0 to 1."""
-        low, high, at = self.low, self.high, max(value, self.low)
-        if self.logarithmic:
-            low, high, at = math.log(low), math.log(high), math.log(at)
-        return (at - low) / (high - low)
-
-
-def decades(name: str, values: Sequence[float]) -> Axis:
-    """Return a logarithmic axis of whole decades around positive values."""
-    low = math.floor(math.log10(min(values)))
-    high = math.ceil(math.log10(max(values)))
-    return Axis(name, 10.0 ** low, 10.0 ** high,
-                [10.0 ** each for each in range(low, high + 1)], True)
+        return value / self.high
 
 
 def linear(name: str, highest: float) -> Axis:
@@ -51,7 +36,7 @@ def linear(name: str, highest: float) -> Axis:
             step /= divisor
             break
     count = math.ceil(highest / step)
-    return Axis(name, 0.0, count * step,
+    return Axis(name, count * step,
                 [each * step for each in range(count + 1)])
 
 
@@ -120,17 +105,3 @@ def text(left: float, top: float, said: str, anchor: str = 'middle') -> str:
     """Return a text."""
     return '<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>' % (
         left, top, anchor, saxutils.escape(said))
-
-
-def tables(path: pathlib.Path) -> dict[str, list[list[str]]]:
-    """Read the list-tables of a file: title to rows of cells."""
-    found: dict[str, list[list[str]]] = {}
-    rows: list[list[str]] = []
-    for line in path.read_text().splitlines():
-        if titled := re.match(r'\.\. list-table:: ?(.*)', line):
-            rows = found[titled[1]] = []
-        elif cell := re.match(r'   (\*| ) - ?(.*)', line):
-            if cell[1] == '*':
-                rows.append([])
-            rows[-1].append(cell[2])
-    return found

@@ -5,7 +5,6 @@
 background, and follows the reader's choice of light or dark.
 """
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 import csv
 import pathlib
@@ -142,33 +141,6 @@ def architecture() -> str:
     return picture(920, 310, shapes)
 
 
-def growth_of_sync() -> str:
-    """Return how long a full sync takes with 1000 to 100,000 providers."""
-    table = next(iter(charts.tables(FIGURES / 'scale.inc').values()))
-    head, *rows = table
-    curves = {
-        name: [(float(row[0]), float(row[head.index(column)]))
-               for row in rows]
-        for name, column in (
-            ('nothing mirrored', 'sync, nothing mirrored, s'),
-            ('all in sync', 'sync, all in sync, s'))}
-    return _growth('Full sync: processor time without placement',
-                   'providers', 's', curves)
-
-
-def growth_of_scheduling() -> str:
-    """Return how long nova-scheduler takes with 200 to 2000 hosts."""
-    stock, ours = [], []
-    for title, rows in charts.tables(FIGURES / 'report.inc').items():
-        for name, *cells in rows:
-            hosts, _hosts, what = name.partition(' hosts: ')
-            if title.startswith('A flavor') and what == 'wall, ms':
-                for curve, cell in zip((ours, stock), reversed(cells[:2])):
-                    curve.append((float(hosts), float(cell.split()[0])))
-    return _growth('Placing a server on one of 20 hosts', 'hosts', 'ms',
-                   {'this package': ours, 'stock nova': stock})
-
-
 def outage() -> str:
     """Return what users and placement saw in the course of a chaos run."""
     with (FIGURES / 'outage.csv').open() as file:
@@ -204,15 +176,6 @@ def _spans(flags: Sequence[bool]) -> list[tuple[int, int]]:
     return found
 
 
-def _growth(title: str, across: str, up: str,
-            curves: Mapping[str, Sequence[charts.Point]]) -> str:
-    points = [point for curve in curves.values() for point in curve]
-    return picture(charts.WIDTH, charts.HEIGHT, charts.chart(
-        title, charts.decades(across, [x for x, _y in points]),
-        charts.decades(up, [y for _x, y in points]), curves)
-        + charts.legend([*curves]))
-
-
 def picture(width: float, height: float, shapes: Sequence[str]) -> str:
     """Return a whole SVG file."""
     return '\n'.join([
@@ -227,9 +190,9 @@ def pictures() -> dict[str, str]:
     made = {name: sequence(*one) for name, one in SEQUENCES.items()}
     return {name + '.svg': one for name, one in sorted(
         {**made, 'architecture': architecture(),
-         'growth-sync': growth_of_sync(), 'outage': outage(),
+         'outage': outage(),
          'dashboard': picture(*dashboard.size(), [*dashboard.shapes()]),
-         'growth-scheduling': growth_of_scheduling()}.items())}
+         }.items())}
 
 
 def main() -> None:
