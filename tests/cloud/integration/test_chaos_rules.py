@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules by which chaos judges answers, deaths and differences."""
 
-import dataclasses
-import os
-import random
-import types
-
-import fixtures
-import psutil
 import testtools
 
 from tests.cloud.chaos import answers
 from tests.cloud.chaos import faults
 from tests.cloud.chaos import report
-from tests.cloud.chaos import soak
 from tests.cloud import observer
-from tests.cloud import options
-from tests.cloud import processes
 from tests.cloud import seed
 
 
@@ -104,21 +94,6 @@ class TestAnswers(testtools.TestCase):
         expected = self.result(answer(404, allowed=frozenset({404})))
         self.assertTrue(expected.good)
 
-    def test_longest_wait_for_the_mirror_is_reported(self):
-        """The report shows the longest wait that only the mirror causes."""
-        slow = [answer(200, ended=10 + seconds) for seconds in (3, 7, 9)]
-        for target, seconds in (('placement', 9), ('journal-of-1', 9),
-                                ('database-of-2', 9), ('nova-api-2', 9),
-                                ('mariadb', 0), ('nova-api-1', 0),
-                                ('database-of-1', 0)):
-            shown = report.render(self.result(
-                *slow, windows=[window(target)]))
-            self.assertRegex(shown, 'slowest answer, s +9.0')
-            self.assertRegex(shown, 'slowest by mirroring, s +%s.0' % seconds)
-            self.assertEqual(bool(seconds), (
-                'add by controller 1, 9.0 s: 200, during: kill %s' % target
-                in shown))
-
     def test_no_operation_is_a_failure(self):
         """A soak without operations is not a success."""
         self.assertFalse(self.result().good)
@@ -198,76 +173,3 @@ class TestDeaths(testtools.TestCase):
                 faults.Window(faults.DIED, 'nova-api-1', 100, 110,
                               found=105)])
             self.assertEqual(crashes, len(result.crashed()), began)
-
-
-class TestFaults(testtools.TestCase):
-
-    def test_command_line_knows_all_faults(self):
-        """The command line offers exactly the implemented faults."""
-        self.assertEqual(list(faults.KINDS), list(options.FAULTS))
-
-    def test_only_possible_kinds_are_expected(self):
-        """Kinds not chosen, or without a live process, are not expected."""
-        there = processes.Process(
-            'placement', [], '', {}, pid=os.getpid(),
-            created=psutil.Process().create_time())
-        gone = processes.Process('agent-1', [], '', {})
-        running = types.SimpleNamespace(
-            state=types.SimpleNamespace(processes=[there, gone]))
-        for chosen, kinds in ((faults.KINDS, {'worker', 'kill', 'pause'}),
-                              (['kill', 'mariadb'], {'kill'}), ([], set())):
-            self.assertEqual(
-                kinds, faults.Faults(running, chosen, 'seed').kinds())
-
-    def test_death_has_its_times(self):
-        """A death has the time last seen alive and the time found."""
-        there = processes.Process(
-            'placement', [], '', {}, pid=os.getpid(),
-            created=psutil.Process().create_time())
-        dead = dataclasses.replace(there, name='agent-1')
-        made = faults.Faults(types.SimpleNamespace(
-            state=types.SimpleNamespace(processes=[there, dead])), [], 'seed')
-        times = iter(range(1000))
-        self.useFixture(fixtures.MonkeyPatch(
-            'time.monotonic', lambda: float(next(times))))
-        self.useFixture(fixtures.MonkeyPatch(
-            'tests.cloud.chaos.faults.Faults.bring_back',
-            lambda _faults, daemon: setattr(daemon, 'pid', os.getpid())))
-        made.supervise()
-        lived = next(times)
-        for _time in range(2):
-            dead.pid = 0
-            made.supervise()
-        made.supervise()
-        died, again = made.windows
-        self.assertEqual([(faults.DIED, 'agent-1')] * 2, [
-            (each.kind, each.target) for each in made.windows])
-        self.assertTrue(died.began < lived < died.found < died.ended
-                        < again.began < again.found < again.ended,
-                        made.windows)
-
-    def test_soak_waits_for_each_kind(self):
-        """It waits a limited time, and reports kinds that did not occur."""
-        result = report.Result(
-            'seed', kinds=frozenset({'kill', 'pause'}),
-            windows=[window('placement')])
-        self.assertEqual(['pause'], result.missing())
-        self.assertIn('DID NOT OCCUR: pause', report.render(result))
-        for lasted, missing, over in ((9, [], False), (10, [], True),
-                                      (10, ['pause'], False),
-                                      (29, ['pause'], False),
-                                      (30, ['pause'], True)):
-            self.assertEqual(over, soak.is_over(lasted, 10, missing))
-        result.windows.append(faults.Window('pause', 'agent-1', 1))
-        self.assertEqual([], result.missing())
-        self.assertNotIn('DID NOT OCCUR', report.render(result))
-
-    def test_each_kind_first_and_each_choice_once(self):
-        """Every kind occurs first, and every choice occurs once per round."""
-        choices = [(kind, target) for kind, (_act, targets)
-                   in faults.KINDS.items() for target in targets]
-        for number in range(20):
-            order = faults.shuffled(choices, random.Random(number))[::-1]
-            self.assertEqual(sorted(choices), sorted(order))
-            self.assertEqual(set(faults.KINDS), {
-                kind for kind, _target in order[:len(faults.KINDS)]})

@@ -9,8 +9,6 @@ import testtools
 from tests.cloud.outages import cases
 from tests.cloud.outages import judge
 from tests.cloud.outages import measure
-from tests.cloud.outages import moments
-from tests.cloud.outages import page
 
 CASE = cases.Case('placement', 'silent', 'ready', 'add')
 HEALTHY = measure.Answer(200, '', 0.1, 0.0, 0.1, 0.0)
@@ -30,19 +28,6 @@ class TestPairs(testtools.TestCase):
         # Each of 36 faults of a party requires a case.
         self.assertLess(len(chosen), 50)
         self.assertEqual(chosen, cases.pairs(table))
-
-    def test_impossible_cases_are_left_out(self):
-        """The table has each possible cell, once."""
-        table = cases.table()
-        self.assertEqual(len(table), len(set(table)))
-        self.assertEqual((8 * 5 - 4) * 3 * 4, len(table))
-        self.assertNotIn('locks', {
-            case.fault for case in table if case.party == 'keystone'})
-
-    def test_filters(self):
-        """Only the requested values are in the table."""
-        self.assertEqual([CASE], cases.table(
-            ['placement'], ['silent'], ['ready'], ['add']))
 
 
 class TestProblems(testtools.TestCase):
@@ -90,33 +75,3 @@ class TestProblems(testtools.TestCase):
         """Placement has to equal nova, and foreign associations survive."""
         self.assertEqual(['a host is in - instead of foreign'], self.problems(
             HEALTHY, HEALTHY, ['a host is in - instead of foreign']))
-
-
-class TestMoments(testtools.TestCase):
-
-    def test_seconds_of_each_part_are_added(self):
-        """The deletion of a service has an operation for each aggregate."""
-        names = (moments.BEGIN, moments.READY, moments.RETURNED,
-                 moments.DONE)
-        # A hook waits for a second at each moment.
-        seen = [moments.Moment(name, at, at + 1) for at, name in zip(
-            (0, 3, 5, 10, 20, 22, 24, 26), names * 2)]
-        self.assertEqual([3, 2, 5], [
-            moments.seconds(seen, *each) for each in zip(names, names[1:])])
-
-
-class TestPage(testtools.TestCase):
-
-    def test_answers_without_an_end_are_shown_as_such(self):
-        """A cell has both answers, or the seconds that were waited."""
-        none = dataclasses.replace(HEALTHY, status=0, seconds=60.004)
-        self.assertEqual('> 60 / 200 0.1', page.cell(
-            measure.Measured(CASE, none, HEALTHY, 0.0, ())))
-
-    def test_written_page_has_every_case(self):
-        """The documentation has the figures of the whole table."""
-        lines = (page.FOLDER / 'figures.csv').read_text().splitlines()
-        wanted = [','.join(dataclasses.astuple(case))
-                  for case in (*cases.healthy(), *cases.table())]
-        self.assertEqual(wanted, [
-            ','.join(line.split(',')[:4]) for line in lines[1:]])

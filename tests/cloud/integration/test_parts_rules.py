@@ -6,7 +6,6 @@ import math
 import testtools
 
 from tests.cloud.parts import judge
-from tests.cloud.parts import page
 from tests.cloud.parts import situations
 
 GOOD = {judge.ADD: 0.1, judge.DRAINED: 1.0, judge.FIRST_SYNC: 5.0,
@@ -14,19 +13,6 @@ GOOD = {judge.ADD: 0.1, judge.DRAINED: 1.0, judge.FIRST_SYNC: 5.0,
 
 
 class TestSituations(testtools.TestCase):
-
-    def test_each_part_is_in_the_table_and_in_the_documentation(self):
-        """Each line has a name of its own; the page has their order."""
-        table = situations.table()
-        self.assertEqual([*situations.PARTS], [*dict.fromkeys(
-            line.part for line in table)])
-        self.assertEqual(len(table), len({*map(str, table)}))
-        rows = page.FILE.read_text().splitlines()[5:]
-        lines = ['   %s,' % page.named(line) for line in table]
-        self.assertEqual(
-            [line for line in lines
-             if any(row.startswith(line) for row in rows)],
-            [line for row in rows for line in lines if row.startswith(line)])
 
     def test_selection_has_each_kind_of_part(self):
         """The lines that the tests measure exist."""

@@ -32,11 +32,3 @@ class TestSituations(base.TestCase):
         self.assertEqual(0, done.returncode, 'see the details')
         self.assertIn('%d situations, %d as expected, 0 failed' % (
             len(SELECTED), len(SELECTED)), done.stdout)
-
-    def test_unknown_name(self):
-        """The message lists the situations."""
-        done = self.run_tool('--only', 'none')
-        self.assertEqual(2, done.returncode)
-        self.assertIn('Situation none does not exist', done.stderr)
-        for name in SELECTED:
-            self.assertIn(name, done.stderr)
