@@ -51,6 +51,8 @@ class TestCase(testtools.TestCase):
 
     They remain stopped until a test needs them: each start imports nova.
     """
+    last = False
+    """Whether the cloud is not as before after the test."""
 
     def setUp(self) -> None:
         super().setUp()

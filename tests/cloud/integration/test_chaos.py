@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random faults while users work.
-
-By its name this module is the last: chaos leaves relays in the cloud, and an
-aggregate of another tool in placement.
-"""
+"""Random faults while users work."""
 
 import csv
 import os
@@ -33,6 +29,7 @@ PATIENCE = 900
 
 class ChaosTest(base.TestCase):
 
+    last = True
     foreign = {soak.FOREIGN: soak.FOREIGN}
 
     def assert_equal(self):

@@ -61,6 +61,8 @@ OF_NOVA = {('delete a service', situation) for situation in (
 
 class TestResponseCodes(base.TestCase):
 
+    without_agents = True
+
     def test_answers_are_those_of_a_healthy_placement(self):
         """Placement's state changes no answer; the page has all answers."""
         self._furnish()
