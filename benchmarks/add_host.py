@@ -69,7 +69,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         '--journal', choices=('sqlite', 'server'), default='sqlite',
         help='location of the journal: a file (the default), or the server '
              'given by --database')
-    arguments.add_outputs(parser)
+    arguments.add_output(parser)
     options = parser.parse_args(argv)
     if (options.journal == 'server'
             and options.database == arguments.SQLITE):

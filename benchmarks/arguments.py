@@ -54,9 +54,7 @@ def add_database(parser: argparse.ArgumentParser, default: str | None = None,
              'there (%s)' % (LOOPBACK, PREFIX, otherwise))
 
 
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add ``--write`` and ``--markdown`` to a command line."""
-    for name, what in (('write', 'reStructuredText'),
-                       ('markdown', 'Markdown')):
-        parser.add_argument('--' + name, type=output, metavar='FILE',
-                            help='write the results as ' + what)
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add ``--write`` to a command line."""
+    parser.add_argument('--write', type=output, metavar='FILE',
+                        help='write the results as reStructuredText')

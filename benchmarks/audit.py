@@ -58,7 +58,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         '--runs', type=arguments.positive, default=3, metavar='N',
         help='how often each size is measured (3)')
     arguments.add_database(parser)
-    arguments.add_outputs(parser)
+    arguments.add_output(parser)
     return parser.parse_args(argv)
 
 

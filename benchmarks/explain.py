@@ -86,7 +86,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         '--profile', type=pathlib.Path, metavar='DIRECTORY',
         help='write a cProfile of another run of the command')
     arguments.add_database(parser)
-    arguments.add_outputs(parser)
+    arguments.add_output(parser)
     options = parser.parse_args(argv)
     if min(options.hosts) < fleet.BOUND:
         parser.error('--hosts must be at least %d' % fleet.BOUND)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Main program of benchmarks/run, in the environment that it created."""
 
+from collections.abc import Sequence
+import dataclasses
 import datetime
 import importlib
 import subprocess
@@ -8,12 +10,42 @@ import sys
 import time
 
 from benchmarks import commands
+from benchmarks import figures
 from benchmarks import machine
-from benchmarks import options
 from benchmarks import parts
 from benchmarks import program
-from benchmarks import report
 from benchmarks import services
+from benchmarks import table
+
+
+PARTS_HEADER = ('', 'duration, s', 'load before', 'load after', 'targets')
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A part of the report; without tables it could not be measured."""
+
+    part: parts.Part
+    tables: Sequence[table.Table]
+    missed: Sequence[str]
+    seconds: float
+    load_before: str
+    load_after: str
+
+    def row(self) -> list[str]:
+        """Return its row of the overview."""
+        return [self.part.title, '%.0f' % self.seconds, self.load_before,
+                self.load_after, self._verdict()]
+
+    def _verdict(self) -> str:
+        """Return the targets that are met or missed; empty without targets."""
+        if not self.tables:
+            return 'could not be measured'
+        if self.missed:
+            return 'MISSED: ' + '; '.join(self.missed)
+        met = sum(cell.endswith(figures.MET) for each in self.tables
+                  for row in each.rows for cell in row)
+        return '%d met' % met if met else figures.NONE
 
 
 def git(*arguments: str) -> str:
@@ -42,7 +74,7 @@ def environment(chosen: services.Services, quick: bool) -> dict[str, str]:
 
 
 def measure(part: parts.Part, chosen: services.Services, quick: bool
-            ) -> report.Measured:
+            ) -> Measured:
     """Measure a part; an error is printed and does not stop the others."""
     module = importlib.import_module(part.module)
     before, start = machine.load(), time.monotonic()
@@ -52,12 +84,12 @@ def measure(part: parts.Part, chosen: services.Services, quick: bool
             module.parse(part.quick if quick else part.arguments), chosen)
     except program.REASONS as exc:
         program.tell(exc)
-    return report.Measured(part.told, tables, missed,
-                           time.monotonic() - start, before, machine.load())
+    return Measured(part, tables, missed, time.monotonic() - start, before,
+                    machine.load())
 
 
 def main(argv: list[str]) -> int:
-    chosen_options = options.parse(argv)
+    chosen_options = parts.parse(argv)
 
     def benchmark() -> int:
         chosen = services.choose(chosen_options.database)
@@ -65,17 +97,23 @@ def main(argv: list[str]) -> int:
         measured = []
         for number, part in enumerate(chosen_options.parts, start=1):
             print('\n[%d/%d] %s, load %s' % (
-                number, len(chosen_options.parts), part.told, machine.load()),
+                number, len(chosen_options.parts), part.title, machine.load()),
                 flush=True)
             measured.append(measure(part, chosen, chosen_options.quick))
         print()
-        result = report.Report(described, measured)
-        program.publish(chosen_options, *result.tables())
-        if result.missed:
-            print('Missed: ' + '; '.join(result.missed))
-        if not result.complete:
+        program.publish(
+            chosen_options,
+            table.Table('Environment', ('', 'value'),
+                        [list(each) for each in described.items()]),
+            table.Table('Parts', PARTS_HEADER,
+                        [each.row() for each in measured]),
+            *(shown for each in measured for shown in each.tables))
+        missed = [name for each in measured for name in each.missed]
+        if missed:
+            print('Missed: ' + '; '.join(missed))
+        if not all(each.tables for each in measured):
             return program.COULD_NOT_RUN
-        return 1 if result.missed else 0
+        return 1 if missed else 0
 
     return program.guarded(benchmark)
 

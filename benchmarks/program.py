@@ -29,14 +29,11 @@ Measure = Callable[[argparse.Namespace, services.Services],
 
 
 def publish(options: argparse.Namespace, *tables: table.Table) -> None:
-    """Print tables, and write them to the files of the command line."""
+    """Print tables, and write them to the file of the command line."""
     print('\n\n'.join(each.text() for each in tables))
     if options.write:
         options.write.write_text('\n'.join(
             each.rst() for each in tables))
-    if options.markdown:
-        options.markdown.write_text('\n'.join(
-            each.markdown() for each in tables))
 
 
 def compare(options: argparse.Namespace, measure: Measure) -> int:

@@ -64,7 +64,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
                             default=default, metavar='N',
                             help='%s (%d)' % (what, default))
     arguments.add_database(parser)
-    arguments.add_outputs(parser)
+    arguments.add_output(parser)
     return parser.parse_args(argv)
 
 

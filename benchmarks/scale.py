@@ -62,7 +62,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         '--real', type=arguments.positive, nargs='?', const=REAL, metavar='N',
         help='also run with a real placement and N hosts (%d)' % REAL)
-    arguments.add_outputs(parser)
+    arguments.add_output(parser)
     options = parser.parse_args(argv)
     if options.memberships > AGGREGATES:
         parser.error('--memberships %d is greater than %d' % (

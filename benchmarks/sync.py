@@ -54,7 +54,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         '--agent-pass', action='store_true',
         help='also measure full syncs of a running agent, in sync')
-    arguments.add_outputs(parser)
+    arguments.add_output(parser)
     options = parser.parse_args(argv)
     if options.memberships > options.aggregates:
         parser.error('--memberships %d is greater than --aggregates %d' % (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of results: as text, reStructuredText or Markdown."""
+"""Table of results: as text or reStructuredText."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -35,9 +35,3 @@ class Table:
                 bullet = '     -' if number else '   * -'
                 lines.append((bullet + ' ' + cell).rstrip())
         return '\n'.join(lines) + '\n'
-
-    def markdown(self) -> str:
-        """Render it as Markdown."""
-        lines = [self.header, ['---'] * len(self.header), *self.rows]
-        return '\n'.join([self.title, '', *(
-            '| %s |' % ' | '.join(line) for line in lines)]) + '\n'

@@ -30,6 +30,6 @@ class TestRun(testtools.TestCase):
             done.stdout + done.stderr))
         self.assertIn(done.returncode, MEASURED)
         text = report.read_text()
-        for told in ('processor', 'cores', 'kernel', 'database',
-                     *(part.told for part in parts.PARTS)):
-            self.assertIn(told, text)
+        for title in ('processor', 'cores', 'kernel', 'database',
+                      *(part.title for part in parts.PARTS)):
+            self.assertIn(title, text)
