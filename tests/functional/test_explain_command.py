@@ -2,11 +2,7 @@
 """``scheduling explain`` as an operator runs it: output and exit status."""
 
 import json
-import os
 import pathlib
-import signal
-import stat
-import subprocess
 
 import fixtures as base_fixtures
 from nova import context as nova_context
@@ -15,7 +11,6 @@ from nova.db.main import models
 from nova import objects
 from oslo_utils.fixture import uuidsentinel
 
-from tests import commands
 from tests.functional import test_manage
 from tests.unit import servers
 
@@ -254,62 +249,9 @@ class TestPage(ExplainTest):
         self.assertEqual('standard output: 2 of 2 hosts can take the server '
                          '(far, near)\n', done.stderr)
 
-    def test_file_is_replaced(self):
-        """Its mode is kept; a request that has no answer leaves it as is."""
-        self.file.write_text('before')
-        self.file.chmod(0o640)
-        done = self.explain('--flavor', 'm1.none', '--html', str(self.file))
-        self.assertEqual(255, done.returncode)
-        self.assertEqual('before', self.file.read_text())
-        done = self.explain('--flavor', 'm1.small', '--html', str(self.file))
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn('</html>', self.file.read_text())
-        self.assertEqual(0o640, stat.S_IMODE(self.file.stat().st_mode))
-        self.assertEqual([self.file], list(self.directory.iterdir()))
-
-    def test_file_that_cannot_be_written(self):
-        """It exits with 255 and a single line, before using placement."""
-        self.cloud.placement.refuse()
-        pipe = self.directory / 'pipe'
-        os.mkfifo(pipe)
-        for name in (str(pipe), str(self.directory / 'none' / 'page'), ''):
-            done = self.explain('--flavor', 'm1.small', '--html', name)
-            self.assertEqual((255, ''), (done.returncode, done.stdout))
-            [line] = done.stderr.splitlines()
-            self.assertIn(name, line)
-            self.assertNotIn('placement', line)
-        self.assertEqual([pipe], list(self.directory.iterdir()))
-
     def test_two_formats(self):
         """A page and a document at once are a usage error."""
         done = self.explain('--flavor', 'm1.small', '--format', 'json',
                             '--html', str(self.file))
         self.assertEqual((2, ''), (done.returncode, done.stdout))
         self.assertIn('not allowed with argument -f/--format', done.stderr)
-
-    def assert_stopped(self, number, status, said):
-        """Send a signal while placement is read; the file is unchanged."""
-        self.file.write_text('before')
-        land = self.cloud.placement.hold_after(0, ('GET',))
-        process = subprocess.Popen(
-            [commands.script(commands.MANAGE), '--config-file',
-             str(self.conf), 'scheduling', 'explain', '--flavor', 'm1.small',
-             '--html', str(self.file)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
-        self.assertTrue(self.cloud.placement.stuck.wait(PATIENCE))
-        self.assertEqual(2, len(list(self.directory.iterdir())))
-        process.send_signal(number)
-        printed = process.communicate(timeout=PATIENCE)
-        land()
-        self.assertEqual((status, ('', said)), (process.returncode, printed))
-        self.assertEqual('before', self.file.read_text())
-        self.assertEqual([self.file], list(self.directory.iterdir()))
-
-    def test_interrupted(self):
-        """Ctrl-C leaves the file unchanged."""
-        self.assert_stopped(signal.SIGINT, 130, 'Interrupted\n')
-
-    def test_terminated(self):
-        """SIGTERM leaves no part of a page."""
-        self.assert_stopped(signal.SIGTERM, 143, '')

@@ -3,22 +3,17 @@
 
 import pathlib
 import re
-import signal
-import socket
-import subprocess
 import uuid
 
 import fixtures as base_fixtures
 import testtools
 
 from tests import chromium
-from tests import commands
 from tests import fixtures
 from tests.functional import test_answer_page
 from tests.functional import test_audit_command
 from tests.functional import test_chromium
 from tests.functional import test_html_report
-from tests import processes
 from tests.unit.html_report import test_misplaced
 
 SEGMENTS = """
@@ -121,28 +116,6 @@ class TestReport(test_audit_command.AuditTest):
         self.assertIn('! The audit is incomplete: <bdi>Reading subnets from '
                       'neutron', section)
         self.assertIn('the servers could not be audited', said)
-
-    def test_interrupted(self):
-        """An audit that is interrupted writes no page."""
-        self.server('near')
-        with socket.create_server(('127.0.0.1', 0)) as neutron:
-            neutron.settimeout(test_html_report.PATIENCE)
-            self.write_conf(more=SEGMENTS % neutron.getsockname()[1])
-            process = subprocess.Popen(
-                [commands.script(commands.MANAGE), '--config-file',
-                 str(self.conf), 'report', '--servers', '--html',
-                 str(self.file)], stderr=subprocess.PIPE, text=True)
-            self.addCleanup(process.kill)
-            request, _address = neutron.accept()
-            process.send_signal(signal.SIGTERM)
-            processes.hear(process.stderr, 'again to stop immediately')
-        # Neutron is gone before it answers.
-        request.close()
-        _said, errors = process.communicate(
-            timeout=test_html_report.PATIENCE)
-        self.assertEqual(143, process.returncode, errors)
-        self.assertIn('nothing was written', errors)
-        self.assertEqual([], list(self.file.parent.iterdir()))
 
     def test_rule_that_cannot_be_checked(self):
         """The option is named on the page."""
