@@ -106,6 +106,7 @@ class TestIsolatedAggregates(ExamplesTest):
         placement.delete('/traits/CUSTOM_LICENSED')
 
 
+@base.of_nova_alone
 class TestAllocationRatios(ExamplesTest):
 
     def test_ratio_of_an_aggregate(self):

@@ -46,6 +46,7 @@ class JoiningTest(base.TestCase):
                         'users have created %s servers' % count)
 
 
+@base.of_nova_alone
 class TestWithoutWaiting(JoiningTest):
 
     def test_servers_land_too_early(self):

@@ -137,6 +137,7 @@ class TestOperations(OperationsTest):
         self.assertNotIn('disabled', self.do('services', host='ironic-1'))
         self.assertEqual({'ironic-1'}, self.members())
 
+    @base.of_nova_alone
     def test_hypervisors(self):
         """Listings by name and by page show each hypervisor's own nodes."""
         self.do('create')
@@ -152,6 +153,7 @@ class TestOperations(OperationsTest):
             if re.search(r"\b%s\b" % each['hypervisor_hostname'], page)])
 
 
+@base.of_nova_alone
 class TestHosts(base.TestCase):
     """The hosts API, which ended with microversion 2.42.
 

@@ -3,6 +3,7 @@
 
 import pathlib
 
+from tests.cloud.integration import base
 from tests.cloud.integration import routed_case
 from tests.cloud.integration import stock
 
@@ -58,6 +59,7 @@ class TestByHand(DeletionTest):
             self.routed.aggregate(self.second)['uuid']))
 
 
+@base.of_nova_alone
 class TestByHandOfNovaAlone(DeletionTest):
 
     def test_neutron_finds_the_segment_in_it(self):

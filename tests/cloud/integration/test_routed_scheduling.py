@@ -60,6 +60,7 @@ class TestFullSegment(routed_case.TestCase):
             min(ATTEMPTS, len(self.nodes(*self.first.hosts))), len(tried))
 
 
+@base.of_nova_alone
 class TestCountedAddresses(routed_case.TestCase):
 
     # Two addresses per segment.
@@ -91,6 +92,7 @@ class TestCountedAddresses(routed_case.TestCase):
             {'uuid': self.routed.id}, zone=zone))
 
 
+@base.of_nova_alone
 class TestRetry(routed_case.TestCase):
 
     def setUp(self):
@@ -157,6 +159,7 @@ class TestZones(routed_case.TestCase):
         self.assertEqual([], self.hosts_tried(refused))
 
 
+@base.of_nova_alone
 class TestMoves(routed_case.TestCase):
 
     def test_stay_in_the_segment(self):

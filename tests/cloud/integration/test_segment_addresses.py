@@ -248,6 +248,7 @@ class TestPacketRate(FullSegmentTest):
             self.assertEqual(count, self.rates.used())
 
 
+@base.of_nova_alone
 class TestPlacementsCounts(FullSegmentTest):
     """Why the filter does not ask placement."""
 

@@ -3,25 +3,20 @@
 
 import collections
 import json
-import os
 import pathlib
 import sys
 
 import fixtures
-import testtools
 
 from tests.cloud.integration import base
 from tests.cloud.integration import pages
 from tests.cloud.integration import stock
 from tests.cloud import tempest
 
-TEMPEST = 'AGGREGATE_MIRROR_TEMPEST'
 ALL_NODES = {'ironic-1-node-1', 'ironic-1-node-2', 'ironic-1-node-3'}
 
 
-@testtools.skipUnless(
-    os.environ.get(TEMPEST), 'takes minutes: ./tools/test all, or set %s' %
-    TEMPEST)
+@base.of_nova_alone
 class TestTempest(base.TestCase):
 
     without_agents = True

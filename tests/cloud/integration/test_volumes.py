@@ -88,6 +88,7 @@ class VolumesTest(base.TestCase):
         self.assertIn('availability zone', error.response.text)
 
 
+@base.of_nova_alone
 class TestAnyZone(VolumesTest):
     """``cross_az_attach = True``, the default."""
 
