@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random faults while users work."""
 
-import csv
 import os
-import pathlib
 import subprocess
 import sys
 
-import fixtures
 import testtools
 from testtools import content
 
-from tests.cloud.chaos import series
 from tests.cloud.chaos import soak
 from tests.cloud import environment
 from tests.cloud.integration import base
@@ -82,26 +78,11 @@ class TestChaos(ChaosTest):
     def test_journal_heals_alone(self):
         """With its database available, the journal repairs everything.
 
-        Nova's own dependencies stay available too: no nova-api may die. The
-        samples of the run show answers and faults.
+        Nova's own dependencies stay available too: no nova-api may die.
         """
-        kinds = 'worker,kill,pause'
-        path = pathlib.Path(
-            self.useFixture(fixtures.TempDir()).path, 'series.csv')
-        _out, counts = self.soak('--faults', kinds, '--series', str(path),
-                                 seconds=FEW)
+        _out, counts = self.soak('--faults', 'worker,kill,pause', seconds=FEW)
         self.assertEqual('0', counts['left to the full sync'])
         self.assertLess(0, int(counts['faults']))
-        with open(path, newline='') as written:
-            header, *rows = csv.reader(written)
-        self.assertEqual(list(series.HEADER), header)
-        answers = [int(row[1]) for row in rows]
-        self.assertEqual(sorted(answers), answers)
-        self.assertLess(0, answers[-1])
-        self.assertEqual(set(), {
-            fault.partition(':')[0] for row in rows for fault in row[5].split()
-        } - set(kinds.split(',')))
-        self.assertTrue(any(row[5] for row in rows))
 
 
 @testtools.skipUnless(
