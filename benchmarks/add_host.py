@@ -24,24 +24,20 @@ import statistics
 import sys
 import time
 
-try:
-    from keystoneauth1 import adapter
+from keystoneauth1 import adapter
 
-    from benchmarks import agent_pass
-    from benchmarks import arguments
-    from benchmarks import figures
-    from benchmarks import program
-    from benchmarks import services
-    from benchmarks import stock
-    from benchmarks import table
-    from tests.cloud import cloud
-    from tests.cloud import config
-    from tests.cloud import config_files
-    from tests.cloud import processes
-    from tests.cloud import programs
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo: '
-             '.venv-demo/bin/python -m benchmarks.add_host' % exc)
+from benchmarks import agent_pass
+from benchmarks import arguments
+from benchmarks import figures
+from benchmarks import program
+from benchmarks import services
+from benchmarks import stock
+from benchmarks import table
+from tests.cloud import cloud
+from tests.cloud import config
+from tests.cloud import config_files
+from tests.cloud import processes
+from tests.cloud import programs
 
 WARM_UP = 5
 CHUNK_OF_FRAMES = 117

@@ -19,22 +19,18 @@ import statistics
 import sys
 import uuid
 
-try:
-    from nova import context
-    from nova import objects
+from nova import context
+from nova import objects
 
-    from benchmarks import arguments
-    from benchmarks import commands
-    from benchmarks import figures
-    from benchmarks import program
-    from benchmarks import services
-    from benchmarks import table
-    from benchmarks import workload
-    from tests.cloud import cloud
-    from tests.cloud import seed
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo: '
-             '.venv-demo/bin/python -m benchmarks.audit' % exc)
+from benchmarks import arguments
+from benchmarks import commands
+from benchmarks import figures
+from benchmarks import program
+from benchmarks import services
+from benchmarks import table
+from benchmarks import workload
+from tests.cloud import cloud
+from tests.cloud import seed
 
 SIZES = (1000, 10000, 100000)
 HOSTS, ZONES = 1000, 20

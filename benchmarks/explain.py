@@ -25,21 +25,17 @@ import pathlib
 import statistics
 import sys
 
-try:
-    from benchmarks import arguments
-    from benchmarks import commands
-    from benchmarks import figures
-    from benchmarks import fleet
-    from benchmarks import obstacles
-    from benchmarks import program
-    from benchmarks import schedulers
-    from benchmarks import services
-    from benchmarks import table
-    from benchmarks import workload
-    from tests.cloud import cloud
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo: '
-             '.venv-demo/bin/python -m benchmarks.explain' % exc)
+from benchmarks import arguments
+from benchmarks import commands
+from benchmarks import figures
+from benchmarks import fleet
+from benchmarks import obstacles
+from benchmarks import program
+from benchmarks import schedulers
+from benchmarks import services
+from benchmarks import table
+from benchmarks import workload
+from tests.cloud import cloud
 
 SIZES = (200, 5000)
 LONGEST = {5000: 5}

@@ -23,17 +23,13 @@ from collections.abc import Callable
 from collections.abc import Sequence
 import sys
 
-try:
-    from benchmarks import arguments
-    from benchmarks import figures
-    from benchmarks import outage
-    from benchmarks import program
-    from benchmarks import services
-    from benchmarks import table
-    from benchmarks import workload
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo: '
-             '.venv-demo/bin/python -m benchmarks.recovery' % exc)
+from benchmarks import arguments
+from benchmarks import figures
+from benchmarks import outage
+from benchmarks import program
+from benchmarks import services
+from benchmarks import table
+from benchmarks import workload
 
 HEADER = ('', 'stock nova, then nova-manage', 'this package', 'ratio',
           'target')

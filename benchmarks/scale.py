@@ -20,20 +20,12 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import testtools  # noqa: F401
-
-    from benchmarks import arguments
-    from benchmarks import program
-    from benchmarks import services
-    from benchmarks import sync
-    from benchmarks import table
-    from tests.cloud import processes
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo, after '
-             '.venv-demo/bin/pip install -c constraints.txt '
-             '-r benchmarks/requirements.txt: '
-             '.venv-demo/bin/python -m benchmarks.scale' % exc)
+from benchmarks import arguments
+from benchmarks import program
+from benchmarks import services
+from benchmarks import sync
+from benchmarks import table
+from tests.cloud import processes
 
 SIZES = (1000, 10000, 50000, 100000)
 REAL = 20000

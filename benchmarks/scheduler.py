@@ -24,19 +24,15 @@ import argparse
 import pathlib
 import sys
 
-try:
-    from benchmarks import arguments
-    from benchmarks import figures
-    from benchmarks import fleet
-    from benchmarks import placing
-    from benchmarks import program
-    from benchmarks import schedulers
-    from benchmarks import services
-    from benchmarks import table
-    from tests.cloud import cloud
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo: '
-             '.venv-demo/bin/python -m benchmarks.scheduler' % exc)
+from benchmarks import arguments
+from benchmarks import figures
+from benchmarks import fleet
+from benchmarks import placing
+from benchmarks import program
+from benchmarks import schedulers
+from benchmarks import services
+from benchmarks import table
+from tests.cloud import cloud
 
 SIZES = (200, 1000, 2000)
 PLACEMENT_LIMIT = 1000

@@ -16,19 +16,15 @@ import argparse
 import statistics
 import sys
 
-try:
-    from benchmarks import agent_pass
-    from benchmarks import arguments
-    from benchmarks import commands
-    from benchmarks import figures
-    from benchmarks import program
-    from benchmarks import services
-    from benchmarks import table
-    from benchmarks import workload
-    from tests.cloud import cloud
-except ImportError as exc:
-    sys.exit('%s; run this in the environment of ./tools/demo: '
-             '.venv-demo/bin/python -m benchmarks.sync' % exc)
+from benchmarks import agent_pass
+from benchmarks import arguments
+from benchmarks import commands
+from benchmarks import figures
+from benchmarks import program
+from benchmarks import services
+from benchmarks import table
+from benchmarks import workload
+from tests.cloud import cloud
 
 PASSES = 10
 LONGEST_PASS = 1.0
