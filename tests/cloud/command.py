@@ -69,7 +69,7 @@ def up(chosen: argparse.Namespace) -> int:
 def down(chosen: argparse.Namespace) -> int:
     """Stop the cloud and remove it; no cloud is not an error."""
     statefile.State.read(chosen.directory)
-    with lock.take(chosen.directory, print):
+    with lock.hold(chosen.directory):
         # Read the state again: a chaos run records the processes it starts.
         full.down(statefile.State.read(chosen.directory))
     print('The cloud is stopped and removed.')
