@@ -224,10 +224,6 @@ def _add_outages(commands: argparse._SubParsersAction
         '--jobs', type=int, choices=range(1, 17), default=4, metavar='N',
         help='number of cases that are measured in parallel (default: 4)')
     outages.add_argument(
-        '--check-stock', action='store_true',
-        help='compare the stock nova of the table, which has the hooks of the '
-             'tests, with a nova without this package')
-    outages.add_argument(
         '--write', action='store_true',
         help='write the tables of the documentation')
     return outages

@@ -12,7 +12,6 @@ from tests.cloud.outages import cases
 from tests.cloud.outages import lane
 from tests.cloud.outages import measure
 from tests.cloud.outages import page
-from tests.cloud.outages import plain
 from tests.cloud.outages import run
 from tests.cloud import servers
 from tests import databases
@@ -31,8 +30,6 @@ def main(chosen: argparse.Namespace) -> int:
     :raises Unavailable: when a server is not installed
     """
     servers.install(private=True, clustered=False)
-    if chosen.check_stock:
-        return _check_stock(chosen)
     measured = run.Run(_plan(chosen))
     about: dict[str, str] = {}
     try:
@@ -86,25 +83,6 @@ def _measure(measured: run.Run, jobs: int, about: dict[str, str]) -> None:
         finally:
             queue.clear()
         measured.repeat(measurers[0])
-
-
-def _check_stock(chosen: argparse.Namespace) -> int:
-    """Compare the stock nova of the table with one without the package."""
-    wanted = cases.table(chosen.party, chosen.fault, ['begin'], chosen.call)
-    compared = run.Run(run.Plan(wanted, INLINE_TIMEOUT, PAIRS_CUT))
-    different = 0
-    with backbone.running(compared.plan.uses_postgresql, compared.tell) as (
-            shared), lane.Lane(shared, 1) as one:
-        plain.add(one, shared.state.directory)
-        measurer = measure.Measurer(one, PAIRS_CUT, plain.NAME)
-        for case in wanted:
-            measured = measurer.measure(case)
-            problems = plain.problems(measured)
-            different += bool(problems)
-            compared.tell('%s: %s%s' % (
-                case, page.cell(measured), '; '.join(['', *problems])))
-    print('%d cases compared, %d different' % (len(wanted), different))
-    return 1 if different else 0
 
 
 def _about(shared: backbone.Backbone) -> dict[str, str]:

@@ -195,15 +195,11 @@ class Lane(access.Access):
                 else self.config.ports['nova-api-1'])
         return forks.Forked(
             name, ['nova_api', str(port)], log, {
-                **self.nova_environment(name),
+                'OS_NOVA_CONFIG_DIR': str(self.config.directory),
+                'OS_NOVA_CONFIG_FILES': '%s/etc/nova/api-paste.ini;%s.conf' % (
+                    sys.prefix, name),
                 outage_moments.SOCKET: self.config.path('moments')},
             port, 'http://127.0.0.1:%d/v2.1' % port, template=template)
-
-    def nova_environment(self, name: str) -> dict[str, str]:
-        """Return the variables of a nova-api."""
-        return {'OS_NOVA_CONFIG_DIR': str(self.config.directory),
-                'OS_NOVA_CONFIG_FILES': '%s/etc/nova/api-paste.ini;%s.conf' % (
-                    sys.prefix, name)}
 
     def _options(self, name: str) -> config.Options:
         return {

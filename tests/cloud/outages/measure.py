@@ -82,14 +82,11 @@ class Measurer:
     """The measurements of one lane.
 
     :param cut: seconds after which no answer is waited for
-    :param ours: the nova-api that is compared with stock nova
     """
 
-    def __init__(self, lane: lanes.Lane, cut: float, ours: str = lanes.OURS
-                 ) -> None:
+    def __init__(self, lane: lanes.Lane, cut: float) -> None:
         self._lane = lane
         self._cut = cut
-        self._ours = ours
         self._world = worlds.World(lane)
         self._http = requests.Session()
         # The machine's proxy settings do not apply to the loopback interface.
@@ -127,7 +124,7 @@ class Measurer:
         stock = self._call(case, lanes.STOCK, self._cut)
         cut = min(self._cut, self._lane.inline_timeout + PATIENCE + (
             stock.seconds if stock.status else 0.0))
-        ours = self._call(case, self._ours, cut)
+        ours = self._call(case, lanes.OURS, cut)
         healed, different = self._heal(case)
         return Measured(case, stock, ours, healed, different)
 
@@ -144,9 +141,6 @@ class Measurer:
         self._lane.listener.record(recording)
         began, status, message = time.monotonic(), 0, ''
         try:
-            if name not in self._lane.hooks:
-                # It reports no moments.
-                fault.begin()
             answer = self._send(name, request, cut)
             status, message = answer.status_code, _message(answer)
         except requests.ReadTimeout:
