@@ -47,6 +47,7 @@ class ExamplesTest(base.TestCase):
                 if node.name == node.host}
 
 
+@base.of_nova_alone
 class TestIsolatedAggregates(ExamplesTest):
 
     def test_licensed_hosts(self):
