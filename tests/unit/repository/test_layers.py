@@ -13,16 +13,17 @@ import testtools
 import nova_aggregate_mirror
 
 PACKAGE = pathlib.Path(nova_aggregate_mirror.__file__).parent
+PAGE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'index.rst'
 
 # From the top down: a folder imports from itself and from lower layers.
 LAYERS = (
-    ('cmd', 'osc', 'nova_plugin'),
+    ('nova_plugin', 'cmd', 'osc'),
     ('checks', 'agent', 'html_report'),
     ('console',),
-    ('audit', 'explain', 'hooks'),
+    ('hooks', 'explain', 'audit'),
     ('scheduler',),
     ('reconcile',),
-    ('journal', 'placement', 'source'),
+    ('journal', 'source', 'placement'),
     ('http',),
     ('limits',),
     ('conf', 'plugins', 'plurals'),
@@ -105,6 +106,14 @@ class TestLayers(testtools.TestCase):
             if folder(module) and folder(module) != folder(other)
             and layer[folder(module)] >= layer[folder(other)]]
         self.assertEqual([], wrong)
+
+    def test_page_lists_the_layers_in_order(self):
+        """The contributor page has each folder and module, from the top."""
+        table = PAGE.read_text().partition('* - Folder or module')[2]
+        rows = re.findall(r'^   \* - (``.*)$', table, re.M)
+        self.assertEqual(
+            [name for names in LAYERS for name in names],
+            re.findall(r'``(\w+)``', ' '.join(rows)))
 
     def test_no_modules_import_each_other_in_a_circle(self):
         """Imports have no cycles."""
