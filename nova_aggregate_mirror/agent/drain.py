@@ -170,7 +170,7 @@ class Drain:
 
     def _rows_of(self, ids: list[str]) -> list[journal.Row]:
         """Read those of the rows that still exist, in the given order."""
-        rows = {row.id: row for row in self._rows.some(ids)} if ids else {}
+        rows = {row.id: row for row in self._rows.get(ids)} if ids else {}
         for row in ids:
             if row not in rows:
                 self._schedule.close(row)
@@ -233,7 +233,7 @@ class Drain:
         if errors:
             texts = {row.id: str(error) for row, error in errors.items()}
             in_sync = [row.id for row in errors if row.dirty in waiting]
-            locks.write(lambda ids, lock_wait: self._rows.failed(
+            locks.write(lambda ids, lock_wait: self._rows.set_failed(
                 {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
         for row, error in failed.items():
             if isinstance(error, _OF_ALL):

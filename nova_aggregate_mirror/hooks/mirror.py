@@ -140,7 +140,7 @@ class Mirror:
             operation.host, place.nodes, operation.request_id))
         possible, uuids = False, {place.aggregate_uuid} - {''}
         if request.failure:
-            process.journal.ledger.owe(uuids)
+            process.journal.ledger.defer(uuids)
         else:
             try:
                 if found:

@@ -71,7 +71,7 @@ class Backlog:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """The ledger entry of a current or former nova aggregate UUID."""
 
     deleted: bool = False
@@ -83,11 +83,11 @@ class Entry:
 class Ledger(Protocol):
     """Ledger interface that the reconciler requires."""
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, LedgerEntry]:
         """Read all entries, keyed by UUID."""
 
-    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
-        """Return those of the given UUIDs that the ledger has."""
+    def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
+        """Return the given UUIDs that the ledger has."""
 
     def remember(self, aggregates: Iterable[str]) -> None:
         """Add UUIDs of nova aggregates to the ledger."""
@@ -103,10 +103,10 @@ class Ledger(Protocol):
 class NoLedger:
     """Empty ledger: only aggregates that nova has now are owned."""
 
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, LedgerEntry]:
         return {}
 
-    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
+    def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
         return frozenset()
 
     def remember(self, aggregates: Iterable[str]) -> None:

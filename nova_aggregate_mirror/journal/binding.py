@@ -42,11 +42,11 @@ class Binding:
         :raises NovaUnavailable: nova's API database could not be read
         """
         if not self._checked:
-            known = self._database.run(queries.cells)
-            if known:
-                _compare(known, self._source.cell_mappings())
+            cells = self._database.run(queries.cells)
+            if cells:
+                _compare(cells, self._source.cell_mappings())
             # Until an agent binds the journal, another nova may still do so.
-            self._checked = bool(known)
+            self._checked = bool(cells)
 
     def bind(self) -> None:
         """Check the journal like ``check`` and bind it to this nova.
@@ -55,7 +55,7 @@ class Binding:
         not an error: the nova is still the same.
         """
         try:
-            ours = self._source.cell_mappings()
+            mappings = self._source.cell_mappings()
         except exceptions.NovaUnavailable:
             if self._checked:
                 return
@@ -64,22 +64,22 @@ class Binding:
         def work(connection: Any) -> None:
             # The first agents of two novas may bind the journal concurrently.
             queries.lock(connection, LOCK)
-            _compare(queries.cells(connection), ours)
-            queries.set_cells(connection, ours)
+            _compare(queries.cells(connection), mappings)
+            queries.set_cells(connection, mappings)
 
-        known = self._database.run(queries.cells)
-        _compare(known, ours)
-        if ours and known != frozenset(ours):
+        cells = self._database.run(queries.cells)
+        _compare(cells, mappings)
+        if mappings and cells != frozenset(mappings):
             self._database.run(work)
         # A nova without cells has nothing to mirror yet; check again later.
-        self._checked = bool(ours)
+        self._checked = bool(mappings)
 
 
-def _compare(known: frozenset[str], ours: Mapping[str, str]) -> None:
-    if known and not known & ours.keys():
+def _compare(cells: frozenset[str], mappings: Mapping[str, str]) -> None:
+    if cells and not cells & mappings.keys():
         raise exceptions.WrongNova(
             'the journal belongs to another nova, with the cells %s; this '
             'nova has the cells %s. Give each nova a database of its own in '
             '[aggregate_mirror_database] connection'
-            % (', '.join(sorted(known)),
-               ', '.join(sorted(ours.values())) or 'none'))
+            % (', '.join(sorted(cells)),
+               ', '.join(sorted(mappings.values())) or 'none'))

@@ -58,9 +58,9 @@ class Entry:
         """
         quiet = not (self.added or self.removed or before.added
                      or before.removed)
-        return quiet and self._alike() == before._alike()
+        return quiet and self._key() == before._key()
 
-    def _alike(self) -> tuple[str, str, int, int, int, bool]:
+    def _key(self) -> tuple[str, str, int, int, int, bool]:
         # Reasons are not compared: they may contain a time or a port.
         return (self.command, self.host, self.stale, self.failed, self.status,
                 self.compared)
@@ -88,9 +88,9 @@ class History:
             removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
         def work(connection: Any) -> None:
-            for found in syncs.newest(connection, 1):
-                if entry.continues(_entry(found)) and syncs.count(
-                        connection, found, {
+            for row in syncs.newest(connection, 1):
+                if entry.continues(_entry(row)) and syncs.count(
+                        connection, row, {
                             'ended_at': entry.ended_at,
                             'seconds': entry.seconds,
                             'reason': entry.reason}):
@@ -101,10 +101,10 @@ class History:
 
     def newest(self, limit: int = KEEP) -> list[Entry]:
         """Read the latest full syncs, newest first."""
-        return [_entry(found) for found in self._database.run(
+        return [_entry(row) for row in self._database.run(
             lambda connection: syncs.newest(connection, limit))]
 
 
-def _entry(found: Any) -> Entry:
-    return Entry(**{field.name: getattr(found, field.name)
+def _entry(row: Any) -> Entry:
+    return Entry(**{field.name: getattr(row, field.name)
                     for field in dataclasses.fields(Entry)})

@@ -32,11 +32,12 @@ class Lease:
         self._seconds = seconds
         self._now = now
         self._holder = uuidutils.generate_uuid()
-        self._held: queries.Lease | None = None
+        self._written: queries.LeaseRow | None = None
         """The lease as this agent has last written it; None if another agent
         may have written since."""
-        self._seen: queries.Lease | None = None
+        self._watched: queries.LeaseRow | None = None
         self._since = 0.0
+        """When the watched lease was first read."""
 
     def step(self) -> bool:
         """Renew the lease or try to take it.
@@ -44,34 +45,35 @@ class Lease:
         :returns: whether this agent leads
         """
         # Only the holder writes: what it has written need not be read.
-        held, self._held = self._held, None
-        if held and self._take(held):
+        written, self._written = self._written, None
+        if written and self._take(written):
             return True
-        seen = read(self._database)
-        return self._is_free(seen) and self._take(seen)
+        lease = read(self._database)
+        return self._is_free(lease) and self._take(lease)
 
     def leave(self) -> None:
         """Release the lease, if this agent holds it."""
         self._database.run(lambda connection: queries.leave_lease(
             connection, NAME, self._holder))
 
-    def _take(self, seen: queries.Lease | None) -> bool:
-        """Take the lease unless it has changed since ``seen``."""
-        taken = self._database.run(lambda connection: queries.take_lease(
-            connection, NAME, seen, self._holder, self._seconds))
-        if taken:
-            self._held = (
-                self._holder, seen[1] + 1 if seen else 1, self._seconds)
-        return taken
+    def _take(self, previous: queries.LeaseRow | None) -> bool:
+        """Take the lease unless it has changed; return success."""
+        success = self._database.run(lambda connection: queries.take_lease(
+            connection, NAME, previous, self._holder, self._seconds))
+        if success:
+            self._written = queries.LeaseRow(
+                self._holder, previous.renewals + 1 if previous else 1,
+                self._seconds)
+        return success
 
-    def _is_free(self, lease: queries.Lease | None) -> bool:
-        if lease is None or lease[0] in ('', self._holder):
+    def _is_free(self, lease: queries.LeaseRow | None) -> bool:
+        if lease is None or lease.holder in ('', self._holder):
             return True
-        if lease != self._seen:
-            self._seen, self._since = lease, self._now()
-        return self._now() - self._since >= lease[2]
+        if lease != self._watched:
+            self._watched, self._since = lease, self._now()
+        return self._now() - self._since >= lease.seconds
 
 
-def read(database: transactions.Transactions) -> queries.Lease | None:
-    """Read holder, renewals and seconds of the lease; None without a lease."""
+def read(database: transactions.Transactions) -> queries.LeaseRow | None:
+    """Read the lease; None if no agent has ever taken it."""
     return database.run(lambda connection: queries.lease(connection, NAME))

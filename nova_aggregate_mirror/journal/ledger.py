@@ -36,46 +36,46 @@ class DatabaseLedger:
         self._database = database
         self._now = now
         self._clock = clock
-        self._entered: frozenset[str] = frozenset()
-        """UUIDs that this process has seen in the ledger. The ledger keeps
-        them while nova has them."""
-        self._owed: set[str] = set()
-        """UUIDs that could not be entered. Operations are mirrored without
+        self._cache: frozenset[str] = frozenset()
+        """UUIDs that this process has read from the ledger or written to it.
+        The ledger keeps them while nova has them."""
+        self._backlog: set[str] = set()
+        """UUIDs that could not be added. Operations are mirrored without
         the journal, too, and a UUID that is only in placement is foreign."""
         self._marks: dict[tuple[str, float], float] = {}
         """Marks of UUIDs that nova still has, to when this process first saw
         them, because the clocks of different hosts are never compared."""
 
-    def entries(self) -> Mapping[str, journal.Entry]:
+    def entries(self) -> Mapping[str, journal.LedgerEntry]:
         """Read all entries, keyed by UUID."""
-        now, found = self._now(), self._database.run(queries.ledger)
-        self._entered = frozenset(row.aggregate_uuid for row in found)
-        return {row.aggregate_uuid: journal.Entry(
+        now, rows = self._now(), self._database.run(queries.ledger)
+        self._cache = frozenset(row.aggregate_uuid for row in rows)
+        return {row.aggregate_uuid: journal.LedgerEntry(
             row.deleted_at is not None,
             0.0 if row.absent_since is None
-            else max(0.0, now - row.absent_since)) for row in found}
+            else max(0.0, now - row.absent_since)) for row in rows}
 
-    def known(self, aggregates: Iterable[str]) -> frozenset[str]:
-        """Return those of the given UUIDs that the ledger has."""
-        wanted = frozenset(aggregates)
-        if not wanted:
-            return wanted
+    def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
+        """Return the given UUIDs that the ledger has."""
+        uuids = frozenset(aggregates)
+        if not uuids:
+            return uuids
         return self._database.run(
-            lambda connection: queries.known(connection, wanted))
+            lambda connection: queries.ledger_intersection(connection, uuids))
 
     def remember(self, aggregates: Iterable[str]) -> None:
         """Add UUIDs of nova aggregates to the ledger."""
-        wanted = frozenset(aggregates)
-        if not wanted <= self._entered:
-            with self.entering(wanted) as enter:
-                self._database.run(enter)
+        uuids = frozenset(aggregates)
+        if not uuids <= self._cache:
+            with self.addition(uuids) as add:
+                self._database.run(add)
 
-    def owe(self, aggregates: Iterable[str]) -> None:
+    def defer(self, aggregates: Iterable[str]) -> None:
         """Add UUIDs in the next transaction that adds any."""
-        self._owed |= frozenset(aggregates) - self._entered
+        self._backlog |= frozenset(aggregates) - self._cache
 
     @contextlib.contextmanager
-    def entering(self, aggregates: Iterable[str]
+    def addition(self, aggregates: Iterable[str]
                  ) -> Iterator[Callable[[Any], None]]:
         """Add UUIDs in a transaction of the caller.
 
@@ -85,11 +85,11 @@ class DatabaseLedger:
             must be committed before the context exits
         """
         now = self._now()
-        self.owe(aggregates)
-        missing = frozenset(self._owed)
-        yield lambda connection: queries.remember(connection, missing, now)
-        self._entered |= missing
-        self._owed -= missing
+        self.defer(aggregates)
+        uuids = frozenset(self._backlog)
+        yield lambda connection: queries.remember(connection, uuids, now)
+        self._cache |= uuids
+        self._backlog -= uuids
 
     def mark(self, aggregate: str) -> None:
         """Mark the UUID of an aggregate that a user is deleting.
@@ -98,12 +98,12 @@ class DatabaseLedger:
         may show that the UUID was nova's.
         """
         now = self._now()
-        self._owed.add(aggregate)
+        self._backlog.add(aggregate)
         self._database.run(
             lambda connection: queries.mark(connection, aggregate, now),
             insist=True)
-        self._entered |= {aggregate}
-        self._owed.discard(aggregate)
+        self._cache |= {aggregate}
+        self._backlog.discard(aggregate)
 
     def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
         """Record the result of an unrestricted full sync.
@@ -120,9 +120,9 @@ class DatabaseLedger:
         oldest = now - self._conf.aggregate_mirror.forget_after
 
         def work(connection: Any) -> frozenset[str]:
-            found = {row.aggregate_uuid: row
-                     for row in queries.ledger(connection)}
-            since = {uuid: row.absent_since for uuid, row in found.items()}
+            rows = {row.aggregate_uuid: row
+                    for row in queries.ledger(connection)}
+            since = {uuid: row.absent_since for uuid, row in rows.items()}
             absent = since.keys() - present
             # A time in the future was recorded before the clock was set back.
             queries.set_absent(connection, [
@@ -136,11 +136,11 @@ class DatabaseLedger:
                 if (math.inf if since[uuid] is None else since[uuid]) < oldest)
             queries.forget(connection, forgotten)
             queries.unmark(connection, self._outdated({
-                uuid: found[uuid].deleted_at for uuid in found.keys() & present
-                if found[uuid].deleted_at is not None}))
+                uuid: rows[uuid].deleted_at for uuid in rows.keys() & present
+                if rows[uuid].deleted_at is not None}))
             return forgotten
 
-        self._entered -= self._database.run(work)
+        self._cache -= self._database.run(work)
 
     def _outdated(self, marks: Mapping[str, float]) -> Mapping[str, float]:
         """Return the marks that are older than any running call."""

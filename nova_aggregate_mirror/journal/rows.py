@@ -51,9 +51,9 @@ class Rows:
         :param aggregates: UUIDs of nova aggregates, added to the ledger in
             the same transaction
         """
-        with self._ledger.entering(aggregates) as enter:
+        with self._ledger.addition(aggregates) as add:
             def work(connection: Any) -> None:
-                enter(connection)
+                add(connection)
                 _insert(connection, row)
 
             self._database.run(work)
@@ -85,9 +85,9 @@ class Rows:
 
         self._database.run(work)
 
-    def failed(self, errors: Mapping[str, str],
-               lock_wait: float | None = None,
-               mirrored: Collection[str] = ()) -> None:
+    def set_failed(self, errors: Mapping[str, str],
+                   lock_wait: float | None = None,
+                   mirrored: Collection[str] = ()) -> None:
         """Record why rows could not be mirrored; they become pending.
 
         :param lock_wait: see ``Transactions.run``
@@ -98,29 +98,29 @@ class Rows:
         values = [(row, storable(error), now if row in mirrored else None)
                   for row, error in sorted(errors.items())]
         self._database.run(
-            lambda connection: queries.failed(connection, values),
+            lambda connection: queries.set_failed(connection, values),
             lock_wait=lock_wait)
 
-    def mirrored(self, ids: Iterable[str], lock_wait: float | None = None
-                 ) -> None:
+    def set_mirrored(self, ids: Iterable[str], lock_wait: float | None = None
+                     ) -> None:
         """Record that running rows are mirrored; they stay in the journal.
 
         :param lock_wait: see ``Transactions.run``
         """
         ids, now = sorted(ids), self._now()
         self._database.run(
-            lambda connection: queries.mirrored(connection, ids, now),
+            lambda connection: queries.set_mirrored(connection, ids, now),
             lock_wait=lock_wait)
 
-    def not_mirrored(self, ids: Iterable[str], lock_wait: float | None = None
-                     ) -> None:
+    def set_pending(self, ids: Iterable[str], lock_wait: float | None = None
+                    ) -> None:
         """Record that rows may be out of sync again; they become pending.
 
         :param lock_wait: see ``Transactions.run``
         """
         ids = sorted(ids)
         self._database.run(
-            lambda connection: queries.not_mirrored(connection, ids),
+            lambda connection: queries.set_pending(connection, ids),
             lock_wait=lock_wait)
 
     def retry(self, ids: Iterable[str]) -> int:
@@ -134,28 +134,28 @@ class Rows:
 
     def all(self) -> list[journal.Row]:
         """Read every row, oldest first."""
-        return [_row(found) for found in self._database.run(queries.rows)]
+        return list(map(_row, self._database.run(queries.rows)))
 
-    def some(self, ids: Iterable[str]) -> list[journal.Row]:
-        """Read those of the given rows that still exist."""
+    def get(self, ids: Iterable[str]) -> list[journal.Row]:
+        """Read the given rows that still exist."""
         ids = sorted(ids)
-        return [_row(found) for found in self._database.run(
-            lambda connection: queries.these(connection, ids))]
+        return list(map(_row, self._database.run(
+            lambda connection: queries.rows_of(connection, ids))))
 
-    def others(self, ids: Iterable[str]) -> bool:
+    def has_others(self, ids: Iterable[str]) -> bool:
         """Check whether the journal has any row except the given rows."""
         ids = sorted(ids)
         return self._database.run(
-            lambda connection: queries.others(connection, ids))
+            lambda connection: queries.has_others(connection, ids))
 
     def briefs(self) -> list[journal.Brief]:
         """Read what decides when each row is due, oldest row first."""
-        return [journal.Brief(found.id, found.running, found.attempts,
-                              found.mirrored_at is None)
-                for found in self._database.run(queries.briefs)]
+        return [journal.Brief(row.id, row.running, row.attempts,
+                              row.mirrored_at is None)
+                for row in self._database.run(queries.briefs)]
 
     def extent(self) -> tuple[int, int, float]:
-        """Count all rows and running rows; add when the latest was recorded.
+        """Return (rows, running rows, created_at of the latest row).
 
         The time is that of the host that wrote it; 0 without rows.
         """
@@ -167,10 +167,10 @@ class Rows:
 
         The age depends on the clocks of the hosts that wrote the rows.
         """
-        count, mirrored, began = self._database.run(queries.backlog)
+        count, mirrored, oldest = self._database.run(queries.backlog)
         return journal.Backlog(
             count - mirrored, mirrored,
-            0.0 if began is None else max(0.0, self._now() - began))
+            0.0 if oldest is None else max(0.0, self._now() - oldest))
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:
@@ -191,11 +191,11 @@ def _insert(connection: Any, row: journal.Row) -> None:
         last_error=row.last_error, mirrored_at=row.mirrored_at)
 
 
-def _row(found: Any) -> journal.Row:
+def _row(row: Any) -> journal.Row:
     return journal.Row(
-        id=found.id, running=found.running, created_at=found.created_at,
-        attempts=found.attempts, last_error=found.last_error,
-        mirrored_at=found.mirrored_at,
-        dirty=journal.Dirty(host=found.host, nodes=frozenset(
-            map(uuids.canonical, filter(None, found.nodes.split(',')))),
-            request_id=found.request_id))
+        id=row.id, running=row.running, created_at=row.created_at,
+        attempts=row.attempts, last_error=row.last_error,
+        mirrored_at=row.mirrored_at,
+        dirty=journal.Dirty(host=row.host, nodes=frozenset(
+            map(uuids.canonical, filter(None, row.nodes.split(',')))),
+            request_id=row.request_id))

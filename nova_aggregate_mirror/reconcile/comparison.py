@@ -38,7 +38,7 @@ class Comparison:
 
     current: source.Memberships
     nova: source.Nova
-    ledger: Mapping[str, journal.Entry]
+    ledger: Mapping[str, journal.LedgerEntry]
     only: frozenset[str]
     """UUIDs of the requested aggregates; empty means all."""
     whole: bool = True

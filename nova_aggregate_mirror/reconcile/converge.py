@@ -104,7 +104,8 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
         known: frozenset[str] = frozenset()
         try:
             # Aggregates that nova has now are owned without a look-up.
-            known = context.ledger.known(present - frozenset(truth.aggregates))
+            known = context.ledger.intersection(
+                present - frozenset(truth.aggregates))
             if mode.write:
                 context.ledger.remember(wanted - present)
         except exceptions.JournalUnavailable as exc:

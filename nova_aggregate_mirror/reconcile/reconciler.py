@@ -97,7 +97,7 @@ class Reconciler:
         """
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write.
-        if self._rows and self._rows.others(row.id for row in rows):
+        if self._rows and self._rows.has_others(row.id for row in rows):
             return False
         try:
             return all(self.context.placement.get(provider).generation == read
@@ -123,7 +123,7 @@ class Reconciler:
         done = [row.id for row in running if row.dirty not in kept.unfinished]
         if self._rows and done:
             kept.write_journal(functools.partial(
-                locks.write, self._rows.mirrored, done))
+                locks.write, self._rows.set_mirrored, done))
         outcome.add(kept)
         lost = [row.id for row in rows if row.mirrored_at is not None
                 and row.dirty in outcome.unfinished
@@ -131,7 +131,7 @@ class Reconciler:
                     outcome.unfinished[row.dirty], exceptions.Stopped)]
         if self._rows and lost:
             outcome.write_journal(functools.partial(
-                locks.write, self._rows.not_mirrored, lost))
+                locks.write, self._rows.set_pending, lost))
         for error in locks.locked.values():
             outcome.failed.setdefault(Journal(), error)
         return outcome

@@ -11,7 +11,7 @@ Memberships = Mapping[str, frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Row:
+class NodeRow:
     """A compute node as a cell has it."""
 
     cell: str
@@ -54,7 +54,7 @@ class Nova:
     """Member hosts that may have a compute node in ``cells_down``, to the
     names of these cells."""
 
-    shared: Mapping[str, tuple[Row, ...]] = dataclasses.field(
+    shared: Mapping[str, tuple[NodeRow, ...]] = dataclasses.field(
         default_factory=dict)
     """Compute nodes that several hosts have, to the rows that say so."""
 

@@ -105,7 +105,7 @@ class ApiSource:
         down = self.hosts_down()
         return _nova(self.all_aggregates(), rows, down)
 
-    def _nodes(self) -> list[source.Row]:
+    def _nodes(self) -> list[source.NodeRow]:
         """Read every compute node that nova-api lists, with its host.
 
         Nova-api shows neither cells nor host mappings, and lists no node of
@@ -135,7 +135,7 @@ class ApiSource:
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
             if nodes.issuperset(page):
-                return [source.Row('', uuids.canonical(node), host)
+                return [source.NodeRow('', uuids.canonical(node), host)
                         for node, host in nodes]
             nodes.update(page)
             marker = '?marker=' + page[-1][0]
@@ -150,7 +150,7 @@ class ApiSource:
 
 
 def _nova(aggregates: Iterable[api_responses.Aggregate],
-          rows: Iterable[source.Row], down: frozenset[str],
+          rows: Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
     members: dict[str, set[str]] = {}
     for one in aggregates:

@@ -213,7 +213,7 @@ class Cells:
                 if row.uuid != CELL0]
 
     def rows(self, queries: Mapping[Cell, Query], patient: bool = False
-             ) -> tuple[list[source.Row], Mapping[str, str]]:
+             ) -> tuple[list[source.NodeRow], Mapping[str, str]]:
         """Run a query in each of the given cells.
 
         :param patient: see ``Threads.read``
@@ -224,13 +224,13 @@ class Cells:
                  for cell, query in queries.items()}
         answers = (self._threads.read(reads, patient) if self._threads
                    else in_turn(reads))
-        rows: list[source.Row] = []
+        rows: list[source.NodeRow] = []
         down: dict[str, str] = {}
         for name, answer in sorted(answers.items()):
             if isinstance(answer, exceptions.CellUnavailable):
                 down[name] = str(answer)
             else:
-                rows += [source.Row(name, uuids.canonical(node), host)
+                rows += [source.NodeRow(name, uuids.canonical(node), host)
                          for node, host in answer]
         return rows, down
 

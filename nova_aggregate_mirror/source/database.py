@@ -147,7 +147,7 @@ class DatabaseSource:
 
     def _search(self, about: host_data.HostData,
                 candidates: Collection[cells.Cell], hosts: frozenset[str],
-                nodes: frozenset[str]) -> tuple[list[source.Row], Down]:
+                nodes: frozenset[str]) -> tuple[list[source.NodeRow], Down]:
         """Search for the nodes of hosts, and for the given nodes.
 
         Each host is searched for in the cell of its mapping, or in all cells.
@@ -168,7 +168,7 @@ class DatabaseSource:
 
     def _ask(self, about: host_data.HostData, candidates: Iterable[cells.Cell],
              hosts: Collection[str], nodes: frozenset[str],
-             patient: bool = False) -> tuple[list[source.Row], Down]:
+             patient: bool = False) -> tuple[list[source.NodeRow], Down]:
         """Search cells, and then read what is new of the hosts found."""
         rows, down = self._cells.rows({cell: functools.partial(
             _find_nodes, nodes=nodes, hosts=frozenset(

@@ -31,7 +31,7 @@ class HostData:
         """Host to the name of the cell of its host mapping."""
         return {host: cell.name for host, cell in self.mapped.items()}
 
-    def missing(self, rows: Iterable[source.Row]) -> frozenset[str]:
+    def missing(self, rows: Iterable[source.NodeRow]) -> frozenset[str]:
         """Return the hosts of these nodes that were not read."""
         return frozenset(row.host for row in rows) - self._names
 

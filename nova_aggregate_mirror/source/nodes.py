@@ -21,12 +21,12 @@ class Located:
     """Compute nodes with their hosts, as in ``source.Nova``."""
 
     nodes: Mapping[str, str]
-    shared: Mapping[str, tuple[source.Row, ...]]
+    shared: Mapping[str, tuple[source.NodeRow, ...]]
     unknown: Mapping[str, frozenset[str]]
 
 
-def counted(rows: Collection[source.Row], mapped: Mapped, complete: bool
-            ) -> frozenset[source.Row] | None:
+def counted(rows: Collection[source.NodeRow], mapped: Mapped, complete: bool
+            ) -> frozenset[source.NodeRow] | None:
     """Return the rows that say where a compute node is.
 
     :param rows: the rows of one compute node
@@ -41,7 +41,7 @@ def counted(rows: Collection[source.Row], mapped: Mapped, complete: bool
     return frozenset(rows) if complete else None
 
 
-def undecided(rows: Iterable[source.Row], mapped: Mapped,
+def undecided(rows: Iterable[source.NodeRow], mapped: Mapped,
               nodes: Collection[str]) -> frozenset[str]:
     """Return the nodes for which every cell has to be searched.
 
@@ -51,7 +51,7 @@ def undecided(rows: Iterable[source.Row], mapped: Mapped,
                      if counted(its, mapped, complete=False) is None)
 
 
-def locate(rows: Iterable[source.Row], mapped: Mapped, complete: bool,
+def locate(rows: Iterable[source.NodeRow], mapped: Mapped, complete: bool,
            nodes: Collection[str] = ()) -> Located:
     """Return the hosts of compute nodes.
 
@@ -61,7 +61,7 @@ def locate(rows: Iterable[source.Row], mapped: Mapped, complete: bool,
         ``complete``; otherwise it is unknown
     """
     located: dict[str, str] = {}
-    shared: dict[str, tuple[source.Row, ...]] = {}
+    shared: dict[str, tuple[source.NodeRow, ...]] = {}
     unknown: dict[str, frozenset[str]] = {}
     for node, its in sorted(_by_node(rows, nodes).items()):
         decisive = counted(its, mapped, complete)
@@ -75,9 +75,9 @@ def locate(rows: Iterable[source.Row], mapped: Mapped, complete: bool,
     return Located(located, shared, unknown)
 
 
-def _by_node(rows: Iterable[source.Row], nodes: Collection[str]
-             ) -> Mapping[str, set[source.Row]]:
-    by_node: dict[str, set[source.Row]] = {node: set() for node in nodes}
+def _by_node(rows: Iterable[source.NodeRow], nodes: Collection[str]
+             ) -> Mapping[str, set[source.NodeRow]]:
+    by_node: dict[str, set[source.NodeRow]] = {node: set() for node in nodes}
     for row in rows:
         by_node.setdefault(row.node, set()).add(row)
     return by_node

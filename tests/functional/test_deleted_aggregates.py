@@ -39,7 +39,7 @@ class DeletionTest(testtools.TestCase):
     def prune(self, value: bool) -> None:
         self.cloud.nova.conf.config(prune=value, group='aggregate_mirror')
 
-    def entry(self) -> journal.Entry | None:
+    def entry(self) -> journal.LedgerEntry | None:
         """Return the ledger's entry for the aggregate."""
         return self.agent.journal.ledger.entries().get(self.zone.uuid)
 

@@ -144,7 +144,7 @@ class TestGalera(testtools.TestCase):
                     kept.rows.hand_over(row, 'refused')
                 found = [one.id for one in kept.rows.briefs()
                          if not one.running]
-                kept.rows.failed(dict.fromkeys(found[:2], 'failed'))
+                kept.rows.set_failed(dict.fromkeys(found[:2], 'failed'))
                 closed += kept.rows.close(found[2:4])
             return closed
 
@@ -171,7 +171,7 @@ class TestGalera(testtools.TestCase):
             connection.exec_driver_sql(
                 'UPDATE dirty SET attempts = attempts + 10')
             if attempts == 1:
-                second.rows.failed({row.id: 'refused'})
+                second.rows.set_failed({row.id: 'refused'})
 
         first.database.run(work)
         self.assertEqual(2, attempts)

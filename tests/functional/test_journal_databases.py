@@ -213,8 +213,8 @@ class TestManyProcesses(DatabaseTest):
                     continue
                 found = [one.id for one in rows.briefs() if not one.running]
                 chance.shuffle(found)
-                rows.failed(dict.fromkeys(found[:2], 'failed'))
-                rows.mirrored(found[2:4])
+                rows.set_failed(dict.fromkeys(found[:2], 'failed'))
+                rows.set_mirrored(found[2:4])
                 rows.retry(found[1:3])
                 closed += rows.close(found[4:8])
                 rows.backlog()
@@ -326,7 +326,7 @@ class TestValues(DatabaseTest):
         self.assertThat(handed.last_error,
                         testtools.matchers.StartsWith('K'))
         self.assertIn('xxx', handed.last_error)
-        self.rows.failed({row.id: bad})
+        self.rows.set_failed({row.id: bad})
         again, = self.rows.all()
         self.assertEqual(handed.last_error, again.last_error)
 
@@ -381,7 +381,7 @@ class TestOutage(DatabaseTest):
             self.fails(self.rows.hand_over, row, 'refused')
         self.assertEqual(1, len(self.rows.all()))
         self.rows.hand_over(row, 'refused')
-        handed, = self.rows.some([row.id])
+        handed, = self.rows.get([row.id])
         self.assertEqual((HOST, False, 1, 'refused'), (
             handed.dirty, handed.running, handed.attempts, handed.last_error))
 
@@ -418,7 +418,7 @@ class TestServer(DatabaseTest):
         self.assertEqual(1, self.rows.close([closed.id]))
         self.rows.hand_over(handed, 'refused')
         self.assertEqual(2, len(self.rows.all()))
-        found, = self.rows.some([handed.id])
+        found, = self.rows.get([handed.id])
         self.assertEqual((False, 1), (found.running, found.attempts))
 
     @contextlib.contextmanager

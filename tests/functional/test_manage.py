@@ -376,7 +376,7 @@ class TestJournal(ManageTest):
         """A running row is kept: only its own process may close it."""
         row = self.operation()
         self.assertEqual('may still run', self.listed()[0]['state'])
-        self.rows.mirrored([row.id])
+        self.rows.set_mirrored([row.id])
         self.assertEqual('mirrored, may still run', self.listed()[0]['state'])
         done = self.run_command('journal', 'forget', row.id)
         self.assertEqual((2, 'Rows forgotten: 0\n'),

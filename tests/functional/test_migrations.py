@@ -217,9 +217,9 @@ class TestFirstRelease(MigrationTest):
              False, 1.5, 2, 'placement is down'),
             (row.dirty, row.running, row.created_at, row.attempts,
              row.last_error))
-        self.assertEqual(
-            {'1f3b2c4d-0000-4000-8000-0000000000a1': journal.Entry(True)},
-            kept.ledger.entries())
+        self.assertEqual({
+            '1f3b2c4d-0000-4000-8000-0000000000a1': journal.LedgerEntry(True),
+        }, kept.ledger.entries())
         [sync] = kept.history.newest(9)
         self.assertEqual(('controller-1', 3), (sync.host, sync.added))
         self.record()

@@ -185,7 +185,7 @@ class TestBacklog(JournalTest):
     def test_mirrored_operations_that_may_run(self):
         """Mirrored operations are not pending, at any age."""
         row = self.operation(age=600)
-        self.journal().rows.mirrored([row.id])
+        self.journal().rows.set_mirrored([row.id])
         rows = self.rows(SUCCESS)
         self.assertIn('No operation is pending', rows['Backlog'].details)
 

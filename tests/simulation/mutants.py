@@ -82,14 +82,14 @@ def closes_by_the_clock_of_the_writer(parts: Parts) -> None:
     """Without rule 2: the age of a row is measured by its writer's clock."""
     def prepare(drain):
         made, kept = drain._schedule, parts.journal
-        some = kept.rows.some
+        some = kept.rows.get
 
         def read(ids):
             found = some(ids)
             made.written = {row.id: row.created_at for row in found}
             return found
 
-        kept.rows.some = read
+        kept.rows.get = read
         may_close = made.may_close
         made.may_close = lambda row: may_close(row) or (
             kept.now() - made.written[row] >= made._longest)
@@ -133,13 +133,13 @@ def writes_only_differences(parts: Parts) -> None:
 
 def spares_next_to_others(parts: Parts) -> None:
     """Without rule 5: a change and its reversal count as no change."""
-    parts.journal.rows.others = lambda ids: False
+    parts.journal.rows.has_others = lambda ids: False
 
 
 def spares_without_a_second_look(parts: Parts) -> None:
     """Without rule 5: the generation is not read again."""
     made = parts.reconciler
-    made._are_settled = lambda spared, rows: not parts.journal.rows.others(
+    made._are_settled = lambda spared, rows: not parts.journal.rows.has_others(
         row.id for row in rows)
 
 
@@ -220,7 +220,7 @@ def applies_the_planned_lists(parts: Parts) -> None:
 
 def forgets_what_was_ours(parts: Parts) -> None:
     """Without rule 8: the ledger is empty."""
-    parts.journal.ledger.known = lambda aggregates: frozenset()
+    parts.journal.ledger.intersection = lambda aggregates: frozenset()
 
 
 def adds_what_is_in_no_ledger(parts: Parts) -> None:
@@ -238,7 +238,7 @@ def feeds_no_ledger(parts: Parts) -> None:
 
 def touches_what_is_not_ours(parts: Parts) -> None:
     """Without rule 8: every aggregate that nova does not have is removed."""
-    parts.journal.ledger.known = frozenset
+    parts.journal.ledger.intersection = frozenset
 
 
 def marks_no_deletion(parts: Parts) -> None:

@@ -152,7 +152,7 @@ class Nova:
             uuids for host, uuids in self.members().items()
             if host in wanted or host in map(self.nodes.get, asked)))
         located = compute_nodes.locate(
-            [source.Row('cell1', node, host)
+            [source.NodeRow('cell1', node, host)
              for node, host in [*self.nodes.items(), *self.twins.items()]
              if (host in wanted or node in asked) and host not in self.silent],
             dict.fromkeys({*self.nodes.values(), *self.twins.values()}

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
@@ -16,7 +17,14 @@ from nova_aggregate_mirror.journal.db import models
 
 CHUNK = 500
 
-Lease = tuple[str, int, float]
+
+class LeaseRow(NamedTuple):
+    """The row of a lease; ``renewals`` counts its writes."""
+
+    holder: str
+    renewals: int
+    seconds: float
+
 
 _DIRTY, _LEDGER, _LEASE = models.dirty.c, models.ledger.c, models.lease.c
 _ON_CONFLICT: dict[str, Callable[[sa.Table], Any]] = {
@@ -29,21 +37,21 @@ _HAND_OVER = sa.update(models.dirty).where(
     _DIRTY.id == sa.bindparam('row')).values(
         running=False, attempts=_DIRTY.attempts + 1,
         last_error=sa.bindparam('error'), mirrored_at=None)
-_FAILED = sa.update(models.dirty).where(
+_SET_FAILED = sa.update(models.dirty).where(
     _DIRTY.id == sa.bindparam('row')).values(
         attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
         mirrored_at=sa.bindparam('mirrored'))
 # Running rows only: a row handed over meanwhile may have failed since.
-_MIRRORED = sa.update(models.dirty).where(
+_SET_MIRRORED = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME), _DIRTY.running).values(
         last_error='', mirrored_at=sa.bindparam('now'))
-_NOT_MIRRORED = sa.update(models.dirty).where(
+_SET_PENDING = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME)).values(mirrored_at=None)
 _RETRY = sa.update(models.dirty).where(
     _DIRTY.id.in_(_SOME), _DIRTY.attempts > 0).values(attempts=0)
 _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
-_THESE = _ROWS.where(_DIRTY.id.in_(_SOME))
+_ROWS_OF = _ROWS.where(_DIRTY.id.in_(_SOME))
 _OTHERS = sa.select(_DIRTY.id).where(_DIRTY.id.not_in(_SOME)).limit(1)
 _BRIEF = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                    _DIRTY.mirrored_at).order_by(*_ORDER)
@@ -53,14 +61,14 @@ _EXTENT = sa.select(
 _BACKLOG = sa.select(
     sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
     sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
-_KNOWN = sa.select(_LEDGER.aggregate_uuid).where(
+_INTERSECTION = sa.select(_LEDGER.aggregate_uuid).where(
     _LEDGER.aggregate_uuid.in_(_SOME))
 _MARK = sa.update(models.ledger).where(
     _LEDGER.aggregate_uuid == sa.bindparam('uuid')).values(
         deleted_at=sa.bindparam('now'))
 _UNMARK = sa.update(models.ledger).where(
     _LEDGER.aggregate_uuid == sa.bindparam('uuid'),
-    _LEDGER.deleted_at == sa.bindparam('seen')).values(deleted_at=None)
+    _LEDGER.deleted_at == sa.bindparam('mark')).values(deleted_at=None)
 _ABSENT = sa.update(models.ledger).where(
     _LEDGER.aggregate_uuid.in_(_SOME)).values(
         absent_since=sa.bindparam('since'))
@@ -82,22 +90,22 @@ def hand_over(connection: Any, row: str, error: str) -> bool:
         _HAND_OVER, {'row': row, 'error': error}).rowcount)
 
 
-def failed(connection: Any,
-           values: Iterable[tuple[str, str, float | None]]) -> None:
+def set_failed(connection: Any,
+               values: Iterable[tuple[str, str, float | None]]) -> None:
     """Record failures: row, error, and when it was mirrored nevertheless."""
     for row, error, mirrored in values:
-        connection.execute(_FAILED, {
+        connection.execute(_SET_FAILED, {
             'row': row, 'error': error, 'mirrored': mirrored})
 
 
-def mirrored(connection: Any, ids: Collection[str], now: float) -> None:
+def set_mirrored(connection: Any, ids: Collection[str], now: float) -> None:
     for chunk in _chunks(ids):
-        connection.execute(_MIRRORED, {'some': chunk, 'now': now})
+        connection.execute(_SET_MIRRORED, {'some': chunk, 'now': now})
 
 
-def not_mirrored(connection: Any, ids: Collection[str]) -> None:
+def set_pending(connection: Any, ids: Collection[str]) -> None:
     for chunk in _chunks(ids):
-        connection.execute(_NOT_MIRRORED, {'some': chunk})
+        connection.execute(_SET_PENDING, {'some': chunk})
 
 
 def retry(connection: Any, ids: Collection[str]) -> int:
@@ -110,13 +118,13 @@ def rows(connection: Any) -> list[Any]:
     return list(connection.execute(_ROWS))
 
 
-def these(connection: Any, ids: Collection[str]) -> list[Any]:
-    """Read those of the given rows that exist, oldest first per chunk."""
+def rows_of(connection: Any, ids: Collection[str]) -> list[Any]:
+    """Read the given rows that exist, oldest first per chunk."""
     return [row for chunk in _chunks(ids)
-            for row in connection.execute(_THESE, {'some': chunk})]
+            for row in connection.execute(_ROWS_OF, {'some': chunk})]
 
 
-def others(connection: Any, ids: Collection[str]) -> bool:
+def has_others(connection: Any, ids: Collection[str]) -> bool:
     """Check whether there is any row except the given rows."""
     return connection.execute(_OTHERS, {'some': ids}).first() is not None
 
@@ -127,12 +135,12 @@ def briefs(connection: Any) -> list[Any]:
 
 
 def extent(connection: Any) -> tuple[int, int, float | None]:
-    """Count all rows and running rows; add when the latest was recorded."""
+    """Return (rows, running rows, created_at of the latest row)."""
     return tuple(connection.execute(_EXTENT).one())
 
 
 def backlog(connection: Any) -> tuple[int, int, float | None]:
-    """Count all rows and mirrored rows; add when the oldest pending began."""
+    """Return (rows, mirrored rows, created_at of the oldest pending row)."""
     return tuple(connection.execute(_BACKLOG).one())
 
 
@@ -141,19 +149,20 @@ def ledger(connection: Any) -> list[Any]:
     return list(connection.execute(sa.select(models.ledger)))
 
 
-def known(connection: Any, uuids: Collection[str]) -> frozenset[str]:
+def ledger_intersection(connection: Any, uuids: Collection[str]
+                        ) -> frozenset[str]:
     return frozenset(
         uuid for chunk in _chunks(uuids)
-        for uuid in connection.scalars(_KNOWN, {'some': chunk}))
+        for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))
 
 
 def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
     """Add the UUIDs that the ledger does not have yet."""
-    missing = sorted(uuids - known(connection, uuids))
-    if missing:
+    additions = sorted(uuids - ledger_intersection(connection, uuids))
+    if additions:
         # Another controller may insert the same UUID concurrently.
         connection.execute(_insert_new(connection, models.ledger), [
-            {'aggregate_uuid': uuid, 'created_at': now} for uuid in missing])
+            {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
 
 
 def mark(connection: Any, uuid: str, now: float) -> None:
@@ -164,8 +173,8 @@ def mark(connection: Any, uuid: str, now: float) -> None:
 
 def unmark(connection: Any, marks: Mapping[str, float]) -> None:
     """Clear marks that have not changed since they were read."""
-    for uuid, seen in sorted(marks.items()):
-        connection.execute(_UNMARK, {'uuid': uuid, 'seen': seen})
+    for uuid, time in sorted(marks.items()):
+        connection.execute(_UNMARK, {'uuid': uuid, 'mark': time})
 
 
 def set_absent(connection: Any, uuids: Collection[str],
@@ -203,25 +212,26 @@ def lock(connection: Any, name: str) -> None:
         _LEASE.name == name).values(renewals=_LEASE.renewals + 1))
 
 
-def lease(connection: Any, name: str) -> Lease | None:
-    found = connection.execute(sa.select(
+def lease(connection: Any, name: str) -> LeaseRow | None:
+    row = connection.execute(sa.select(
         _LEASE.holder, _LEASE.renewals, _LEASE.seconds).where(
             _LEASE.name == name)).one_or_none()
-    return None if found is None else tuple(found)
+    return None if row is None else LeaseRow(*row)
 
 
-def take_lease(connection: Any, name: str, seen: Lease | None, holder: str,
-               seconds: float) -> bool:
-    """Take the lease unless it has changed since ``seen``; return success."""
-    if seen is None:
+def take_lease(connection: Any, name: str, previous: LeaseRow | None,
+               holder: str, seconds: float) -> bool:
+    """Take the lease unless its row has changed; return success."""
+    if previous is None:
         return bool(connection.execute(
             _insert_new(connection, models.lease), {
                 'name': name, 'holder': holder, 'renewals': 1,
                 'seconds': seconds}).rowcount)
     return bool(connection.execute(sa.update(models.lease).where(
-        _LEASE.name == name, _LEASE.holder == seen[0],
-        _LEASE.renewals == seen[1]).values(
-            holder=holder, renewals=seen[1] + 1, seconds=seconds)).rowcount)
+        _LEASE.name == name, _LEASE.holder == previous.holder,
+        _LEASE.renewals == previous.renewals).values(
+            holder=holder, renewals=previous.renewals + 1,
+            seconds=seconds)).rowcount)
 
 
 def leave_lease(connection: Any, name: str, holder: str) -> None:

@@ -31,8 +31,8 @@ def newest(connection: Any, limit: int) -> list[Any]:
     return list(connection.execute(_NEWEST.limit(limit)))
 
 
-def count(connection: Any, found: Any, values: Mapping[str, Any]) -> bool:
-    """Count another pass in an entry, unless it has changed since read."""
+def count(connection: Any, row: Any, values: Mapping[str, Any]) -> bool:
+    """Count another pass in an entry, unless its row has changed."""
     return bool(connection.execute(sa.update(models.syncs).where(
-        _SYNCS.id == found.id, _SYNCS.passes == found.passes).values(
-            passes=found.passes + 1, **values)).rowcount)
+        _SYNCS.id == row.id, _SYNCS.passes == row.passes).values(
+            passes=row.passes + 1, **values)).rowcount)

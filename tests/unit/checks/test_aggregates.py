@@ -173,8 +173,8 @@ class TestIsolated(testtools.TestCase):
         """The one in the aggregate is named, whichever nova has first."""
         self.placement.create_trait(TRAIT)
         shared = dataclasses.replace(nova('h1', 'h2'), shared={
-            uuids.h1: (source.Row('', uuids.h1, 'h1'),
-                       source.Row('', uuids.h1, 'twin'))})
+            uuids.h1: (source.NodeRow('', uuids.h1, 'h1'),
+                       source.NodeRow('', uuids.h1, 'twin'))})
         for host in 'h1', 'twin':
             finding, = self.find(hosts=shared, a=[host])
             self.assertIn('hosts %s do not have' % host, finding.text)

@@ -86,7 +86,7 @@ class TestJournal(doubles.TestCase):
     def test_operations_that_are_mirrored(self):
         """A row that only waits for its age is not in the backlog."""
         row = self.record('h1')
-        self.journal.rows.mirrored([row.id])
+        self.journal.rows.set_mirrored([row.id])
         one, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.SUCCESS, 'No operation is pending.'),
                          (one.code, one.text))

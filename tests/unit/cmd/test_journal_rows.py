@@ -43,7 +43,7 @@ class TestJournalRows(doubles.TestCase):
         failed = self.hand_over('h1', error='placement refused')
         self.now += 70
         running, mirrored = self.record('h2'), self.record('h3')
-        self.rows.mirrored([mirrored.id])
+        self.rows.set_mirrored([mirrored.id])
         self.now += 5
         self.assertEqual(0, self.show('table'))
         found = [[cell.strip() for cell in line.split('|')[1:-1]]
@@ -61,7 +61,7 @@ class TestJournalRows(doubles.TestCase):
         failed = self.hand_over('h1', ['n1'])
         self.now += 60
         mirrored = self.record('h2')
-        self.rows.mirrored([mirrored.id])
+        self.rows.set_mirrored([mirrored.id])
         self.show('json')
         self.assertEqual([{
             'id': failed.id, 'host': 'h1', 'nodes': ['n1'],

@@ -128,8 +128,8 @@ class TestAggregates(testtools.TestCase):
         """What is known about any of them is a reason."""
         nova = dataclasses.replace(
             NOVA, members={**NOVA.members, 'twin': frozenset('z')},
-            shared={'n1': (source.Row('', 'n1', 'h1'),
-                           source.Row('', 'n1', 'twin'))})
+            shared={'n1': (source.NodeRow('', 'n1', 'h1'),
+                           source.NodeRow('', 'n1', 'twin'))})
         known = reasons.Context(nova, {'twin': 'broken'}, {'twin': 7.0})
         self.assertEqual('pending', reason(
             'member_of', 'in:z', known=known).kind)

@@ -20,7 +20,8 @@ class TestMarks(testtools.TestCase):
             result.failed[outcome.Provider(node)] = (
                 exceptions.ServiceFailed('500'))
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
-            'n1': (source.Row('', 'n1', 'h1'), source.Row('', 'n1', 'twin'))})
+            'n1': (source.NodeRow('', 'n1', 'h1'),
+                   source.NodeRow('', 'n1', 'twin'))})
         seen = collect.seen(collect.Collected(
             full_sync.Sync(result, nova, comparison.Drift()),
             full_sync.Request(0.3, write=False), collect.Journal(), {}, ''))

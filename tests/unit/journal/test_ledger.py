@@ -32,10 +32,11 @@ class TestLedger(LedgerTest):
         uuids = ['uuid-%d' % number for number in range(1200)]
         self.ledger.remember(uuids)
         self.open_journal().ledger.remember(uuids[:3])
-        self.assertEqual(dict.fromkeys(uuids, journal.Entry()), self.entries())
+        self.assertEqual(dict.fromkeys(uuids, journal.LedgerEntry()),
+                         self.entries())
         self.assertEqual(frozenset({'uuid-7'}),
-                         self.ledger.known(['uuid-7', 'foreign']))
-        self.assertEqual(frozenset(), self.ledger.known([]))
+                         self.ledger.intersection(['uuid-7', 'foreign']))
+        self.assertEqual(frozenset(), self.ledger.intersection([]))
 
     def test_entering_commits_with_the_caller(self):
         """A transaction that fails enters nothing, now or later."""
@@ -43,9 +44,9 @@ class TestLedger(LedgerTest):
             """The reason why the caller aborted."""
 
         def fail():
-            with self.ledger.entering(['a']) as enter:
+            with self.ledger.addition(['a']) as add:
                 def work(connection):
-                    enter(connection)
+                    add(connection)
                     raise Failed
 
                 self.journal.database.run(work)
@@ -71,7 +72,7 @@ class TestLedger(LedgerTest):
         none.remember(['a'])
         none.observe(['a'], [])
         self.assertEqual(({}, frozenset()),
-                         (none.entries(), none.known(['a'])))
+                         (none.entries(), none.intersection(['a'])))
 
 
 class TestOutage(LedgerTest):
@@ -100,7 +101,8 @@ class TestOutage(LedgerTest):
             self.fails(self.ledger.remember, ['a'])
         self.fails(self.ledger.remember, ['b'])
         self.ledger.mark('a')
-        self.assertEqual({'a': journal.Entry(deleted=True)}, self.entries())
+        self.assertEqual({'a': journal.LedgerEntry(deleted=True)},
+                         self.entries())
 
     def test_what_could_not_be_entered_is_entered_later(self):
         """Its operations were mirrored; placement may have the UUIDs."""
@@ -125,8 +127,8 @@ class TestAbsence(LedgerTest):
             self.now += HOUR
             self.ledger.observe(['b'], [])
         self.assertEqual(
-            {'a': journal.Entry(absent=3 * HOUR), 'b': journal.Entry()},
-            self.entries())
+            {'a': journal.LedgerEntry(absent=3 * HOUR),
+             'b': journal.LedgerEntry()}, self.entries())
 
     def test_absence_that_was_interrupted(self):
         """A sync that finds the aggregate restarts the absence."""
@@ -177,8 +179,9 @@ class TestMarks(LedgerTest):
         self.ledger.remember(['a'])
         self.ledger.mark('a')
         self.ledger.mark('b')
-        self.assertEqual(dict.fromkeys('ab', journal.Entry(deleted=True)),
-                         self.entries())
+        self.assertEqual(
+            dict.fromkeys('ab', journal.LedgerEntry(deleted=True)),
+            self.entries())
 
     def test_mark_of_an_aggregate_that_is_gone_stays(self):
         """It allows the removal from every provider."""

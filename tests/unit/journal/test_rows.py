@@ -118,7 +118,7 @@ class TestClose(RowsTest):
     def test_more_rows_than_one_statement_takes(self):
         """A journal may be long after an outage."""
         ids = [self.recorded().id for _number in range(501)]
-        self.assertEqual(501, len(self.rows.some(ids)))
+        self.assertEqual(501, len(self.rows.get(ids)))
         self.assertEqual(501, self.rows.close(ids))
 
 
@@ -127,7 +127,7 @@ class TestHandOver(RowsTest):
     def test_row_that_was_handed_over(self):
         """It is pending, with its error and the number of attempts."""
         row = self.recorded()
-        self.rows.mirrored([row.id])
+        self.rows.set_mirrored([row.id])
         self.rows.hand_over(row, 'refused')
         expected = dataclasses.replace(
             row, running=False, attempts=1, last_error='refused')
@@ -153,9 +153,9 @@ class TestProgress(RowsTest):
     def test_mirrored_row_is_not_pending(self):
         """A running operation that is mirrored only waits."""
         row = self.recorded()
-        self.rows.failed({row.id: 'refused'})
+        self.rows.set_failed({row.id: 'refused'})
         self.now += 5
-        self.rows.mirrored([row.id])
+        self.rows.set_mirrored([row.id])
         self.assertEqual([dataclasses.replace(
             row, attempts=1, mirrored_at=1005.0)], self.stored())
         self.assertEqual([journal.Brief(row.id, True, 1, False)],
@@ -164,14 +164,14 @@ class TestProgress(RowsTest):
     def test_row_that_was_handed_over_meanwhile(self):
         """It is pending: its own converge failed after the agent's."""
         row = self.hand_over('h1')
-        self.rows.mirrored([row.id])
+        self.rows.set_mirrored([row.id])
         self.assertEqual([None], [one.mirrored_at for one in self.stored()])
 
     def test_failure_makes_a_row_pending_again(self):
         """Rule 2: a failure clears the time of the last success."""
         row = self.recorded()
-        self.rows.mirrored([row.id])
-        self.rows.failed({row.id: 'refused'})
+        self.rows.set_mirrored([row.id])
+        self.rows.set_failed({row.id: 'refused'})
         self.assertEqual([dataclasses.replace(
             row, attempts=1, last_error='refused')], self.stored())
         self.assertEqual([journal.Brief(row.id, True, 1, True)],
@@ -187,7 +187,7 @@ class TestProgress(RowsTest):
     def test_error_fits_every_database(self):
         """It is stored in ASCII, without NUL, and truncated."""
         row = self.recorded()
-        self.rows.failed({row.id: 'K\u00f6ln\udc80\0'})
+        self.rows.set_failed({row.id: 'K\u00f6ln\udc80\0'})
         self.assertEqual('K\\xf6ln\\udc80\\x00', self.stored()[0].last_error)
         self.rows.hand_over(row, '\u00f6' * 100000)
         self.assertEqual(rows.ERROR_LENGTH,
@@ -202,7 +202,7 @@ class TestBacklog(RowsTest):
 
     def test_pending_and_waiting(self):
         """The age is that of the oldest pending row."""
-        self.rows.mirrored([self.recorded().id])
+        self.rows.set_mirrored([self.recorded().id])
         self.now += 10
         self.recorded()
         self.now += 5

@@ -40,8 +40,8 @@ class TestComparison(testtools.TestCase):
                 'a', source.Nova(
                     {'a': 'zone'}, dict.fromkeys(
                         ['h1', 'twin'], frozenset('a')), {'n1': 'h1'},
-                    shared={'n1': (source.Row('', 'n1', 'h1'),
-                                   source.Row('', 'n1', 'twin'))}),
+                    shared={'n1': (source.NodeRow('', 'n1', 'h1'),
+                                   source.NodeRow('', 'n1', 'twin'))}),
                 {'n1': frozenset('a')})])
 
     def test_state_of_an_aggregate(self):

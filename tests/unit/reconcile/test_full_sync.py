@@ -328,8 +328,8 @@ class TestSync(SyncTest):
 
         def read_both(*asked):
             return dataclasses.replace(read(*asked), shared={'n1': (
-                source.Row('cell1', 'n1', 'h1'),
-                source.Row('cell2', 'n1', 'h3'))})
+                source.NodeRow('cell1', 'n1', 'h1'),
+                source.NodeRow('cell2', 'n1', 'h3'))})
 
         self.nova.read = read_both
         for only in (), ('a',):
@@ -444,7 +444,7 @@ class TestLedger(SyncTest):
         self.placement.create('n2', 'a', 'b')
         self.log.clear()
         self.assertEqual([], self.sync().outcome.changes)
-        self.assertEqual(dict.fromkeys('ab', journal.Entry()),
+        self.assertEqual(dict.fromkeys('ab', journal.LedgerEntry()),
                          self.ledger.entries())
 
     def test_aggregate_without_hosts_enters_the_ledger(self):

@@ -110,13 +110,13 @@ class Ledger(journal.NoLedger):
     """Everything that is, or was, an aggregate of nova."""
 
     def __init__(self, world: World) -> None:
-        self._entries = {uuid: journal.Entry(uuid in world.marked)
+        self._entries = {uuid: journal.LedgerEntry(uuid in world.marked)
                          for uuid in AGGREGATES}
 
     def entries(self):
         return self._entries
 
-    def known(self, aggregates):
+    def intersection(self, aggregates):
         return frozenset(aggregates) & self._entries.keys()
 
 

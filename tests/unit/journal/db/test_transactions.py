@@ -42,7 +42,8 @@ class TestTransactions(testtools.TestCase):
 
     def stored(self):
         return set(transactions.Transactions(self.conf).run(
-            lambda connection: queries.known(connection, {'a', 'b'})))
+            lambda connection: queries.ledger_intersection(
+                connection, {'a', 'b'})))
 
     def fails(self, *errors):
         """Return work that writes, then fails with each of these in turn."""
