@@ -15,27 +15,27 @@ DIRECTIONS = ('missing', 'stale')
 class Figures(Protocol):
     """Receiver of an agent's metrics; see ``agent.metrics``."""
 
-    def backlog(self, backlog: journal.Backlog) -> None:
+    def set_backlog(self, backlog: journal.Backlog) -> None:
         """Record the backlog of the journal."""
 
-    def drained(self, result: str, seconds: float, added: int,
-                removed: int, conflicts: int = 0) -> None:
+    def observe_drain(self, result: str, seconds: float, added: int,
+                      removed: int, conflicts: int = 0) -> None:
         """Record that one batch of the journal was processed."""
 
-    def synced(self, result: str, seconds: float, added: int = 0,
-               removed: int = 0,
-               drift: Mapping[tuple[str, str], int] | None = None,
-               refused: bool = False, conflicts: int = 0) -> None:
+    def observe_sync(self, result: str, seconds: float, added: int = 0,
+                     removed: int = 0,
+                     drift: Mapping[tuple[str, str], int] | None = None,
+                     refused: bool = False, conflicts: int = 0) -> None:
         """Record that one full sync finished."""
 
     def expect_audits(self, rules: Iterable[str]) -> None:
         """Announce the rules that audits will check."""
 
-    def audited(self, result: str, seconds: float, servers: int = 0,
-                by_rule: Mapping[str, int] | None = None) -> None:
+    def observe_audit(self, result: str, seconds: float, servers: int = 0,
+                      by_rule: Mapping[str, int] | None = None) -> None:
         """Record that one audit of the servers finished."""
 
-    def leading(self, leads: bool) -> None:
+    def set_leader(self, leads: bool) -> None:
         """Record whether this agent is the leader."""
 
     def beat(self, loop: str) -> None:

@@ -28,19 +28,19 @@ LOG = logging.getLogger(__name__)
 # Rows per batch; a SIGTERM waits for one batch.
 BATCH = 50
 # Maximum seconds between attempts of a row that fails while others succeed;
-# the interval doubles each time. SOON applies to retriable errors.
-SOON = 4.0
-# How many times as long as its attempt took a row that delays others waits.
-RARELY = 5.0
+# the interval doubles each time; RETRIABLE_BACKOFF is for retriable errors.
+RETRIABLE_BACKOFF = 4.0
 LONGEST_BACKOFF = 30.0
-# Rows are read at most once in READ seconds; if there are MANY rows and none
-# was added, once in READ_MANY seconds.
-READ, READ_MANY = 1.0, 10.0
-MANY = 10000
+# Back-off of a row that delays others, as a multiple of its last attempt.
+DELAY_FACTOR = 5.0
+# Rows are read at most once in READ_INTERVAL seconds; of a LONG_JOURNAL to
+# which none was added, once in LONG_INTERVAL seconds.
+READ_INTERVAL, LONG_INTERVAL = 1.0, 10.0
+LONG_JOURNAL = 10000
 
 # Errors that are not those of one row or of its providers. Nova may not have
 # been read.
-_OF_ALL = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
+_SHARED = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
            exceptions.JournalUnavailable, exceptions.Stopped)
 
 Errors = Mapping[journal.Row, exceptions.MirrorError]
@@ -66,9 +66,9 @@ class Drain:
         self._stopping = stopping
         self._schedule = schedule.Schedule(
             2 * options.inline_timeout, options.max_call_age, now)
-        self._more = False
+        self._has_more = False
         """Whether the last step left rows that are due."""
-        self._looked = self._read = self._latest = -math.inf
+        self._refreshed = self._read = self._latest = -math.inf
         self._outage = ''
         """Why mirroring is suspended; empty when it is not."""
 
@@ -80,57 +80,57 @@ class Drain:
 
         :raises JournalUnavailable: when the journal cannot be used
         """
-        more, self._more = self._more, False
-        self._look(more)
+        continued, self._has_more = self._has_more, False
+        self._refresh(continued)
         try:
-            self._more = self._mirror_due()
+            self._has_more = self._mirror_due()
         finally:
-            if not self._more:
+            if not self._has_more:
                 # Otherwise as many connections would stay open as workers
                 # were ever busy at once.
                 self._context.placement.release()
-        return self._more
+        return self._has_more
 
     def is_idle(self) -> bool:
         """Check whether the journal had no row when it was last read."""
         return not self._schedule
 
-    def _look(self, more: bool) -> None:
+    def _refresh(self, continued: bool) -> None:
         """Read what decides when rows are due.
 
-        :param more: whether the last step was just before
+        :param continued: whether the last step was just before
         """
         now = self._now()
-        if more and now < self._looked + READ:
+        if continued and now < self._refreshed + READ_INTERVAL:
             # What this process has closed is no longer in the schedule.
             return
-        self._looked = now
+        self._refreshed = now
         if self._is_outdated(now):
-            self._schedule.see(self._rows.briefs())
+            self._schedule.update(self._rows.briefs())
             self._read = now
-        self._figures.backlog(self._schedule.backlog())
+        self._figures.set_backlog(self._schedule.backlog())
 
     def _is_outdated(self, now: float) -> bool:
         """Check whether all rows have to be read again."""
-        if len(self._schedule) <= MANY:
+        if len(self._schedule) <= LONG_JOURNAL:
             return True
         count, running, latest = self._rows.extent()
         is_known = (count <= len(self._schedule) and latest <= self._latest
                     and running >= self._schedule.count_running())
         self._latest = latest
-        return not is_known or now >= self._read + READ_MANY
+        return not is_known or now >= self._read + LONG_INTERVAL
 
     def _mirror_due(self) -> bool:
         """Mirror a batch, and one of the rows that are tried alone."""
         due, alone = self._schedule.due(BATCH), self._schedule.due_alone()
-        if not (due or alone) or (self._outage and not self._answers()):
+        if not (due or alone) or (self._outage and not self._probe()):
             return False
         locks = row_locks.RowLocks()
-        progress = self._mirror(due, locks, alone=False)
+        progress = [self._mirror(due, locks, alone=False)]
         # A row of the batch may have been added to those that wait for this.
         if alone and not (self._outage or locks.locked):
-            progress |= self._mirror([alone], locks, alone=True)
-        return progress and self._schedule.has_due()
+            progress.append(self._mirror([alone], locks, alone=True))
+        return any(progress) and self._schedule.has_due()
 
     def _mirror(self, ids: list[str], locks: row_locks.RowLocks, alone: bool
                 ) -> bool:
@@ -155,21 +155,22 @@ class Drain:
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
         if alone:
-            self._schedule.tried_alone(not errors)
+            self._schedule.count_alone(not errors)
         for row in rows:
             if row not in errors:
-                self._keep(row, locks)
-        self._ask_cells(cells, errors, start)
-        self._retry(errors, outcome.waiting, locks, fresh, start, alone)
-        self._figures.drained(
+                self._reschedule(row, locks)
+        self._update_queues(cells, errors, start)
+        self._handle_errors(
+            errors, outcome.waiting, locks, fresh, start, alone)
+        self._figures.observe_drain(
             'unavailable' if self._outage
             else 'failure' if errors or locks.locked else 'success',
             self._now() - start, *outcome.counts(), outcome.conflicts)
         return any(row not in errors or row in fresh and not isinstance(
-            errors[row], _OF_ALL) for row in rows)
+            errors[row], _SHARED) for row in rows)
 
     def _rows_of(self, ids: list[str]) -> list[journal.Row]:
-        """Read those of the rows that still exist, in the given order."""
+        """Read the rows that still exist, in the given order."""
         rows = {row.id: row for row in self._rows.get(ids)} if ids else {}
         for row in ids:
             if row not in rows:
@@ -179,23 +180,23 @@ class Drain:
             rows[row], running=not self._schedule.may_close(row))
             for row in ids if row in rows]
 
-    def _keep(self, row: journal.Row, locks: row_locks.RowLocks) -> None:
+    def _reschedule(self, row: journal.Row, locks: row_locks.RowLocks) -> None:
         """Reschedule a row that is in sync, or remove it."""
         if row.id in locks.waited:
-            if self._schedule.lose_lock(row.id):
+            if self._schedule.isolate_locked(row.id):
                 LOG.warning('Host %s (request %s) is mirrored, but its row '
                             'stays in the journal: %s', row.dirty.host,
                             row.dirty.request_id or '-', locks.locked[row.id])
         elif row.id in locks.locked:
             # It was not tried: this step has waited long enough for others.
-            self._schedule.again(row.id, 0.0)
+            self._schedule.reschedule(row.id, 0.0)
         elif row.running:
-            self._schedule.again(row.id)
+            self._schedule.reschedule(row.id)
         else:
             self._schedule.close(row.id)
 
-    def _ask_cells(self, cells: Mapping[journal.Row, frozenset[str]],
-                   errors: Errors, start: float) -> None:
+    def _update_queues(self, cells: Mapping[journal.Row, frozenset[str]],
+                       errors: Errors, start: float) -> None:
         """Update the queues of the cells that these rows waited for.
 
         :param start: when the rows were tried
@@ -203,25 +204,26 @@ class Drain:
         silent = _cells(errors.values())
         answered = frozenset().union(*(
             cells[row] for row in cells
-            if not isinstance(errors.get(row), _OF_ALL)))
-        self._schedule.answer(answered - silent)
+            if not isinstance(errors.get(row), _SHARED)))
+        self._schedule.release(answered - silent)
         for row, error in errors.items():
             if _cells([error]):
-                self._schedule.wait_for(row.id, _cells([error]))
-        self._schedule.fall_silent(silent, start)
+                self._schedule.enqueue(row.id, _cells([error]))
+        self._schedule.back_off(silent, start)
 
-    def _retry(self, errors: Errors, waiting: set[journal.Dirty],
-               locks: row_locks.RowLocks, fresh: Collection[journal.Row],
-               start: float, alone: bool) -> None:
+    def _handle_errors(
+            self, errors: Errors, waiting: set[journal.Dirty],
+            locks: row_locks.RowLocks, fresh: Collection[journal.Row],
+            start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them.
 
         :param start: when they were tried
         """
         failed = {row: error for row, error in errors.items()
                   if not _cells([error])}
-        if failed and (self._stopping() or not self._answers()):
+        if failed and (self._stopping() or not self._probe()):
             for row in failed:
-                self._schedule.again(row.id, 0.0)
+                self._schedule.reschedule(row.id, 0.0)
             return
         for row, error in errors.items():
             # Log a row once, not at each attempt. The number of attempts of
@@ -236,19 +238,20 @@ class Drain:
             locks.write(lambda ids, lock_wait: self._rows.set_failed(
                 {row: texts[row] for row in ids}, lock_wait, in_sync), texts)
         for row, error in failed.items():
-            if isinstance(error, _OF_ALL):
+            if isinstance(error, _SHARED):
                 # An outage that the probe does not detect, or a row that ends
                 # every batch that it is in: each attempt delays all others.
-                took = self._now() - start
-                self._schedule.isolate(row.id, min(LONGEST_BACKOFF, max(
-                    _backoff(row, error), RARELY * took)) if alone else 0.0,
+                seconds = max(_backoff(row, error),
+                              DELAY_FACTOR * (self._now() - start))
+                self._schedule.isolate(
+                    row.id, min(LONGEST_BACKOFF, seconds) if alone else 0.0,
                     alone)
             else:
                 self._schedule.fail(
                     row.id, LONGEST_BACKOFF if row.id in locks.waited
                     else _backoff(row, error))
 
-    def _answers(self) -> bool:
+    def _probe(self) -> bool:
         """Check whether placement and nova's API database answer."""
         outage = ''
         try:
@@ -274,7 +277,7 @@ def _cells(errors: Iterable[exceptions.MirrorError]) -> frozenset[str]:
 
 def _backoff(row: journal.Row, error: exceptions.MirrorError) -> float:
     """Return the seconds before a failed row is retried."""
-    longest = (SOON if isinstance(error, exceptions.Retriable)
+    longest = (RETRIABLE_BACKOFF if isinstance(error, exceptions.Retriable)
                else LONGEST_BACKOFF)
     # A float overflows after 1023 doublings, about nine hours.
     return min(longest, 2.0 ** min(row.attempts, 10))

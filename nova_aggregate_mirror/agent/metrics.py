@@ -20,14 +20,14 @@ class Metrics:
     """Metrics of one agent; methods may be called from any thread.
 
     :param now: seconds since the epoch
-    :param beating: seconds of a monotonic clock
+    :param clock: seconds of a monotonic clock
     """
 
     def __init__(self, now: Callable[[], float] = time.time,
-                 beating: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         self._now = now
-        self._beating = beating
+        self._clock = clock
         self._beats: dict[str, float] = {}
         self._by_rule: Mapping[str, int] = {}
         self._servers = 0
@@ -76,7 +76,7 @@ class Metrics:
             ['loop'], registry=self.registry)
         self._leader = self._gauge(
             'leader', '1 on the agent that drains the journal and runs syncs.')
-        self._initialize(('drain', 'sync'))
+        self._initialize()
 
     def expect_audits(self, rules: Iterable[str]) -> None:
         """Add the metrics of audits, with 0 for each rule.
@@ -101,29 +101,29 @@ class Metrics:
             self._success.labels('audit')
         self._show_audit()
 
-    def backlog(self, backlog: journal.Backlog) -> None:
+    def set_backlog(self, backlog: journal.Backlog) -> None:
         """Record the backlog of the journal."""
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)
         self._oldest.set(backlog.oldest)
         if not backlog.pending:
-            self._succeeded('drain')
+            self._set_success('drain')
 
-    def drained(self, result: str, seconds: float, added: int,
-                removed: int, conflicts: int = 0) -> None:
+    def observe_drain(self, result: str, seconds: float, added: int,
+                      removed: int, conflicts: int = 0) -> None:
         """Record that one batch of the journal was processed.
 
         :param result: ``success``, ``failure`` or ``unavailable``
         """
         self._converge.labels(result).observe(seconds)
-        self._changed('drain', added, removed, conflicts)
+        self._count_changes('drain', added, removed, conflicts)
         if result == 'success':
-            self._succeeded('drain')
+            self._set_success('drain')
 
-    def synced(self, result: str, seconds: float, added: int = 0,
-               removed: int = 0,
-               drift: Mapping[tuple[str, str], int] | None = None,
-               refused: bool = False, conflicts: int = 0) -> None:
+    def observe_sync(self, result: str, seconds: float, added: int = 0,
+                     removed: int = 0,
+                     drift: Mapping[tuple[str, str], int] | None = None,
+                     refused: bool = False, conflicts: int = 0) -> None:
         """Record that one full sync finished.
 
         :param result: ``success`` or ``failure``
@@ -131,15 +131,15 @@ class Metrics:
             when the comparison failed
         """
         self._sync.labels(result).observe(seconds)
-        self._changed('sync', added, removed, conflicts)
+        self._count_changes('sync', added, removed, conflicts)
         if drift is not None:
             self._set_drift(drift)
             self._brake.set(refused)
         if result == 'success' and not refused:
-            self._succeeded('sync')
+            self._set_success('sync')
 
-    def audited(self, result: str, seconds: float, servers: int = 0,
-                by_rule: Mapping[str, int] | None = None) -> None:
+    def observe_audit(self, result: str, seconds: float, servers: int = 0,
+                      by_rule: Mapping[str, int] | None = None) -> None:
         """Record that one audit of the servers finished.
 
         :param result: ``success`` or ``failure``
@@ -150,9 +150,9 @@ class Metrics:
             self._servers = servers
             self._by_rule = {**self._by_rule, **by_rule}
             self._show_audit()
-            self._succeeded('audit')
+            self._set_success('audit')
 
-    def leading(self, leads: bool) -> None:
+    def set_leader(self, leads: bool) -> None:
         """Record whether this agent is the leader.
 
         Its gauges are stale once another agent is the leader, also those that
@@ -171,11 +171,11 @@ class Metrics:
 
     def beat(self, loop: str) -> None:
         """Record that a loop is alive."""
-        self._beats[loop] = self._beating()
+        self._beats[loop] = self._clock()
 
     def state(self) -> dict[str, str]:
         """Describe when each loop last reported, for a report."""
-        now = self._beating()
+        now = self._clock()
         return {'last report of the %s loop' % loop: '%d s ago' % (now - beat)
                 for loop, beat in dict(self._beats).items()}
 
@@ -185,16 +185,16 @@ class Metrics:
         :param limits: loop to seconds
         """
         # A loop may start during this call.
-        now, beats = self._beating(), dict(self._beats)
+        now, beats = self._clock(), dict(self._beats)
         return ['the %s loop last reported %d s ago'
                 % (loop, now - beats[loop]) if loop in beats
                 else 'the %s loop has not started' % loop
                 for loop, limit in sorted(limits.items())
                 if loop not in beats or now - beats[loop] > limit]
 
-    def _initialize(self, loops: Iterable[str]) -> None:
-        """Export 0 for each label, so that it can be told from absent."""
-        for loop in loops:
+    def _initialize(self) -> None:
+        """Export 0 for each label, so that it differs from an absent one."""
+        for loop in ('drain', 'sync'):
             for family in (self._added, self._removed, self._conflicts,
                            self._success):
                 family.labels(loop)
@@ -205,32 +205,32 @@ class Metrics:
         self._set_drift({})
 
     def _set_drift(self, drift: Mapping[tuple[str, str], int]) -> None:
-        shown = {**{('', direction): 0 for direction in agent.DIRECTIONS},
-                 **drift}
-        for labels, count in shown.items():
+        counts = {**{('', direction): 0 for direction in agent.DIRECTIONS},
+                  **drift}
+        for labels, count in counts.items():
             self._drift.labels(*labels).set(count)
         # A zone that is gone must not keep its value.
-        for labels in self._zones - shown.keys():
+        for labels in self._zones - counts.keys():
             self._drift.remove(*labels)
-        self._zones = frozenset(shown)
+        self._zones = frozenset(counts)
 
     def _show_audit(self) -> None:
         if self._misplaced is None:
             return
         if not self._by_rule:
             self._misplaced.clear()
-        shown = self._leads is not False
+        is_stale = self._leads is False
         for rule, count in self._by_rule.items():
-            self._misplaced.labels(rule).set(count * shown)
-        self._audited.set(self._servers * shown)
+            self._misplaced.labels(rule).set(0 if is_stale else count)
+        self._audited.set(0 if is_stale else self._servers)
 
-    def _changed(self, loop: str, added: int, removed: int,
-                 conflicts: int) -> None:
+    def _count_changes(self, loop: str, added: int, removed: int,
+                       conflicts: int) -> None:
         self._added.labels(loop).inc(added)
         self._removed.labels(loop).inc(removed)
         self._conflicts.labels(loop).inc(conflicts)
 
-    def _succeeded(self, loop: str) -> None:
+    def _set_success(self, loop: str) -> None:
         self._success.labels(loop).set(self._now())
 
     def _gauge(self, name: str, text: str) -> prometheus_client.Gauge:

@@ -74,9 +74,9 @@ class PeriodicAudit:
         self._say(trouble)
         seconds = self._now() - start
         if trouble:
-            self._figures.audited('failure', seconds)
+            self._figures.observe_audit('failure', seconds)
             return
-        self._figures.audited(
+        self._figures.observe_audit(
             'success', seconds, counts.servers, counts.by_rule)
         if counts.misplaced > self._misplaced:
             LOG.warning(

@@ -67,7 +67,7 @@ class PeriodicSync:
             self._tell(became, seconds)
         else:
             self._say('nothing could be compared: %s' % became)
-            self._figures.synced('failure', seconds)
+            self._figures.observe_sync('failure', seconds)
         self._remember(request, seconds, became)
         return became if isinstance(became, full_sync.Sync) else None
 
@@ -121,7 +121,7 @@ class PeriodicSync:
                       'max_removed_share; if not, check nova\'s database',
                       result.refused)
         self._say('; '.join(troubles))
-        self._figures.synced(
+        self._figures.observe_sync(
             'failure' if troubles else 'success', seconds, added, removed,
             self._by_zone(result.drift), bool(result.refused),
             outcome.conflicts)

@@ -18,15 +18,17 @@ import itertools
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.limits import backoff
 
-ENOUGH = 50
+NEEDED_SUCCESSES = 50
 """Rows that have to succeed alone before others are tried together again:
 those of a batch in which one row may have delayed the others."""
-LATER = 30.0
+FAILED_DELAY = 30.0
 """Seconds for which a row that failed for itself lets others go first."""
 
 
 @dataclasses.dataclass(slots=True)
-class _Seen:
+class _Timing:
+    """When a row may be tried, and what it waits for."""
+
     row: journal.Brief
     since: float
     """When this agent first saw the row."""
@@ -65,7 +67,7 @@ class Schedule:
         self._overdue = overdue
         self._longest = longest
         self._now = now
-        self._seen: dict[str, _Seen] = {}
+        self._timings: dict[str, _Timing] = {}
         self._queues: dict[str, _Queue] = {}
         self._alone: dict[str, bool] = {}
         """Rows that are tried alone, to whether they have failed alone."""
@@ -75,29 +77,30 @@ class Schedule:
         """Rows that were due when they were last sorted, next first."""
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._timings)
 
-    def see(self, rows: Iterable[journal.Brief]) -> None:
+    def update(self, rows: Iterable[journal.Brief]) -> None:
         """Update the schedule with the rows that are in the journal now.
 
         A row that was handed over since, or for which an operator requested a
         retry, is due immediately.
         """
-        now, before = self._now(), self._seen
-        self._seen = {}
+        now, before = self._now(), self._timings
+        self._timings = {}
         for row in rows:
-            seen = before.pop(row.id, None)
-            if seen is None:
-                seen = _Seen(row, now, now + row.running * self._overdue,
-                             has_failed=row.attempts > 1)
-            elif (row.running < seen.row.running
-                  or row.attempts < seen.row.attempts):
-                self._free(row.id, seen)
-                seen.due, seen.has_failed = now, False
-            seen.row = row
-            self._seen[row.id] = seen
-        for row_id, seen in before.items():
-            self._free(row_id, seen)
+            timing = before.pop(row.id, None)
+            if timing is None:
+                timing = _Timing(
+                    row, now, now + self._overdue if row.running else now,
+                    has_failed=row.attempts > 1)
+            elif (timing.row.running and not row.running
+                  or row.attempts < timing.row.attempts):
+                self._dequeue(row.id, timing)
+                timing.due, timing.has_failed = now, False
+            timing.row = row
+            self._timings[row.id] = timing
+        for row_id, timing in before.items():
+            self._dequeue(row_id, timing)
         self._ready.clear()
 
     def due(self, limit: int) -> list[str]:
@@ -112,7 +115,8 @@ class Schedule:
             self._sort()
         while self._ready and len(rows) < limit:
             row = self._ready.popleft()
-            if row in self._seen and self._is_ready(row, self._seen[row]):
+            timing = self._timings.get(row)
+            if timing and self._is_ready(row, timing):
                 rows[row] = None
         return list(rows)
 
@@ -127,55 +131,58 @@ class Schedule:
         outage.
         """
         now = self._now()
-        return min((row for row in self._alone if self._seen[row].due <= now),
-                   key=lambda row: self._seen[row].due
-                   + LATER * self._seen[row].has_failed, default=None)
+        timings = {row: self._timings[row] for row in self._alone}
+        return min(
+            (row for row, timing in timings.items() if timing.due <= now),
+            key=lambda row: timings[row].due + (
+                FAILED_DELAY if timings[row].has_failed else 0.0),
+            default=None)
 
     def may_close(self, row: str) -> bool:
         """Check whether the operation of a row can no longer run."""
-        seen = self._seen[row]
-        return not seen.row.running or self._age(seen) >= self._longest
+        timing = self._timings[row]
+        return not timing.row.running or self._age(timing) >= self._longest
 
     def cells(self, row: str) -> frozenset[str]:
         """Return the cells that a row waits for."""
-        return self._seen[row].cells
+        return self._timings[row].cells
 
     def is_fresh(self, row: str) -> bool:
         """Check whether a row neither waits for cells nor has failed."""
-        seen = self._seen[row]
-        return not (seen.cells or seen.has_failed)
+        timing = self._timings[row]
+        return not (timing.cells or timing.has_failed)
 
-    def again(self, row: str, seconds: float | None = None) -> None:
+    def reschedule(self, row: str, seconds: float | None = None) -> None:
         """Reschedule a row that waits for nothing in particular.
 
         :param seconds: from now; by default the interval of running rows
         """
-        seen = self._seen[row]
-        self._free(row, seen)
+        timing = self._timings[row]
+        self._dequeue(row, timing)
         if seconds is None:
             seconds = self._overdue
         if not seconds:
             self._ready.append(row)
-        seen.due = self._now() + seconds
+        timing.due = self._now() + seconds
 
     def fail(self, row: str, seconds: float) -> None:
         """Reschedule a row that failed for itself, after some seconds."""
-        self.again(row, seconds)
-        self._seen[row].has_failed = True
+        self.reschedule(row, seconds)
+        self._timings[row].has_failed = True
 
-    def wait_for(self, row: str, cells: frozenset[str]) -> None:
+    def enqueue(self, row: str, cells: frozenset[str]) -> None:
         """Put a row at the end of the queues of cells."""
-        seen = self._seen[row]
+        timing = self._timings[row]
         for cell in cells:
             queue = self._queues.setdefault(cell, _Queue())
             queue.rows.pop(row, None)
             queue.rows[row] = None
         # After that: a queue without rows is forgotten with its back-off.
-        seen.cells -= cells
-        self._free(row, seen)
-        seen.cells = cells
+        timing.cells -= cells
+        self._dequeue(row, timing)
+        timing.cells = cells
 
-    def fall_silent(self, cells: Iterable[str], began: float) -> None:
+    def back_off(self, cells: Iterable[str], began: float) -> None:
         """Begin the next back-off of cells that did not answer.
 
         :param began: when they were asked; rows that join a queue during its
@@ -186,12 +193,12 @@ class Schedule:
             if queue and queue.pause.until <= began:
                 queue.pause.extend(self._now())
 
-    def answer(self, cells: Iterable[str]) -> None:
+    def release(self, cells: Iterable[str]) -> None:
         """Make all rows due that wait for cells, as these answer."""
         for cell in cells:
             queue = self._queues.pop(cell, _Queue())
             for row in queue.rows:
-                self.again(row, 0.0)
+                self.reschedule(row, 0.0)
 
     def isolate(self, row: str, seconds: float, failed: bool) -> None:
         """Try a row alone, after some seconds.
@@ -200,46 +207,47 @@ class Schedule:
         """
         self._alone.pop(row, None)
         self._alone[row] = failed
-        self._seen[row].due = self._now() + seconds
+        self._timings[row].due = self._now() + seconds
 
-    def lose_lock(self, row: str) -> bool:
+    def isolate_locked(self, row: str) -> bool:
         """Try a row alone that is in sync, but locked by another session.
 
         :returns: whether this is the first time
         """
-        seen = self._seen[row]
-        lock = seen.lock
-        self._free(row, seen)
-        seen.lock = lock or backoff.Backoff()
-        seen.lock.extend(self._now())
-        self.isolate(row, seen.lock.until - self._now(), True)
+        timing = self._timings[row]
+        lock = timing.lock
+        self._dequeue(row, timing)
+        timing.lock = lock or backoff.Backoff()
+        timing.lock.extend(self._now())
+        self.isolate(row, timing.lock.until - self._now(), True)
         return lock is None
 
-    def tried_alone(self, succeeded: bool) -> None:
+    def count_alone(self, succeeded: bool) -> None:
         """Stop trying rows alone after enough successes without a failure.
 
         A single row that hangs would delay each batch that it is in. Rows that
         have failed alone stay alone.
         """
         self._successes = self._successes + 1 if succeeded else 0
-        if self._successes >= ENOUGH:
+        if self._successes >= NEEDED_SUCCESSES:
             for row in [row for row, failed in self._alone.items()
                         if not failed]:
-                self.again(row, 0.0)
+                self.reschedule(row, 0.0)
 
     def close(self, row: str) -> None:
         """Remove a row that is not in the journal any more."""
-        self._free(row, self._seen.pop(row))
+        self._dequeue(row, self._timings.pop(row))
 
     def count_running(self) -> int:
         """Count the rows that were running when they were last read."""
-        return sum(seen.row.running for seen in self._seen.values())
+        return sum(1 for timing in self._timings.values()
+                   if timing.row.running)
 
     def backlog(self) -> journal.Backlog:
         """Return the backlog, with ages as seen by this agent."""
-        pending = [self._age(seen) for seen in self._seen.values()
-                   if seen.row.pending and not seen.lock]
-        return journal.Backlog(len(pending), len(self._seen) - len(pending),
+        pending = [self._age(timing) for timing in self._timings.values()
+                   if timing.row.pending and not timing.lock]
+        return journal.Backlog(len(pending), len(self._timings) - len(pending),
                                max(pending, default=0.0))
 
     def _probes(self) -> Iterable[str]:
@@ -251,30 +259,30 @@ class Schedule:
             yield from itertools.islice((
                 row for row in queue.rows if row not in self._alone and all(
                     self._queues[cell].pause.until <= now
-                    for cell in self._seen[row].cells)), 1)
+                    for cell in self._timings[row].cells)), 1)
 
     def _sort(self) -> None:
-        ready = [(row, seen) for row, seen in self._seen.items()
-                 if self._is_ready(row, seen)]
+        ready = [(row, timing) for row, timing in self._timings.items()
+                 if self._is_ready(row, timing)]
         # The sort is stable: among rows seen together, the oldest is first.
         ready.sort(key=lambda pair: (
             pair[1].has_failed,
             pair[1].due if pair[1].has_failed else -pair[1].due))
-        self._ready.extend(row for row, _seen in ready)
+        self._ready.extend(row for row, _timing in ready)
 
-    def _is_ready(self, row: str, seen: _Seen) -> bool:
-        return (seen.due <= self._now() and not seen.cells
+    def _is_ready(self, row: str, timing: _Timing) -> bool:
+        return (timing.due <= self._now() and not timing.cells
                 and row not in self._alone)
 
-    def _free(self, row: str, seen: _Seen) -> None:
+    def _dequeue(self, row: str, timing: _Timing) -> None:
         """Remove a row from the queues that it is in."""
-        for cell in seen.cells & self._queues.keys():
+        for cell in timing.cells & self._queues.keys():
             queue = self._queues[cell]
             queue.rows.pop(row, None)
             if not queue.rows:
                 del self._queues[cell]
         self._alone.pop(row, None)
-        seen.cells, seen.lock = frozenset(), None
+        timing.cells, timing.lock = frozenset(), None
 
-    def _age(self, seen: _Seen) -> float:
-        return self._now() - seen.since
+    def _age(self, timing: _Timing) -> float:
+        return self._now() - timing.since

@@ -127,7 +127,7 @@ class Agent:
                      'and runs the full syncs' if leads
                      else 'is no longer the leader')
         self._leads = leads
-        self._figures.leading(leads)
+        self._figures.set_leader(leads)
         if trouble:
             return DRAIN_INTERVAL
         return self._lease.renewal if leads else IDLE_INTERVAL

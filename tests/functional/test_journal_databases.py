@@ -308,7 +308,8 @@ class TestValues(DatabaseTest):
         self.assertEqual(hosts, [
             row.dirty.host for row in self.open().rows.all()])
         self.ledger.remember(['abc'])
-        self.assertEqual(frozenset(), self.ledger.known(['ABC']) - {'abc'})
+        self.assertEqual(
+            frozenset(), self.ledger.intersection(['ABC']) - {'abc'})
 
     def test_row_of_a_host_with_very_many_nodes(self) -> None:
         """A nova-compute with 5000 ironic nodes fits into a row."""

@@ -97,7 +97,7 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
         self.assertEqual(['h3'], self.step(2))
         self.assertEqual(1, self.lost)
         self.assertEqual(journal.Backlog(0, 1, 0.0),
-                         self.figures.last('backlog')[0])
+                         self.figures.last('set_backlog')[0])
         self.locker.rollback()
         self.assertEqual([], self.step(4))
         self.assertEqual(1, len(self.messages.output.splitlines()))

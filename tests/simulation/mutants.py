@@ -71,8 +71,8 @@ def converges_overdue_rows_once(parts: Parts) -> None:
     """Without rule 2: an overdue row is converged only once."""
     def prepare(drain):
         made = drain._schedule
-        again = made.again
-        made.again = lambda row, seconds=None: again(
+        reschedule = made.reschedule
+        made.reschedule = lambda row, seconds=None: reschedule(
             row, made._longest if seconds is None else seconds)
 
     parts.prepare = prepare
@@ -329,8 +329,9 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
         limit = 50
 
         def due(_limit):
-            rows = sorted((seen.due, row) for row, seen in made._seen.items()
-                          if seen.due <= made._now())
+            rows = sorted(
+                (timing.due, row) for row, timing in made._timings.items()
+                if timing.due <= made._now())
             return [row for _due, row in rows[:limit]]
 
         def mirror_some(*arguments, **options):
@@ -341,8 +342,8 @@ def retries_one_row_after_a_failure(parts: Parts) -> None:
             return progress
 
         made.due, drain._mirror = due, mirror_some
-        made.wait_for = lambda row, cells: made.again(row, 4.0)
-        made.isolate = lambda row, seconds, failed: made.again(row, 4.0)
+        made.enqueue = lambda row, cells: made.reschedule(row, 4.0)
+        made.isolate = lambda row, seconds, failed: made.reschedule(row, 4.0)
 
     parts.prepare = prepare
 

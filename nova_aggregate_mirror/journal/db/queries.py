@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL statements of the journal; each takes an open transaction."""
+"""SQL statements of the journal; each takes an open transaction.
+
+It is long because rows, ledger and lease change in one transaction.
+"""
 
 from collections.abc import Callable
 from collections.abc import Collection

@@ -16,7 +16,7 @@ TIMEOUT = 60
 def many(count):
     """Return a fixture: more than so many rows are read less often."""
     return fixtures.MonkeyPatch(
-        'nova_aggregate_mirror.agent.drain.MANY', count)
+        'nova_aggregate_mirror.agent.drain.LONG_JOURNAL', count)
 
 
 class Recorder:

@@ -33,8 +33,8 @@ class TestAlerts(testtools.TestCase):
         figures = metrics.Metrics()
         figures.expect_audits(['zone'])
         # A metric with a label exists only after something was counted.
-        figures.backlog(journal.Backlog(0, 0, 0.0))
-        figures.synced('success', 0.0)
+        figures.set_backlog(journal.Backlog(0, 0, 0.0))
+        figures.observe_sync('success', 0.0)
         shown = exposition.generate_latest(figures.registry).decode()
         names = {name for rule in alerts() for name in re.findall(
             metrics.PREFIX + r'\w+(?:{[^}]*})?', rule['expr'])}

@@ -21,7 +21,7 @@ class TestDrain(case.AgentTest):
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual([], self.left())
         self.assertEqual(('success', 0.0, 1, 0, 0),
-                         self.figures.last('drained'))
+                         self.figures.last('observe_drain'))
 
     def test_full_batch_is_followed_by_the_next_at_once(self):
         """A long journal is not limited to a batch per second."""
@@ -48,7 +48,7 @@ class TestDrain(case.AgentTest):
         self.clock += 30
         self.drain.step()
         self.assertEqual((journal.Backlog(1, 0, 30.0),),
-                         self.figures.last('backlog'))
+                         self.figures.last('set_backlog'))
 
     def test_second_agent_that_drains_meanwhile(self):
         """Duplicate work is harmless, as after a change of the lease."""
@@ -60,7 +60,7 @@ class TestDrain(case.AgentTest):
         self.assertFalse(self.drain.step())
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual([], self.left())
-        self.assertEqual('success', self.figures.last('drained')[0])
+        self.assertEqual('success', self.figures.last('observe_drain')[0])
 
     def test_stopping_agent_leaves_the_rest_as_it_was(self):
         """The next agent finds each row due; nothing is half done."""

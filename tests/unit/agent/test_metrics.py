@@ -36,7 +36,7 @@ class TestMetrics(testtools.TestCase):
         super().setUp()
         self.clock = 100.0
         self.metrics = metrics.Metrics(now=lambda: 1234.5,
-                                       beating=lambda: self.clock)
+                                       clock=lambda: self.clock)
         self.server = metrics_server.Server(
             self.metrics, '127.0.0.1', 0, lambda: LIMITS)
         self.addCleanup(self.server.close)
@@ -70,7 +70,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_journal(self):
         """Pending rows, the age of the oldest, and waiting rows."""
-        self.metrics.backlog(journal.Backlog(3, 2, 17.5))
+        self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
         figures = self.figures()
         self.assertEqual(3, figures['journal_pending_rows',])
         self.assertEqual(2, figures['journal_waiting_rows',])
@@ -80,9 +80,10 @@ class TestMetrics(testtools.TestCase):
 
     def test_batches_and_syncs(self):
         """Durations by result, changes by loop, and the last success."""
-        self.metrics.drained('success', 0.2, 3, 1, 4)
-        self.metrics.drained('unavailable', 5.0, 0, 0)
-        self.metrics.synced('success', 2.0, 5, 2, drift=DRIFT, conflicts=6)
+        self.metrics.observe_drain('success', 0.2, 3, 1, 4)
+        self.metrics.observe_drain('unavailable', 5.0, 0, 0)
+        self.metrics.observe_sync('success', 2.0, 5, 2, drift=DRIFT,
+                                  conflicts=6)
         figures = self.figures()
         self.assertEqual(1, figures['converge_duration_seconds_count',
                                     'success'])
@@ -105,7 +106,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_refused_removal_is_no_success(self):
         """The associations to be removed are still there."""
-        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
         figures = self.figures()
         self.assertEqual(1, figures['brake_tripped',])
         self.assertEqual(
@@ -113,28 +114,28 @@ class TestMetrics(testtools.TestCase):
 
     def test_brake_is_released(self):
         """The next sync that may remove them clears brake_tripped."""
-        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
-        self.metrics.synced('success', 2.0, removed=4, drift=DRIFT)
+        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('success', 2.0, removed=4, drift=DRIFT)
         self.assertEqual(0, self.figures()['brake_tripped',])
 
     def test_journal_without_pending_rows_is_a_success(self):
         """Without work the drain is successful, so that no alert fires."""
-        self.metrics.backlog(journal.Backlog(0, 2, 0.0))
+        self.metrics.set_backlog(journal.Backlog(0, 2, 0.0))
         self.assertEqual(1234.5, self.figures()[
             'last_success_timestamp_seconds', 'drain'])
 
     def test_failed_sync_leaves_what_the_last_comparison_found(self):
         """It compared nothing, so drift and brake keep their values."""
-        self.metrics.synced('success', 1.0, drift=DRIFT, refused=True)
-        self.metrics.synced('failure', 1.0)
+        self.metrics.observe_sync('success', 1.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('failure', 1.0)
         self.assertEqual(
             3, self.figures()['drift_associations', 'missing', 'az1'])
         self.assertEqual(1, self.figures()['brake_tripped',])
 
     def test_failure_is_no_success(self):
         """Otherwise an alert on the last success would never fire."""
-        self.metrics.drained('failure', 0.2, 0, 0)
-        self.metrics.synced('failure', 0.2)
+        self.metrics.observe_drain('failure', 0.2, 0, 0)
+        self.metrics.observe_sync('failure', 0.2)
         figures = self.figures()
         self.assertEqual([0, 0], [
             figures['last_success_timestamp_seconds', loop]
@@ -144,15 +145,15 @@ class TestMetrics(testtools.TestCase):
         """An alert can tell 0 from a metric that is missing."""
         before = self.figures().keys()
         for result in ('success', 'failure', 'unavailable'):
-            self.metrics.drained(result, 0.1, 1, 1)
+            self.metrics.observe_drain(result, 0.1, 1, 1)
         for result in ('success', 'failure'):
-            self.metrics.synced(result, 0.1, 1, 1, {('', 'missing'): 1})
+            self.metrics.observe_sync(result, 0.1, 1, 1, {('', 'missing'): 1})
         self.assertEqual(before, self.figures().keys())
 
     def test_zone_that_is_gone(self):
         """It does not keep the value of an earlier sync."""
-        self.metrics.synced('success', 1.0, drift=DRIFT)
-        self.metrics.synced('success', 1.0, drift={('az2', 'stale'): 1})
+        self.metrics.observe_sync('success', 1.0, drift=DRIFT)
+        self.metrics.observe_sync('success', 1.0, drift={('az2', 'stale'): 1})
         self.assertEqual(
             {('missing', ''): 0, ('stale', ''): 0, ('stale', 'az2'): 1},
             {labels: value for (name, *labels_), value
@@ -165,8 +166,8 @@ class TestMetrics(testtools.TestCase):
                          [name for name, *_labels in self.figures()])
         self.metrics.expect_audits(['zone', 'segment'])
         self.assertEqual(0, self.figures()['misplaced_servers', 'segment'])
-        self.metrics.audited('success', 3.0, 100, {'zone': 2})
-        self.metrics.audited('failure', 1.0)
+        self.metrics.observe_audit('success', 3.0, 100, {'zone': 2})
+        self.metrics.observe_audit('failure', 1.0)
         figures = self.figures()
         self.assertEqual([2, 0, 100, 1234.5, 3.0, 1.0], [
             figures[one] for one in (
@@ -176,12 +177,12 @@ class TestMetrics(testtools.TestCase):
                 ('audit_duration_seconds_sum', 'success'),
                 ('audit_duration_seconds_sum', 'failure'))])
         # Another leader shows them.
-        self.metrics.leading(False)
+        self.metrics.set_leader(False)
         figures = self.figures()
         self.assertEqual((0, 0), (figures['misplaced_servers', 'zone'],
                                   figures['audited_servers',]))
         # The next audit of this one may be a day away.
-        self.metrics.leading(True)
+        self.metrics.set_leader(True)
         figures = self.figures()
         self.assertEqual((2, 100), (figures['misplaced_servers', 'zone'],
                                     figures['audited_servers',]))
@@ -189,7 +190,7 @@ class TestMetrics(testtools.TestCase):
     def test_audits_that_are_switched_off(self):
         """An alert must not fire for what the last one found."""
         self.metrics.expect_audits(['zone'])
-        self.metrics.audited('success', 3.0, 100, {'zone': 2})
+        self.metrics.observe_audit('success', 3.0, 100, {'zone': 2})
         self.metrics.beat('audit')
         self.metrics.expect_audits([])
         self.assertNotIn(('misplaced_servers', 'zone'), self.figures())
@@ -198,16 +199,16 @@ class TestMetrics(testtools.TestCase):
 
     def test_leader(self):
         """The leading agent shows 1, and 0 when it no longer leads."""
-        self.metrics.leading(True)
+        self.metrics.set_leader(True)
         self.assertEqual(1, self.figures()['leader',])
-        self.metrics.leading(False)
+        self.metrics.set_leader(False)
         self.assertEqual(0, self.figures()['leader',])
 
     def test_figures_of_a_former_leader(self):
         """Only the new leader shows the backlog and the drift."""
-        self.metrics.backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
-        self.metrics.leading(False)
+        self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
+        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.set_leader(False)
         figures = self.figures()
         self.assertEqual([0] * 4, [figures[name,] for name in (
             'journal_pending_rows', 'journal_waiting_rows',
@@ -216,11 +217,11 @@ class TestMetrics(testtools.TestCase):
 
     def test_step_that_ends_after_the_lease(self):
         """What it has found is not shown until this agent leads again."""
-        self.metrics.leading(True)
-        self.metrics.leading(False)
-        self.metrics.backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.synced('success', 2.0, drift=DRIFT, refused=True)
-        self.metrics.leading(False)
+        self.metrics.set_leader(True)
+        self.metrics.set_leader(False)
+        self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
+        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.set_leader(False)
         figures = self.figures()
         self.assertEqual([0] * 2, [figures[name,] for name in (
             'journal_pending_rows', 'brake_tripped')])

@@ -39,7 +39,7 @@ class TestPeriodicAudit(testtools.TestCase):
 
     def audited(self):
         return [call[1:] for call in self.figures.calls
-                if call[0] == 'audited']
+                if call[0] == 'observe_audit']
 
     def test_it_runs_when_it_is_due(self):
         """Immediately, and then at every interval; each page is a beat."""

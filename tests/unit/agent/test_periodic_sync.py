@@ -50,7 +50,7 @@ class TestSync(case.AgentTest):
                          self.placement.aggregates)
         self.assertEqual(('success', 0.0, 2, 1, {
             ('', 'missing'): 2, ('', 'stale'): 1}, False, 0),
-            self.figures.last('synced'))
+            self.figures.last('observe_sync'))
 
     def test_drift_by_zone(self):
         """Each zone has a figure; a database that is away changes none."""
@@ -62,7 +62,7 @@ class TestSync(case.AgentTest):
                 ('az1', 'missing'): missing, ('az1', 'stale'): 0,
                 ('az2', 'missing'): 0, ('az2', 'stale'): 0,
                 ('', 'missing'): 0, ('', 'stale'): 0,
-            }, self.figures.last('synced')[4])
+            }, self.figures.last('observe_sync')[4])
             self.zone_of = None
             self.clock += self.options.sync_interval
 
@@ -109,13 +109,13 @@ class TestSync(case.AgentTest):
         self.assertEqual(
             ('success', 0.0, 0, 0,
              {('', 'missing'): 0, ('', 'stale'): 2}, True, 0),
-            self.figures.last('synced'))
+            self.figures.last('observe_sync'))
 
     def test_unavailable_placement_is_a_failure(self):
         """The next interval retries."""
         self.placement.broken['LIST', ''] = REFUSED
         self.assertIsNone(self.sync.step())
-        self.assertEqual(('failure', 0.0), self.figures.last('synced'))
+        self.assertEqual(('failure', 0.0), self.figures.last('observe_sync'))
         self.placement.broken.clear()
         self.clock += self.options.sync_interval
         result = self.sync.step()
@@ -158,7 +158,7 @@ class TestSync(case.AgentTest):
         self.assertIsNone(self.new_sync(stopping=lambda: True).step())
         self.assertEqual([], self.noted)
         self.assertEqual([], [call for call in self.figures.calls
-                              if call[0] == 'synced'])
+                              if call[0] == 'observe_sync'])
 
     def test_history_that_cannot_be_written(self):
         """It is logged once per outage."""

@@ -28,13 +28,13 @@ class TestSchedule(testtools.TestCase):
 
     def test_row_that_was_handed_over_is_due_at_once(self):
         """Its operation has ended, so it may be closed."""
-        self.schedule.see([brief('a')])
+        self.schedule.update([brief('a')])
         self.assertEqual(['a'], self.due())
         self.assertTrue(self.schedule.may_close('a'))
 
     def test_running_row_is_due_when_it_is_overdue(self):
         """Rule 2: its own call has its time; then it is converged."""
-        self.schedule.see([brief('a', running=True)])
+        self.schedule.update([brief('a', running=True)])
         self.clock += OVERDUE - 0.1
         self.assertEqual([], self.due())
         self.clock += 0.1
@@ -43,10 +43,10 @@ class TestSchedule(testtools.TestCase):
 
     def test_running_row_that_is_mirrored_is_due_again(self):
         """It is converged at the same intervals until it is closed."""
-        self.schedule.see([brief('a', running=True)])
+        self.schedule.update([brief('a', running=True)])
         self.clock += OVERDUE
-        self.schedule.again('a')
-        self.schedule.see([brief('a', running=True, pending=False)])
+        self.schedule.reschedule('a')
+        self.schedule.update([brief('a', running=True, pending=False)])
         self.clock += OVERDUE - 0.1
         self.assertEqual([], self.due())
         self.clock += 0.1
@@ -54,25 +54,25 @@ class TestSchedule(testtools.TestCase):
 
     def test_running_row_that_no_call_can_have(self):
         """It may be closed when this agent has seen it for max_call_age."""
-        self.schedule.see([brief('a', running=True)])
+        self.schedule.update([brief('a', running=True)])
         self.clock += LONGEST - 0.1
         self.assertFalse(self.schedule.may_close('a'))
         self.clock += 0.1
-        self.schedule.see([brief('a', running=True), brief('b', True)])
+        self.schedule.update([brief('a', running=True), brief('b', True)])
         self.assertTrue(self.schedule.may_close('a'))
         self.assertFalse(self.schedule.may_close('b'))
 
     def test_row_that_is_handed_over_meanwhile_is_due_at_once(self):
         """Regardless of its delay so far."""
-        self.schedule.see([brief('a', running=True)])
-        self.schedule.see([brief('a', attempts=1)])
+        self.schedule.update([brief('a', running=True)])
+        self.schedule.update([brief('a', attempts=1)])
         self.assertEqual(['a'], self.due())
 
     def test_row_that_failed_waits(self):
         """Until the time that was set for it."""
-        self.schedule.see([brief('a', attempts=1)])
-        self.schedule.again('a', 4.0)
-        self.schedule.see([brief('a', attempts=2)])
+        self.schedule.update([brief('a', attempts=1)])
+        self.schedule.reschedule('a', 4.0)
+        self.schedule.update([brief('a', attempts=2)])
         self.clock += 3.9
         self.assertEqual([], self.due())
         self.clock += 0.1
@@ -80,32 +80,32 @@ class TestSchedule(testtools.TestCase):
 
     def test_row_that_an_operator_retries_is_due_at_once(self):
         """A retry is recognized by attempts that start at zero again."""
-        self.schedule.see([brief('a', attempts=5)])
-        self.schedule.again('a', 30.0)
-        self.schedule.see([brief('a')])
+        self.schedule.update([brief('a', attempts=5)])
+        self.schedule.reschedule('a', 30.0)
+        self.schedule.update([brief('a')])
         self.assertEqual(['a'], self.due())
 
     def test_order(self):
         """The row that has been due longest comes first."""
-        self.schedule.see([brief('a', running=True), brief('b')])
+        self.schedule.update([brief('a', running=True), brief('b')])
         self.clock += OVERDUE + 5
-        self.schedule.see([brief('a', running=True), brief('b'), brief('d'),
-                           brief('c')])
+        self.schedule.update([brief('a', running=True), brief('b'), brief('d'),
+                              brief('c')])
         self.assertEqual(['d', 'c', 'a', 'b'], self.due())
         self.assertEqual(['d', 'c'], self.schedule.due(2))
 
     def test_row_that_was_closed_is_not_due(self):
         """Rows that are no longer in the journal are forgotten."""
-        self.schedule.see([brief('a'), brief('b')])
-        self.schedule.see([brief('b')])
+        self.schedule.update([brief('a'), brief('b')])
+        self.schedule.update([brief('b')])
         self.assertEqual(['b'], self.due())
 
     def test_backlog(self):
         """The age is how long this agent has seen a pending row."""
         self.assertEqual(journal.Backlog(0, 0, 0.0), self.schedule.backlog())
         waiting = brief('a', running=True, pending=False)
-        self.schedule.see([waiting])
+        self.schedule.update([waiting])
         self.clock += 7
-        self.schedule.see([waiting, brief('b'), brief('c', running=True)])
+        self.schedule.update([waiting, brief('b'), brief('c', running=True)])
         self.clock += 3
         self.assertEqual(journal.Backlog(2, 1, 3.0), self.schedule.backlog())

@@ -97,7 +97,7 @@ class TestAgent(case.AgentTest):
 
     def assert_idle(self):
         self.wait_for_loops()
-        self.assertNotIn(('leading', True), self.figures.calls)
+        self.assertNotIn(('set_leader', True), self.figures.calls)
         self.assertEqual([], self.log)
         self.assertEqual(1, len(self.left()))
 
@@ -114,7 +114,7 @@ class TestAgent(case.AgentTest):
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
         self.assertEqual([], self.left())
         self.assertEqual('', self.holder())
-        self.assertIn(('leading', True), self.figures.calls)
+        self.assertIn(('set_leader', True), self.figures.calls)
 
     def test_agent_that_does_not_lead(self):
         """It neither drains nor syncs until the leader's lease has expired."""
@@ -151,7 +151,7 @@ class TestAgent(case.AgentTest):
         self.wait_for_loops()
         self.conf.set_override('connection', working,
                                'aggregate_mirror_database')
-        self.figures.wait_for(('leading', True))
+        self.figures.wait_for(('set_leader', True))
         self.running.stop()
         lines = self.messages.output.splitlines()
         self.assertEqual(1, len([line for line in lines
@@ -234,7 +234,7 @@ class TestIdle(case.AgentTest):
         del self.figures.calls[:]
         with statements.transactions() as committed:
             self.time.advance(125)
-        self.assertEqual('success', self.figures.last('synced')[0])
+        self.assertEqual('success', self.figures.last('observe_sync')[0])
         self.assertLessEqual(len(committed), 60)
         self.assertLessEqual(sum(committed), 22)
 

@@ -154,7 +154,7 @@ class TestCells(WaitingTest):
         self.assertEqual((0, 1), (self.journal.rows.backlog().pending,
                                   self.journal.rows.backlog().waiting))
         self.assertEqual(journal.Backlog(0, 1, 0.0),
-                         self.figures.last('backlog')[0])
+                         self.figures.last('set_backlog')[0])
         self.nova.silent = set()
         self.step(40)
         self.assertEqual([], self.left())
@@ -237,8 +237,8 @@ class TestOutage(WaitingTest):
         self.hang(*self.add_hosts('row'))
         self.step(10)
         self.placement.broken.clear()
-        self.step(schedule.ENOUGH + BRIEFLY)
-        self.clock += drain.SOON
+        self.step(schedule.NEEDED_SUCCESSES + BRIEFLY)
+        self.clock += drain.RETRIABLE_BACKOFF
         self.assertEqual(0, self.step(BRIEFLY))
 
     def test_healthy_hosts_in_the_batch_of_a_provider_that_hangs(self):
