@@ -35,18 +35,6 @@ class TestControllers(testscenarios.WithScenarios, base.TestCase):
         self.assertEqual(set(), self.placement_has(aggregate))
 
 
-class TestZone(base.TestCase):
-
-    def test_server_is_created_in_its_zone(self):
-        """Every server is on the only host of its zone."""
-        self.add_host(self.aggregate('zone-1'), 'compute-2')
-        for _time in range(3):
-            server = self.server('--availability-zone', 'zone-1')
-            self.assertEqual('compute-2',
-                             server['OS-EXT-SRV-ATTR:host'])
-            self.assertEqual('zone-1', server['OS-EXT-AZ:availability_zone'])
-
-
 class TestAgents(base.TestCase):
 
     def test_another_agent_leads(self):
