@@ -38,6 +38,7 @@ DEFAULT_CONNECTION = 'sqlite:///$state_path/aggregate_mirror/journal.sqlite'
 MEANINGFUL_WHEN_EMPTY = frozenset({'mysql_sql_mode'})
 
 MAX_REMOVED_SHARE = 0.3
+SYNC_WORKERS = 8
 
 PACKAGE = 'nova-aggregate-mirror'
 
@@ -124,7 +125,7 @@ OPTS = [
              'hosts are not changed.'),
     cfg.IntOpt(
         'sync_workers',
-        default=8, min=1, max=64,
+        default=SYNC_WORKERS, min=1, max=64,
         help='Number of concurrent placement requests of a full sync and of '
              'the agent. Requests that exceed the number of placement\'s '
              'own workers only queue. Lower it if placement becomes slow for '

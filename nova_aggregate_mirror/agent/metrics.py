@@ -126,7 +126,7 @@ class Metrics:
                      refused: bool = False, conflicts: int = 0) -> None:
         """Record that one full sync finished.
 
-        :param result: ``success`` or ``failure``
+        :param result: ``success``, ``partial`` or ``failure``
         :param drift: zone and direction to a number of associations; None
             when the comparison failed
         """
@@ -135,7 +135,7 @@ class Metrics:
         if drift is not None:
             self._set_drift(drift)
             self._brake.set(refused)
-        if result == 'success' and not refused:
+        if result == 'success':
             self._set_success('sync')
 
     def observe_audit(self, result: str, seconds: float, servers: int = 0,
@@ -198,10 +198,10 @@ class Metrics:
             for family in (self._added, self._removed, self._conflicts,
                            self._success):
                 family.labels(loop)
-        for result in ('success', 'failure'):
+        for result in ('success', 'partial', 'failure'):
             self._sync.labels(result)
+        for result in ('success', 'failure', 'unavailable'):
             self._converge.labels(result)
-        self._converge.labels('unavailable')
         self._set_drift({})
 
     def _set_drift(self, drift: Mapping[tuple[str, str], int]) -> None:

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check of drift: differences between nova and placement, by zone."""
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
+
+State = associations.State
 
 DISCOVER = 'nova-manage cell_v2 discover_hosts'
 RESTART = 'systemctl restart nova-compute'
@@ -59,57 +61,57 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
 def _wrong(sync: full_sync.Sync,
            zones: database.Zones) -> Iterator[checks.Finding]:
     """List the differences by availability zone, then the repair."""
-    changes = [*sync.outcome.changes, *sync.stale]
-    lacking = _by_place(sync, zones, changes, 'add')
-    stale = _by_place(sync, zones, changes, 'remove')
-    for place in sorted({*lacking, *stale}):
+    missing = _by_place(sync, zones, State.MISSING)
+    stale = _by_place(sync, zones, State.STALE, State.STALE_KEPT)
+    for place in sorted({*missing, *stale}):
         parts = ['%s %s' % (verb, checks.some(hosts)) for verb, hosts in (
-            ('lacks', lacking.get(place)), ('still has', stale.get(place)))
+            ('lacks', missing.get(place)), ('still has', stale.get(place)))
             if hosts]
         yield checks.warning('In placement, %s %s.' % (
             place, ' and '.join(parts)))
     if sync.refused:
         yield checks.failure(
-            'Stale associations are not removed automatically: %s. If nova\'s '
-            'database is correct, list the removals, then apply them:'
-            % sync.refused,
+            'Removals refused: %s. To list the removals, then apply them:'
+            % sync_result.refusal(sync.refused),
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
     elif stale:
         yield checks.warning('To repair this now, run:', checks.SYNC
                              + ' --prune')
-    elif lacking:
+    elif missing:
         yield checks.warning('To repair this now, run:', checks.SYNC)
 
 
 def _by_place(sync: full_sync.Sync, zones: database.Zones,
-              changes: Iterable[plan.Change],
-              what: str) -> dict[str, set[str]]:
+              *states: State) -> dict[str, set[str]]:
     """Map each availability zone, or aggregate without a zone, to hosts.
 
     Providers that are not compute nodes are listed by their UUID.
     """
-    hosts: dict[str, set[str]] = {}
-    for change in changes:
-        for uuid in getattr(change, what):
-            if uuid in zones:
-                place = 'availability zone %s' % zones[uuid]
-            elif uuid in sync.nova.aggregates:
-                place = 'aggregate %s' % sync.nova.aggregates[uuid]
-            else:
-                place = 'deleted aggregate %s' % uuid
-            hosts.setdefault(place, set()).update(
-                ['host %s' % host for host
-                 in sync.nova.hosts_of(change.provider)]
-                or ['provider %s' % change.provider])
-    return hosts
+    places: dict[str, set[str]] = {}
+    for association in sync.associations:
+        if association.state not in states:
+            continue
+        place = 'deleted aggregate %s' % association.aggregate_uuid
+        if association.aggregate:
+            place = 'aggregate %s' % association.aggregate
+        if association.aggregate_uuid in zones:
+            place = ('availability zone %s'
+                     % zones[association.aggregate_uuid])
+        places.setdefault(place, set()).update(
+            ['host %s' % host for host in association.hosts]
+            or ['provider %s' % association.provider])
+    return places
 
 
 def _hosts(sync: full_sync.Sync) -> Iterator[checks.Finding]:
     """List the member hosts that cannot be mirrored now."""
+    pending = {host for association in sync.associations
+               if association.state is State.PENDING
+               for host in association.hosts}
     for text, hosts, cure in (
             ('No resource provider yet for %s. On each listed host, run:',
-             set(sync.outcome.pending.values()), RESTART),
+             pending, RESTART),
             ('No compute node for %s. On each listed host, run:',
              sync.nova.nodeless(), RESTART),
             ('No host mapping for %s. Run:', sync.nova.unmapped, DISCOVER)):

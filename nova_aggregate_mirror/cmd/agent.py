@@ -32,7 +32,6 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.source import servers
 
 LOG = logging.getLogger(__name__)
@@ -132,12 +131,9 @@ def _rules() -> list[str]:
     return scheduler_rules.enforced(CONF)
 
 
-def _note(journal: store.Journal, request: full_sync.Request,
-          seconds: float,
-          became: full_sync.Sync | exceptions.MirrorError) -> None:
-    shown = (sync_result.Result(became, request)
-             if isinstance(became, full_sync.Sync) else became)
-    sync_history.note(journal.history, request, 'agent', seconds, shown)
+def _note(journal: store.Journal, seconds: float,
+          result: sync_result.Result) -> None:
+    sync_history.note(journal.history, 'agent', seconds, result)
 
 
 def _serve() -> int:

@@ -3,6 +3,7 @@
 
 import argparse
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
@@ -59,9 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='explain this host only; may be repeated')
     parser.add_argument(
-        '--workers', type=arguments.workers, default=4, metavar='N',
+        '--workers', type=arguments.workers, default=conf.SYNC_WORKERS,
+        metavar='N',
         help='number of concurrent placement requests, from 1 to 64; the '
-             'default is 4')
+             'default is %d' % conf.SYNC_WORKERS)
     output = parser.add_mutually_exclusive_group()
     formats.add_argument(output)
     output.add_argument(

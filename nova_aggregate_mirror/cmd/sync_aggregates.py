@@ -24,8 +24,6 @@ Exit status, the lowest that applies:
 """
 
 import argparse
-from collections.abc import Callable
-import dataclasses
 import sys
 import time
 from typing import Any
@@ -33,22 +31,15 @@ from typing import Any
 import prettytable
 
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
-from nova_aggregate_mirror.console import interruption
-from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror.console import sync_history
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
-from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
-from nova_aggregate_mirror.reconcile import reconciler
-
-Build = Callable[[Callable[[], bool], context.Progress],
-                 reconciler.Reconciler]
 
 NAME = 'placement sync_aggregates'
 
@@ -88,92 +79,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      help='print progress as lines, also on a terminal')
 
 
-def choose(asked: argparse.Namespace, options: Any,
-           past: history.History
-           ) -> tuple[full_sync.Request, sync_result.Advice]:
-    """Return the request, and the advice that is printed with the result.
+def choose(options: argparse.Namespace, configuration: Any,
+           past: history.History) -> tuple[full_sync.Request, str]:
+    """Return the request, and the advice about stale associations.
 
-    :param options: options of the group ``[aggregate_mirror]``
+    :param configuration: options of the group ``[aggregate_mirror]``
     :param past: without a sync in this history nothing is removed by default,
         so that an operator first sees the removals
     """
-    prune, advice = asked.prune, sync_result.Advice()
-    if prune is None and options.prune:
+    prune, advice = options.prune, sync_result.PRUNE
+    if prune is None and configuration.prune:
         prune = any(entry.compared for entry in past.newest())
         if not prune:
-            advice = dataclasses.replace(advice, stale=(
-                'this is the first sync with this journal, check the list, '
-                'then run the command with --prune'))
+            advice = ('this is the first sync with this journal, check the '
+                      'list, then run the command with --prune')
     return arguments.request(
-        asked, bool(prune), options.max_removed_share), advice
+        options, bool(prune), configuration.max_removed_share), advice
 
 
-def run(build: Build, journal: store.Journal,
-        wanted: full_sync.Request, form: str = 'table', quiet: bool = True,
-        verbose: bool = False,
-        advice: sync_result.Advice = sync_result.Advice()) -> int:
+def run(build: sync_run.Build, journal: store.Journal,
+        request: full_sync.Request, form: str = 'table', quiet: bool = True,
+        verbose: bool = False, advice: str = sync_result.PRUNE) -> int:
     """Sync, print the result, and return the exit status.
 
-    :param build: creates the reconciler, given a function that returns
-        whether to stop, and the display of the progress
     :param form: format of the result, see ``formats``
-    :param advice: advice that is printed with the result
-    :raises MirrorError: when nova or the journal could not be read
+    :param advice: advice about stale associations that were kept
+    :raises MirrorError: when the journal could not be read
     """
-    stop, start = interruption.Interruption(), time.monotonic()
-
-    def note(became: sync_result.Result | exceptions.MirrorError) -> None:
-        try:
-            sync_history.note(
-                journal.history, wanted, NAME, time.monotonic() - start,
-                became, stop.status)
-        except exceptions.JournalUnavailable as exc:
-            print('This sync is not recorded in the history: %s' % exc,
-                  file=sys.stderr)
-
-    try:
-        with stop.watched(), progress.shown(quiet, verbose) as display:
-            sync = full_sync.run(build(stop.stopping, display),
-                                 journal.rows.all(), wanted)
-    except exceptions.Stopped:
-        print('Interrupted before anything was done', file=sys.stderr)
-        return stop.status
-    except (exceptions.JournalUnavailable, exceptions.UnknownName):
-        raise
-    except exceptions.NovaUnavailable as exc:
-        note(exc)
-        raise
-    except exceptions.MirrorError as exc:
-        print('Nothing could be compared: %s' % exc, file=sys.stderr)
-        note(exc)
-        return exit_status.NOT_READ
-    shown = sync_result.Result(sync, wanted, advice)
-    status = stop.status or shown.status()
+    start = time.monotonic()
+    result = sync_run.run(
+        build, journal.rows.all(), request, quiet, verbose, advice)
     # The output may be a pipe that its reader has closed.
-    note(shown)
-    _print(shown, form, status)
-    return status
+    try:
+        sync_history.note(
+            journal.history, NAME, time.monotonic() - start, result)
+    except exceptions.JournalUnavailable as exc:
+        print('This sync is not recorded in the history: %s' % exc,
+              file=sys.stderr)
+    _print(result, form)
+    return result.status()
 
 
-def _print(shown: sync_result.Result, form: str, status: int) -> None:
+def _print(result: sync_result.Result, form: str) -> None:
     if form == 'table':
-        _print_table(shown)
+        _print_table(result)
     else:
-        formats.show(form, {**shown.document(), 'exit_status': status},
-                     sync_result.COLUMNS, shown.rows())
-    for line in shown.faults():
+        formats.show(form, result.document(), sync_result.COLUMNS,
+                     result.rows())
+    for line in result.faults():
         print(printable.line(line), file=sys.stderr)
     if form == 'table':
-        print(shown.summary())
+        print(result.summary())
     elif form in formats.LINES:
-        print(shown.summary(), file=sys.stderr)
+        print(result.summary(), file=sys.stderr)
 
 
-def _print_table(shown: sync_result.Result) -> None:
+def _print_table(result: sync_result.Result) -> None:
     """Print a line for each association; without any, print nothing."""
     table = prettytable.PrettyTable(sync_result.COLUMNS)
     table.align = 'l'
-    for row in shown.rows():
+    for row in result.rows():
         table.add_row([printable.line(cell) for cell in row])
     if table.rowcount:
         print(table)

@@ -17,6 +17,12 @@ BROKEN_PIPE = 141
 TERMINATED = 143
 COULD_NOT_RUN = 255
 
+_COULD_NOT_RUN = (
+    exceptions.NovaUnavailable, exceptions.UnexpectedNova,
+    exceptions.JournalUnavailable, exceptions.UnknownName,
+    exceptions.InvalidConfiguration, exceptions.MissingPackage)
+"""Errors of nova, the journal or the command line; others are placement's."""
+
 
 def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
     """Return the exit status for an error.
@@ -25,8 +31,6 @@ def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
     """
     if isinstance(error, exceptions.CellUnavailable):
         return NO_NODE
-    if isinstance(error, (exceptions.NovaUnavailable,
-                          exceptions.JournalUnavailable,
-                          exceptions.UnknownName)):
+    if isinstance(error, _COULD_NOT_RUN):
         return COULD_NOT_RUN
     return NOT_UPDATED if unwritten else NOT_READ

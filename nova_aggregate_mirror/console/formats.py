@@ -12,6 +12,8 @@ from nova_aggregate_mirror import printable
 
 FORMATS = ('csv', 'json', 'table', 'value', 'yaml')
 
+DOCUMENTS = ('json', 'yaml')
+
 LINES = ('csv', 'value')
 """Formats with a line for each row, and nothing else on standard output."""
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wait until placement has hosts in all their aggregates; change nothing."""
+"""Wait until placement has hosts in all their aggregates; change nothing.
+
+Long because each reason to wait has its text and its remedy.
+"""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -16,6 +19,8 @@ from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror import source
 
 TIMEOUT = 300
@@ -33,8 +38,7 @@ node may return a host's memberships a little after they were committed."""
 SHOWN = 10
 """Maximum number of lines about one attempt."""
 
-START = ('start nova-compute on that host, and %s if the host has no mapping'
-         % sync_result.DISCOVER)
+State = associations.State
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -144,7 +148,7 @@ def _attempt(nova: source.Source, placement: client.Client,
         truth = nova.read(hosts)
         missing = [one for host in sorted(hosts) for one in _host(host, truth)]
         with deadline.within(seconds):
-            missing += _providers(truth, placement, current)
+            missing += _read(truth, placement, current)
         stale = () if missing else _stale(nova, hosts, current)
     except exceptions.Retriable as exc:
         return Attempt((Missing(
@@ -165,49 +169,71 @@ def _host(host: str, nova: source.Nova) -> Iterator[Missing]:
                       for cell in sorted(nova.cells_down.items())))
     elif host in nova.nodeless():
         yield Missing(exit_status.NO_NODE, subject, 'has no compute node',
-                      remedy=START)
+                      remedy=sync_result.NO_NODE)
     if host in nova.unmapped:
         yield Missing(exit_status.NOT_MAPPED, subject, 'has no host mapping',
                       remedy=sync_result.DISCOVER)
 
 
-def _providers(nova: source.Nova, placement: client.Client,
-               current: dict[str, frozenset[str]]) -> Iterator[Missing]:
-    """List what placement lacks of the compute nodes; fill ``current``."""
+def _read(nova: source.Nova, placement: client.Client,
+          current: dict[str, frozenset[str]]) -> Iterator[Missing]:
+    """Read the providers of the compute nodes; list what they lack.
+
+    :param current: aggregates by provider; grows
+    """
+    nodes: list[str] = []
+    error: Missing | None = None
     for node, wanted in sorted(nova.desired().items()):
-        host = nova.nodes[node]
-        subject = 'Host %s (provider %s)' % (host, node)
-        disputed = nova.disputed(node)
-        if disputed:
-            yield Missing(
-                exit_status.NOT_UPDATED, subject, 'is not changed in %s'
-                % _names(disputed, nova.aggregates),
-                'the compute node is on %s' % ' and on '.join(
-                    map(str, nova.shared[node])))
-        if not wanted:
-            continue
         try:
-            with deadline.within(REQUEST):
-                current[node] = placement.get(node).aggregates
+            if wanted or nova.disputed(node):
+                with deadline.within(REQUEST):
+                    current[node] = placement.get(node).aggregates
         except exceptions.ProviderNotFound:
-            yield Missing(
-                exit_status.NO_PROVIDER,
-                'Host %s: compute node %s' % (host, node),
-                'has no resource provider yet',
-                remedy='%s, and check that nova uses this placement: %s' % (
-                    sync_result.RESTART, placement.endpoint()))
-            continue
+            if not wanted:
+                current[node] = frozenset()
         except exceptions.Retriable as exc:
             # The others would probably fail in the same way.
-            yield Missing(exit_status.of(exc), subject, 'could not be read',
-                          str(exc))
-            return
-        lacking = wanted - current[node]
-        if lacking:
-            yield Missing(
-                exit_status.DRIFT, subject,
-                'is not in %s' % _names(lacking, nova.aggregates),
-                remedy='check that an agent is running, or sync the host')
+            error = Missing(exit_status.of(exc), _subject(nova, node),
+                            'could not be read', str(exc))
+            break
+        nodes.append(node)
+    seen = comparison.Comparison(current, nova, {}, frozenset())
+    by_node: dict[tuple[str, State], list[str]] = {}
+    for association in associations.compare(seen, seen.changes(())):
+        by_node.setdefault((association.provider, association.state), []
+                           ).append(association.aggregate_uuid)
+    for (node, state), uuids in by_node.items():
+        if node in nodes:
+            yield from _lacking(nova, placement, node, state, uuids)
+    if error:
+        yield error
+
+
+def _lacking(nova: source.Nova, placement: client.Client, node: str,
+             state: State, uuids: Collection[str]) -> Iterator[Missing]:
+    """Describe associations in the same state of a compute node."""
+    if state is State.DISPUTED:
+        yield Missing(
+            exit_status.NOT_UPDATED, _subject(nova, node),
+            'is not changed in %s' % _names(uuids, nova.aggregates),
+            'the compute node is on %s' % ' and on '.join(
+                map(str, nova.shared[node])))
+    elif state is State.PENDING:
+        yield Missing(
+            exit_status.NO_PROVIDER,
+            'Host %s: compute node %s' % (nova.host_names(node), node),
+            'has no resource provider yet',
+            remedy='%s, and check that nova uses this placement: %s' % (
+                sync_result.RESTART, placement.endpoint()))
+    elif state is State.MISSING:
+        yield Missing(
+            exit_status.DRIFT, _subject(nova, node),
+            'is not in %s' % _names(uuids, nova.aggregates),
+            remedy='check that an agent is running, or sync the host')
+
+
+def _subject(nova: source.Nova, node: str) -> str:
+    return 'Host %s (provider %s)' % (nova.host_names(node), node)
 
 
 def _stale(nova: source.Source, hosts: Collection[str],
@@ -215,14 +241,16 @@ def _stale(nova: source.Source, hosts: Collection[str],
     """Describe associations of these providers that nova does not have."""
     asked = frozenset[str]().union(*current.values())
     truth = nova.read(hosts, aggregates=asked)
-    found = {node: (uuids & truth.aggregates.keys()) - truth.wanted(node)
-             - truth.disputed(node)
-             for node, uuids in current.items() if node in truth.nodes}
+    seen = comparison.Comparison(current, truth, {}, frozenset())
+    stale: dict[str, list[str]] = {}
+    for association in associations.compare(seen, seen.changes(())):
+        if association.state is State.STALE:
+            stale.setdefault(association.provider, []).append(
+                association.aggregate_uuid)
     return tuple(
-        'Host %s (provider %s) is also in %s, where nova does not have it; '
-        'a full sync removes that'
-        % (truth.nodes[node], node, _names(uuids, truth.aggregates))
-        for node, uuids in sorted(found.items()) if uuids)
+        '%s is also in %s, where nova does not have it; a full sync removes '
+        'that' % (_subject(truth, node), _names(uuids, truth.aggregates))
+        for node, uuids in sorted(stale.items()))
 
 
 def _memberless(hosts: Iterable[str]) -> exceptions.UnknownName:

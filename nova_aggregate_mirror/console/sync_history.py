@@ -7,10 +7,11 @@ import time
 
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_result
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 
+State = associations.State
 
 # Placement, nova or the journal could not be read.
 _NOT_COMPARED = (exit_status.NOT_READ, exit_status.COULD_NOT_RUN)
@@ -28,46 +29,30 @@ def command(name: str, request: full_sync.Request) -> str:
     return ' '.join(words)
 
 
-def entry(request: full_sync.Request, name: str, seconds: float,
-          result: sync_result.Result | exceptions.MirrorError,
-          status: int = 0, now: Callable[[], float] = time.time
-          ) -> history.Entry:
-    """Return the history entry of a sync that has just finished.
+def note(past: history.History, name: str, seconds: float,
+         result: sync_result.Result,
+         now: Callable[[], float] = time.time) -> None:
+    """Write a sync that has just finished to the history, but no dry run.
 
     :param name: of the command
-    :param result: of the sync, or the error that prevented a result
-    :param status: exit status of an interruption; 0 without any
+    :raises JournalUnavailable: which does not make the sync a failure
     """
-    name = command(name, request)
-    ended = now()
-    host = socket.gethostname()
-    if isinstance(result, exceptions.MirrorError):
-        return history.Entry(
-            name, host, ended - seconds, ended, seconds, failed=1,
-            status=exit_status.of(result), reason=str(result),
-            compared=False)
-    faults = result.faults()
-    return history.Entry(
-        name, host, ended - seconds, ended, seconds,
-        added=len(result.added), removed=len(result.removed),
-        stale=len(result.left), failed=result.fault_count,
-        status=status or result.status(), reason=faults[0] if faults else '',
-        compared=not (request.hosts or request.aggregates or status
+    request = result.request
+    if not request.write:
+        return
+    ended, faults = now(), result.faults()
+    removals = result.among(State.STALE)
+    past.note(history.Entry(
+        command(name, request), socket.gethostname(), ended - seconds, ended,
+        seconds, added=len(result.among(State.MISSING)),
+        removed=len(removals), stale=len(result.among(State.STALE_KEPT)),
+        failed=result.fault_count, status=result.status(),
+        reason=faults[0] if faults else '',
+        compared=not (request.hosts or request.aggregates or result.interrupted
                       or result.status() in _NOT_COMPARED),
         removals='\n'.join(
             'host %s (provider %s): aggregate %s (%s)' % (
-                row['host'] or '-', row['provider'],
-                row['aggregate'] or 'deleted', row['aggregate_uuid'])
-            for row in result.removed))
-
-
-def note(past: history.History, request: full_sync.Request,
-         name: str, seconds: float,
-         result: sync_result.Result | exceptions.MirrorError,
-         status: int = 0) -> None:
-    """Write a sync to the history, unless it was a dry run.
-
-    :raises JournalUnavailable: which does not make the sync a failure
-    """
-    if request.write:
-        past.note(entry(request, name, seconds, result, status))
+                ', '.join(association.hosts) or '-', association.provider,
+                association.aggregate or 'deleted',
+                association.aggregate_uuid)
+            for association in removals)))

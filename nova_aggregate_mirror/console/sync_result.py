@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a full sync or of a dry run, as text, table and JSON."""
+"""Result of a full sync or of a dry run, as text, table and JSON.
+
+Long because rows, document, faults and exit status judge one result alike.
+"""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
+import enum
 import functools
 import itertools
 from typing import Any
@@ -11,174 +16,174 @@ from typing import Any
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 
 Aggregate = outcome.Aggregate
+Association = associations.Association
 Provider = outcome.Provider
+State = associations.State
 Subject = outcome.Subject
 
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
 RESTART = 'restart nova-compute on that host'
+NO_NODE = '%s, and %s if the host has no mapping' % (RESTART, DISCOVER)
 AGAIN = 'run this command again'
+PRUNE = '--prune removes stale associations'
 
-COLUMNS = ('action', 'host', 'provider', 'aggregate', 'aggregate UUID')
+COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
+"""Of the rows of a sync, in every command."""
+
+LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
+          State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT)
+"""States of the associations that have a row, in this order."""
 
 SAME = 10
 """Number of faults with the same reason that are listed individually."""
 
-Row = dict[str, str]
-Fault = tuple[int, str, str]
-"""Exit status, line, and the reason, which other faults may share."""
+
+class Judgement(str, enum.Enum):
+    """Whether a sync did everything that it could do."""
+
+    SUCCESS = 'success'
+    PARTIAL = 'partial'
+    """Something failed, was refused, or could not be read."""
+    FAILURE = 'failure'
+    """Nothing could be compared."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Advice:
-    """Texts that depend on the command."""
+class Fault:
+    """Something that is not mirrored."""
 
-    nodeless: str = RESTART
-    refused: str = ('add --force, or temporarily raise [aggregate_mirror] '
-                    'max_removed_share; if not, check nova\'s database')
-    all: str = '--format json lists all'
-    stale: str = '--prune removes stale associations'
+    status: int
+    """Exit status."""
+    subject: str
+    text: str
+    error: exceptions.MirrorError | None = None
+    """None if a sync cannot do anything about it: nova has to change."""
+
+    @property
+    def reason(self) -> str:
+        """What other faults may share."""
+        return str(self.error) if self.error else ''
 
 
 class Result:
-    """Result of one full sync, for display."""
+    """Result of one full sync, for display.
 
-    def __init__(self, sync: full_sync.Sync, asked: full_sync.Request,
-                 advice: Advice = Advice()) -> None:
-        self._sync = sync
-        self._asked = asked
-        self._advice = advice
+    :param stale: advice about stale associations that were kept
+    :param interrupted: exit status of an interruption; 0 without any
+    """
+
+    def __init__(self, sync: full_sync.Sync, request: full_sync.Request,
+                 stale: str = PRUNE, interrupted: int = 0) -> None:
+        self.sync = sync
+        self.request = request
+        self.interrupted = interrupted
+        self._stale = stale
         self._nova = sync.nova
-        self._verbs = ('added', 'removed') if asked.write else (
-            'to add', 'to remove')
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
-        codes = [code for code, _line, _reason in self._faults]
-        if not self._asked.write and (self.added or self.removed or self.left):
+        if self.interrupted:
+            return self.interrupted
+        codes = [fault.status for fault in self._faults]
+        if not self.request.write and self.among(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
         return min(codes, default=exit_status.OK)
 
+    @property
+    def judgement(self) -> Judgement:
+        if self.sync.not_compared:
+            return Judgement.FAILURE
+        return Judgement.PARTIAL if self.failures else Judgement.SUCCESS
+
+    def among(self, *states: State) -> list[Association]:
+        """List the associations in these states."""
+        return [association for association in self.sync.associations
+                if association.state in states]
+
     def document(self) -> dict[str, Any]:
         """Return the whole result, in a reproducible order."""
-        outcome = self._sync.outcome
+        failed = self.sync.outcome.failed
         return {
-            'dry_run': not self._asked.write,
-            'add': self.added,
-            'remove': self.removed,
-            'left': self.left,
-            'kept': self.kept,
-            'vanished': self.vanished,
-            'pending': [{'host': host, 'provider': node} for node, host
-                        in sorted(outcome.pending.items())],
+            'dry_run': not self.request.write,
+            'add': self._entries(State.MISSING),
+            'remove': self._entries(State.STALE),
+            'stale_kept': self._entries(State.STALE_KEPT),
+            'foreign_aggregates': self._entries(State.FOREIGN_AGGREGATE),
+            'foreign_providers': self._entries(State.FOREIGN_PROVIDER),
+            'absent': [
+                {**_entry(association), 'absent_for': association.absent_for}
+                for association in self.among(State.ABSENT)],
+            'pending': self._entries(State.PENDING),
             'unmapped': sorted(self._nova.unmapped),
-            'nodeless': sorted(self._nova.nodeless()),
+            'without_compute_node': sorted(self._nova.nodeless()),
             'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
                            in sorted(self._nova.cells_down.items())],
             'failed': [{'subject': str(subject), 'reason': str(exc)}
                        for subject, exc in sorted(
-                           outcome.failed.items(), key=lambda one: str(one[0]))
+                           failed.items(), key=lambda failure: str(failure[0]))
                        if not isinstance(exc, exceptions.Stopped)],
-            'refused': _text(self._sync.refused),
-            'not_compared': _text(self._sync.not_compared),
-            'not_looked_at': self.remaining,
+            'refused': _text(self.sync.refused),
+            'not_compared': _text(self.sync.not_compared),
+            'unprocessed': self.unprocessed,
+            'exit_status': self.status(),
         }
 
-    def rows(self) -> list[list[str]]:
-        """List the associations, each after the action taken."""
-        return [[action, *row.values()] for action, rows in zip(
-            (*self._verbs, 'left: not pruned', 'kept: foreign',
-             'kept: no longer in nova'),
-            (self.added, self.removed, self.left, self.kept, self.vanished))
-            for row in rows]
+    def rows(self, states: Sequence[State] = LISTED) -> list[tuple[str, ...]]:
+        """List the associations in these states, for ``COLUMNS``."""
+        return [(association.state.action, association.host,
+                 association.provider, association.aggregate,
+                 association.aggregate_uuid)
+                for state in states for association in self.among(state)]
 
     def summary(self) -> str:
         """Return the figures in one or more lines."""
+        verbs = ('added', 'removed') if self.request.write else (
+            'to add', 'to remove')
         text = plurals.associations(
-            len(self.added), len(self.removed), *self._verbs)
+            len(self.among(State.MISSING)), len(self.among(State.STALE)),
+            *verbs)
         if self._faults:
             text += '%s%s reported' % ('; ' if text else '', plurals.count(
                 self.fault_count, 'failure'))
         lines = [text + '.'] if text else []
-        if self.left and not self._sync.refused:
+        kept = self.among(State.STALE_KEPT)
+        if kept and not self.sync.refused:
             lines.append('%s kept: %s.' % (plurals.count(
-                len(self.left), 'stale association'), self._advice.stale))
-        if isinstance(self._sync.not_compared, exceptions.Stopped):
+                len(kept), 'stale association'), self._stale))
+        if isinstance(self.sync.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
-        if self.remaining:
+        if self.unprocessed:
             lines.append('Interrupted; %s not reconciled: %s.' % (
-                plurals.count(len(self.remaining), 'host or deleted aggregate',
-                              'hosts or deleted aggregates'), AGAIN))
+                plurals.count(
+                    len(self.unprocessed), 'host or deleted aggregate',
+                    'hosts or deleted aggregates'), AGAIN))
         return '\n'.join(lines) or (
-            'Placement already matches nova.' if self._asked.write
+            'Placement already matches nova.' if self.request.write
             else 'Nothing to change: placement matches nova.')
 
     def faults(self) -> list[str]:
         """List what is not mirrored, each with the reason or the remedy."""
-        lines: list[str] = []
-        for reason, faults in itertools.groupby(
-                self._faults, key=lambda fault: fault[2]):
-            same = [line for _code, line, _reason in faults]
-            lines += same
-            if reason and len(same) > SAME:
-                lines[-len(same) + SAME:] = [
-                    '... and %d more for the same reason; %s'
-                    % (len(same) - SAME, self._advice.all)]
-        return lines
+        return _lines(self._faults)
 
     @property
     def fault_count(self) -> int:
         """Number of faults, including those that are not listed."""
         return len(self._faults)
 
-    @functools.cached_property
-    def added(self) -> list[Row]:
-        return self._rows((change.provider, uuid)
-                          for change in self._sync.outcome.changes
-                          for uuid in change.add)
+    @property
+    def failures(self) -> list[Fault]:
+        """List the faults that a later sync may not have."""
+        return [fault for fault in self._faults if fault.error]
 
     @functools.cached_property
-    def removed(self) -> list[Row]:
-        return self._rows(_removals(self._sync.outcome.changes))
-
-    @functools.cached_property
-    def left(self) -> list[Row]:
-        """Stale owned associations that were not to be removed."""
-        gone = set(_removals(self._sync.outcome.changes))
-        return self._rows(one for one in _removals(self._sync.stale)
-                          if one not in gone)
-
-    @functools.cached_property
-    def kept(self) -> list[Row]:
-        """Foreign associations, as far as they were read."""
-        kept = [*self._sync.outcome.kept.items(), *self._sync.foreign.items()]
-        return self._rows((provider, uuid) for provider, uuids in kept
-                          for uuid in uuids - self._gone())
-
-    @functools.cached_property
-    def vanished(self) -> list[Row]:
-        """Vanished aggregates of providers that are not compute nodes.
-
-        Prune removes them once the aggregate has been absent for 24 hours.
-        """
-        return self._rows((provider, uuid) for provider, uuids
-                          in self._sync.foreign.items()
-                          for uuid in uuids & self._gone()
-                          if (provider, uuid) not in set(_removals(
-                              self._sync.outcome.changes)))
-
-    def _gone(self) -> frozenset[str]:
-        return frozenset().union(*self._sync.foreign.values()) - frozenset(
-            self._nova.aggregates)
-
-    @functools.cached_property
-    def remaining(self) -> list[str]:
+    def unprocessed(self) -> list[str]:
         """Hosts and deleted aggregates that an interruption skipped."""
-        outcome = self._sync.outcome
+        outcome = self.sync.outcome
         return sorted({
             dirty.host for dirty, exc in outcome.unfinished.items()
             if isinstance(exc, exceptions.Stopped)} | {
@@ -188,62 +193,84 @@ class Result:
 
     @functools.cached_property
     def _faults(self) -> list[Fault]:
-        faults = [(code, line, '') for code, line in self._find_faults()]
-        outcome = self._sync.outcome
+        return sorted([*self._obstacles(), *self._failures()],
+                      key=lambda fault: (
+                          fault.status, fault.reason, fault.text))
+
+    def _obstacles(self) -> Iterator[Fault]:
+        """List what a sync cannot repair."""
+        for host in self._nova.unmapped:
+            yield Fault(exit_status.NOT_MAPPED, host,
+                        'Host %s has no host mapping: %s' % (host, DISCOVER))
+        for host in self._nova.nodeless():
+            yield Fault(exit_status.NO_NODE, host,
+                        'Host %s has no compute node: %s' % (host, NO_NODE))
+        for provider, hosts in sorted({
+                (association.provider, ', '.join(association.hosts))
+                for association in self.among(State.PENDING)}):
+            yield Fault(
+                exit_status.NO_PROVIDER, provider,
+                'Host %s: compute node %s has no resource provider yet: %s'
+                % (hosts, provider, RESTART))
+
+    def _failures(self) -> Iterator[Fault]:
+        outcome, missed = self.sync.outcome, self.sync.not_compared
+        if missed and not isinstance(missed, exceptions.Stopped):
+            yield Fault(exit_status.of(missed), '',
+                        'Nothing could be compared: %s' % missed, missed)
+        for name, reason in self._nova.cells_down.items():
+            text = 'Cell %s did not answer: %s; its hosts are unchanged' % (
+                name, reason)
+            yield Fault(exit_status.NO_NODE, name, text,
+                        exceptions.CellUnavailable(text, [name]))
+        if self.sync.refused:
+            yield Fault(
+                exit_status.REFUSED, '',
+                'Removals refused: %s' % refusal(self.sync.refused),
+                self.sync.refused)
         for subject, exc in outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
-                faults.append((
+                yield Fault(
                     exit_status.of(exc, subject in outcome.unwritten),
-                    '%s is not mirrored: %s' % (self._subject(subject), exc),
-                    str(exc)))
-        return sorted(faults, key=lambda one: (one[0], one[2], one[1]))
-
-    def _find_faults(self) -> Iterator[tuple[int, str]]:
-        outcome, missed = self._sync.outcome, self._sync.not_compared
-        if missed and not isinstance(missed, exceptions.Stopped):
-            yield (exit_status.of(missed),
-                   'Nothing could be compared: %s' % missed)
-        for host in self._nova.unmapped:
-            yield (exit_status.NOT_MAPPED,
-                   'Host %s has no host mapping: %s' % (host, DISCOVER))
-        for host in self._nova.nodeless():
-            yield (exit_status.NO_NODE, 'Host %s has no compute node: %s'
-                   % (host, self._advice.nodeless))
-        for name, reason in self._nova.cells_down.items():
-            yield (exit_status.NO_NODE,
-                   'Cell %s did not answer: %s; its hosts are unchanged'
-                   % (name, reason))
-        for node, host in outcome.pending.items():
-            yield (exit_status.NO_PROVIDER,
-                   'Host %s: compute node %s has no resource provider yet: %s'
-                   % (host, node, RESTART))
-        if self._sync.refused:
-            yield (exit_status.REFUSED,
-                   'Removals refused: %s. If they are correct, %s'
-                   % (self._sync.refused, self._advice.refused))
+                    str(subject), '%s is not mirrored: %s'
+                    % (self._subject(subject), exc), exc)
 
     def _subject(self, subject: Subject) -> str:
         text = str(subject)
         if isinstance(subject, Provider) and (
                 subject.uuid in self._nova.nodes):
-            text = 'host %s (%s)' % (self._nova.nodes[subject.uuid], text)
+            text = 'host %s (%s)' % (
+                self._nova.host_names(subject.uuid), text)
         return text[0].upper() + text[1:]
 
-    def _rows(self, associations: Iterable[tuple[str, str]]) -> list[Row]:
-        # The journal and the comparison may find the same association.
-        rows = [{'host': self._nova.nodes.get(provider, ''),
-                 'provider': provider,
-                 'aggregate': self._nova.aggregates.get(uuid, ''),
-                 'aggregate_uuid': uuid}
-                for provider, uuid in set(associations)]
-        return sorted(rows, key=lambda row: tuple(row.values()))
+    def _entries(self, state: State) -> list[dict[str, Any]]:
+        return [_entry(association) for association in self.among(state)]
+
+
+def refusal(error: exceptions.RemovalsRefused) -> str:
+    """Return why the brake refused removals, and what to do."""
+    return ('%s. If they are correct, sync with "--prune --force"; if not, '
+            'check nova\'s host aggregates' % error)
+
+
+def _entry(association: Association) -> dict[str, Any]:
+    return {'hosts': list(association.hosts), 'provider': association.provider,
+            'aggregate': association.aggregate,
+            'aggregate_uuid': association.aggregate_uuid}
+
+
+def _lines(faults: Iterable[Fault]) -> list[str]:
+    """Return the texts; of many with the same reason only the first."""
+    lines: list[str] = []
+    for reason, group in itertools.groupby(
+            faults, key=lambda fault: fault.reason):
+        texts = [fault.text for fault in group]
+        if reason and len(texts) > SAME:
+            texts[SAME:] = ['... and %d more for the same reason; "--format '
+                            'json" lists all' % (len(texts) - SAME)]
+        lines += texts
+    return lines
 
 
 def _text(error: exceptions.MirrorError | None) -> str | None:
     return str(error) if error else None
-
-
-def _removals(changes: Iterable[plan.Change]) -> Iterator[tuple[str, str]]:
-    for change in changes:
-        for uuid in change.remove:
-            yield change.provider, uuid

@@ -12,7 +12,6 @@ import os
 from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
@@ -20,12 +19,11 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
-from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import database
 
 Audit = Callable[[Sequence[history.Entry]], misplaced.Findings]
@@ -117,9 +115,7 @@ def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
     except exceptions.Stopped:
         raise
     except exceptions.MirrorError as exc:
-        sync = full_sync.Sync(
-            outcome.Outcome(), source.Nova({}, {}, {}), comparison.Drift(),
-            not_compared=exc)
+        sync = full_sync.uncompared(exc)
     if isinstance(sync.not_compared, exceptions.Stopped) or inputs.stopping():
         raise exceptions.Stopped('interrupted')
     if sync.not_compared:
@@ -131,32 +127,26 @@ def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
     return sync
 
 
-def seen(collected: Collected) -> matrix.Seen:
-    """Return the comparison by host and aggregate."""
+def associations_of(collected: Collected
+                    ) -> list[associations.Association]:
+    """Return all associations, those in sync as well."""
     sync, nova = collected.sync, collected.sync.nova
-    changes = [*sync.outcome.changes, *sync.stale]
     unknown = {*_failed(collected), *nova.hosts_down}.union(
         *nova.unknown.values())
     if sync.not_compared:
         unknown |= {*nova.compute_nodes(), *nova.members}
-    return matrix.Seen(
-        nova,
-        missing=frozenset((change.provider, uuid) for change in changes
-                          for uuid in change.add),
-        stale=frozenset((change.provider, uuid) for change in changes
-                        for uuid in change.remove),
-        pending=sync.outcome.pending, unknown=unknown,
-        marks=_marks(collected))
+    return associations.complete(nova, sync.associations, unknown)
 
 
-def _marks(collected: Collected) -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    for host, mark in _all_marks(collected):
-        found.setdefault(host, []).append(mark)
-    return {host: tuple(marks) for host, marks in found.items()}
+def marks(collected: Collected) -> Mapping[str, tuple[str, ...]]:
+    """Map hosts to their further problems."""
+    by_host: dict[str, list[str]] = {}
+    for host, mark in _marks(collected):
+        by_host.setdefault(host, []).append(mark)
+    return {host: tuple(marks) for host, marks in by_host.items()}
 
 
-def _all_marks(collected: Collected) -> Iterator[tuple[str, str]]:
+def _marks(collected: Collected) -> Iterator[tuple[str, str]]:
     nova = collected.sync.nova
     for hosts, mark in (
             ({row.dirty.host for row in collected.journal.rows

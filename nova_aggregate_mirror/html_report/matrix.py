@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrix of hosts and aggregates in nova and placement: pure, no I/O."""
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import enum
 from typing import Any
 
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror import source
 
-Pair = tuple[str, str]
-"""Provider and aggregate UUID."""
+Association = associations.Association
+State = associations.State
 
-
-class State(enum.Enum):
-    """State of a host in an aggregate; the most important comes first."""
-
-    MISSING = 'missing'
-    STALE = 'stale'
-    UNKNOWN = 'unknown'
-    NO_NODE = 'nodeless'
-    PENDING = 'pending'
-    RIGHT = 'right'
-
-
-ORDER = {state: number for number, state in enumerate(State)}
+SHOWN = (State.MISSING, State.STALE, State.UNKNOWN, State.NO_NODE,
+         State.PENDING, State.IN_SYNC)
+"""States of a cell; the most important comes first."""
+ORDER = {state: number for number, state in enumerate(SHOWN)}
+EQUAL = {State.STALE_KEPT: State.STALE, State.DISPUTED: State.UNKNOWN}
+"""States that the page does not tell apart."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +54,7 @@ class Row:
     @property
     def differs(self) -> bool:
         return bool(self.marks) or any(
-            cell.state is not State.RIGHT for cell in self.cells)
+            cell.state is not State.IN_SYNC for cell in self.cells)
 
     @property
     def rank(self) -> tuple[int, str]:
@@ -74,7 +68,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """An aggregate, with its number of hosts in each state."""
+    """An aggregate, with its number of associations in each state."""
 
     uuid: str
     name: str
@@ -83,90 +77,70 @@ class Column:
 
     @property
     def differs(self) -> bool:
-        return any(state is not State.RIGHT for state in self.counts)
+        return any(state is not State.IN_SYNC for state in self.counts)
 
 
-@dataclasses.dataclass(frozen=True)
-class Seen:
-    """The result of a comparison of nova and placement."""
-
-    nova: source.Nova
-    missing: Collection[Pair] = frozenset()
-    stale: Collection[Pair] = frozenset()
-    pending: Collection[str] = frozenset()
-    """Compute nodes without a provider."""
-    unknown: Collection[str] = frozenset()
-    """Compute nodes and hosts whose state is unknown."""
-    marks: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        default_factory=dict)
-    """Host to its further problems."""
-
-    def state(self, node: str, aggregate: str) -> State | None:
-        """Return the state of a compute node; None if it is no member."""
-        if (node, aggregate) in self.stale:
-            return State.STALE
-        if aggregate in self.nova.disputed(node):
-            return State.UNKNOWN
-        if aggregate not in self.nova.wanted(node):
-            return None
-        if (node, aggregate) in self.missing:
-            return State.MISSING
-        if node in self.unknown:
-            return State.UNKNOWN
-        return State.PENDING if node in self.pending else State.RIGHT
+def shown(every: Iterable[Association]) -> list[Association]:
+    """Return what the matrix shows: all but foreign associations."""
+    merged = (dataclasses.replace(
+        association, state=EQUAL.get(association.state, association.state))
+        for association in every)
+    return [association for association in merged
+            if association.state in ORDER]
 
 
-def rows(seen: Seen) -> list[Row]:
-    """Group hosts in the same state into rows; differences come first."""
-    also: dict[str, set[str]] = {}
-    for node, aggregate in seen.stale:
-        also.setdefault(node, set()).add(aggregate)
+def rows(nova: source.Nova, shown: Iterable[Association],
+         marks: Mapping[str, tuple[str, ...]]) -> list[Row]:
+    """Group hosts in the same state into rows; differences come first.
+
+    :param marks: host to its further problems
+    """
+    by_host: dict[Host, list[Association]] = {
+        host: [] for host in _hosts(nova)}
+    names = {host.name: host for host in by_host}
+    for association in shown:
+        for host in [names[name] for name in association.hosts] or [
+                Host('', (association.provider,))]:
+            by_host.setdefault(host, []).append(association)
     groups: dict[tuple[Any, ...], list[Host]] = {}
-    for host in _hosts(seen, also):
-        cells = tuple(_cells(seen, host, also))
-        groups.setdefault((cells, seen.marks.get(host.name, ())), []).append(
-            host)
-    found = [Row(tuple(hosts), cells, marks)
-             for (cells, marks), hosts in groups.items()]
-    return sorted(found, key=lambda row: row.rank)
+    for host, members in by_host.items():
+        groups.setdefault((tuple(_cells(host, members)),
+                           marks.get(host.name, ())), []).append(host)
+    return sorted((Row(tuple(hosts), cells, marks)
+                   for (cells, marks), hosts in groups.items()),
+                  key=lambda row: row.rank)
 
 
-def columns(seen: Seen, found: Iterable[Row]) -> list[Column]:
+def columns(nova: source.Nova, shown: Iterable[Association]) -> list[Column]:
     """List every aggregate by name; those with differences come first."""
-    counts: dict[str, dict[State, int]] = {
-        uuid: {} for uuid in seen.nova.aggregates}
-    for row in found:
-        for cell in row.cells:
-            count = counts.setdefault(cell.aggregate, {})
-            count[cell.state] = count.get(cell.state, 0) + len(row.hosts)
-    made = [Column(uuid, seen.nova.aggregates.get(uuid, ''), count)
-            for uuid, count in counts.items()]
-    return sorted(made, key=lambda one: (not one.differs, one.name, one.uuid))
+    counts: dict[str, collections.Counter[State]] = {
+        uuid: collections.Counter() for uuid in nova.aggregates}
+    for association in shown:
+        counts.setdefault(association.aggregate_uuid, collections.Counter())[
+            association.state] += 1
+    return sorted(
+        (Column(uuid, nova.aggregates.get(uuid, ''), count)
+         for uuid, count in counts.items()),
+        key=lambda column: (not column.differs, column.name, column.uuid))
 
 
-def _hosts(seen: Seen, also: Collection[str]) -> Iterator[Host]:
-    nodes: dict[str, list[str]] = {host: [] for host in seen.nova.members}
-    for node in sorted(seen.nova.nodes):
-        for host in seen.nova.hosts_of(node):
+def _hosts(nova: source.Nova) -> Iterator[Host]:
+    nodes: dict[str, list[str]] = {host: [] for host in nova.members}
+    for node in sorted(nova.nodes):
+        for host in nova.hosts_of(node):
             nodes.setdefault(host, []).append(node)
-    for host, its in sorted(nodes.items()):
-        yield Host(host, tuple(its))
-    for provider in sorted(also):
-        if provider not in seen.nova.nodes:
-            yield Host('', (provider,))
+    for host, names in sorted(nodes.items()):
+        yield Host(host, tuple(names))
 
 
-def _cells(seen: Seen, host: Host, also: Mapping[str, Collection[str]]
-           ) -> Iterator[Cell]:
-    wanted = seen.nova.members.get(host.name, frozenset())
-    stale = (uuid for node in host.nodes for uuid in also.get(node, ()))
-    for aggregate in sorted({*wanted, *stale}):
-        if not host.nodes or host.name in seen.unknown:
-            yield Cell(aggregate, State.UNKNOWN
-                       if host.name in seen.unknown else State.NO_NODE)
-            continue
-        states = [seen.state(node, aggregate) for node in host.nodes]
-        worst = min(filter(None, states), key=ORDER.__getitem__)
+def _cells(host: Host, members: Collection[Association]) -> Iterator[Cell]:
+    by_aggregate: dict[str, list[State]] = {}
+    for association in members:
+        by_aggregate.setdefault(association.aggregate_uuid, []).append(
+            association.state)
+    nodes = max(len(host.nodes), 1)
+    for aggregate, states in sorted(by_aggregate.items()):
+        worst = min(states, key=ORDER.__getitem__)
         count = states.count(worst)
-        yield Cell(aggregate, worst, '' if count == len(states)
-                   else '%d/%d' % (count, len(states)))
+        yield Cell(aggregate, worst, '' if count == nodes
+                   else '%d/%d' % (count, nodes))

@@ -12,6 +12,7 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import matrix
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import page
+from nova_aggregate_mirror.reconcile import associations
 
 # Rows of the matrix that a browser lays out at once.
 CHUNK = 50
@@ -21,21 +22,19 @@ MOST = 500
 SYNCS = 100
 
 REPAIR = 'nova-aggregate-mirror-manage placement sync_aggregates --prune'
-ADVICE = sync_result.Advice(
-    refused='run "%s --force", or raise [aggregate_mirror] max_removed_share '
-            'temporarily; if not, check nova\'s database' % REPAIR,
-    all='"%s --dry-run --format json" lists all' % REPAIR)
+State = associations.State
+STALE = (State.STALE, State.STALE_KEPT)
 
 SYMBOLS = {
-    matrix.State.RIGHT: ('✓', 'in sync', 'in nova and in placement'),
-    matrix.State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),
-    matrix.State.STALE: ('−', 'stale', 'in placement, not in nova'),
-    matrix.State.PENDING: ('…', 'pending',
-                           'in nova; there is no resource provider yet'),
-    matrix.State.NO_NODE: ('∅', 'no node',
-                           'in nova; the host has no compute node'),
-    matrix.State.UNKNOWN: ('?', 'unknown',
-                           'in nova; could not be compared with placement')}
+    State.IN_SYNC: ('✓', 'in sync', 'in nova and in placement'),
+    State.MISSING: ('+', 'missing', 'in nova, not yet in placement'),
+    State.STALE: ('−', 'stale', 'in placement, not in nova'),
+    State.PENDING: ('…', 'pending',
+                    'in nova; there is no resource provider yet'),
+    State.NO_NODE: ('∅', 'no node',
+                    'in nova; the host has no compute node'),
+    State.UNKNOWN: ('?', 'unknown',
+                    'in nova; could not be compared with placement')}
 
 MEANINGS = {
     exit_status.OK: 'everything mirrored',
@@ -64,15 +63,15 @@ def render(collected: collect.Collected, now: float) -> Iterator[str]:
 
 
 def _result(collected: collect.Collected) -> sync_result.Result:
-    return sync_result.Result(collected.sync, collected.request, ADVICE)
+    return sync_result.Result(collected.sync, collected.request)
 
 
 def status(collected: collect.Collected) -> int:
     """Return the exit status: the lowest that applies."""
-    found = _result(collected).status()
-    if found == exit_status.OK and collected.journal.trouble:
+    status = _result(collected).status()
+    if status == exit_status.OK and collected.journal.trouble:
         return exit_status.COULD_NOT_RUN
-    return found
+    return status
 
 
 def verdict(collected: collect.Collected) -> str:
@@ -80,11 +79,9 @@ def verdict(collected: collect.Collected) -> str:
     result = _result(collected)
     if collected.sync.not_compared:
         return 'Nothing could be compared'
-    parts = []
-    if result.added:
-        parts.append('%d missing' % len(result.added))
-    if result.removed or result.left:
-        parts.append('%d stale' % (len(result.removed) + len(result.left)))
+    parts = ['%d %s' % (len(drift), word) for word, drift in (
+        ('missing', result.among(State.MISSING)),
+        ('stale', result.among(*STALE))) if drift]
     text = 'Placement differs from nova: %s' % ' and '.join(parts)
     if not parts:
         text = 'Placement is in sync with nova'
@@ -96,10 +93,10 @@ def verdict(collected: collect.Collected) -> str:
 def values(collected: collect.Collected) -> dict[str, Any]:
     """Return the variables of the template."""
     result = _result(collected)
-    seen = collect.seen(collected)
-    rows = matrix.rows(seen)
-    columns = matrix.columns(seen, rows)
     journal, nova = collected.journal, collected.sync.nova
+    shown = matrix.shown(collect.associations_of(collected))
+    rows = matrix.rows(nova, shown, collect.marks(collected))
+    columns = matrix.columns(nova, shown)
     faults = result.faults()
     if journal.trouble:
         faults.insert(0, '%s. The information about deleted aggregates and '
@@ -117,10 +114,11 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'hosts': len({*nova.members, *nova.hosts()}),
         'differing': sum(len(row.hosts) for row in rows if row.differs),
         'journal': [(row, row.state) for row in journal.rows],
-        'pending': result.document()['pending'],
-        'kept': [*result.kept, *result.vanished],
-        'repair': REPAIR if result.added or result.removed or result.left
-        else '', 'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
+        'pending': result.among(State.PENDING),
+        'foreign': result.among(
+            State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
+        'repair': REPAIR if result.among(*associations.DRIFT) else '',
+        'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
         'findings': collected.findings, 'audit_command': misplaced.COMMAND}
 
 
@@ -137,9 +135,9 @@ def _figures(result: sync_result.Result, collected: collect.Collected
         ('aggregates', len(nova.aggregates), ''),
         ('hosts', len({*nova.members, *nova.hosts()}), ''),
         ('compute nodes', len(nova.compute_nodes()), ''),
-        ('missing', len(result.added), 'missing'),
-        ('stale', len(result.removed) + len(result.left), 'stale'),
-        ('without provider', len(collected.sync.outcome.pending), 'pending'),
+        ('missing', len(result.among(State.MISSING)), 'missing'),
+        ('stale', len(result.among(*STALE)), 'stale'),
+        ('pending', len(result.among(State.PENDING)), 'pending'),
         _pending(collected.journal)]
 
 

@@ -5,11 +5,11 @@ const names = [...document.querySelectorAll('.head th')].map(
   (cell) => cell.title);
 // The word of each state, and whether nova and placement have the aggregate.
 const states = {
-  right: ['in sync', 'yes', 'yes'],
+  in_sync: ['in sync', 'yes', 'yes'],
   missing: ['missing', 'yes', 'no'],
   stale: ['stale', 'no', 'yes'],
   pending: ['pending', 'yes', 'no: no resource provider yet'],
-  nodeless: ['no node', 'yes', 'no: no compute node'],
+  without_compute_node: ['no node', 'yes', 'no: no compute node'],
   unknown: ['unknown', 'yes', 'unknown'],
 };
 const dialog = document.getElementById('host');

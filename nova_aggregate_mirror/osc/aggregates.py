@@ -3,13 +3,21 @@
 
 import argparse
 import collections
-import dataclasses
 
 from nova_aggregate_mirror.osc import command
-from nova_aggregate_mirror.osc import comparison
+from nova_aggregate_mirror.reconcile import associations
+
+State = associations.State
 
 COLUMNS = ('Name', 'UUID', 'Hosts', 'In Nova', 'In Placement', 'State')
-LONG = tuple(one.capitalize() for one in comparison.STATES)
+STATES = (State.IN_SYNC, State.MISSING, State.STALE, State.PENDING,
+          State.NO_NODE, State.UNKNOWN, State.DISPUTED,
+          State.FOREIGN_PROVIDER)
+"""States that associations may have, without a sync."""
+LONG = tuple(state.value.replace('_', ' ').title() for state in STATES)
+
+OBSTACLES = (State.DISPUTED, State.UNKNOWN, State.NO_NODE, State.PENDING)
+"""States of an aggregate without drift, the most important first."""
 
 
 class ListAggregates(command.Lister):
@@ -29,22 +37,35 @@ class ListAggregates(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        current, nova = self.compare(parsed_args)
+        nova, compared = self.compare(parsed_args)
+        by_aggregate = collections.defaultdict(list)
+        for association in compared:
+            by_aggregate[association.aggregate_uuid].append(association)
         rows = []
         for name, uuid in sorted((name, uuid) for uuid, name
                                  in nova.aggregates.items()):
-            found = comparison.associations(uuid, nova, current)
-            states = collections.Counter(one.state for one in found)
-            hosts = sum(uuid in aggregates
-                        for aggregates in nova.members.values())
+            members = by_aggregate[uuid]
+            states = collections.Counter(
+                association.state for association in members)
+            hosts = [host for host, aggregates in nova.members.items()
+                     if uuid in aggregates]
             rows.append((
-                name, uuid, hosts,
-                sum(one.in_nova and bool(one.provider) for one in found),
-                sum(one.in_placement and bool(one.host) for one in found),
-                comparison.state(found),
-                *(states[one] for one in comparison.STATES
-                  if parsed_args.long)))
+                name, uuid, len(hosts),
+                len([member for member in members
+                     if member.in_nova and member.provider]),
+                len([member for member in members
+                     if member.in_placement and member.hosts]),
+                state(states), *(states[state] for state in STATES
+                                 if parsed_args.long)))
         return COLUMNS + (LONG if parsed_args.long else ()), rows
+
+
+def state(states: collections.Counter[State]) -> str:
+    """Return the state of an aggregate; what a sync repairs comes first."""
+    if states[State.MISSING] or states[State.STALE]:
+        return 'differs'
+    return next((state.value for state in OBSTACLES if states[state]),
+                State.IN_SYNC.value)
 
 
 class ShowAggregate(command.Lister):
@@ -65,7 +86,9 @@ class ShowAggregate(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.find([parsed_args.aggregate])
-        current, nova = self.compare(parsed_args)
+        _nova, compared = self.compare(parsed_args)
         return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), [
-            dataclasses.astuple(one)
-            for one in comparison.associations(uuid, nova, current)]
+            (association.host, association.provider, association.in_nova,
+             association.in_placement, association.state.value)
+            for association in compared
+            if association.aggregate_uuid == uuid]

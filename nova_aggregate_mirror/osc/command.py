@@ -9,14 +9,15 @@ from typing import Any
 
 from osc_lib.command import command
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import exit_status
-from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
@@ -28,16 +29,8 @@ READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
          'client itself could not authenticate, 2 when placement could not be '
          'read, 255 when nova-api could not be read or has no such aggregate.')
 
-WORKERS = 8
-
 # Nova-api takes as long to list some compute nodes as to list all of them.
 BATCH = 1000
-
-# Errors of nova or of the arguments; all others are errors of placement.
-_COULD_NOT_RUN = (
-    exceptions.NovaUnavailable, exceptions.UnexpectedNova,
-    exceptions.UnknownName, exceptions.InvalidConfiguration,
-    exceptions.MissingPackage)
 
 
 class Lister(command.Lister):
@@ -54,22 +47,19 @@ class Lister(command.Lister):
         if not self.parallel:
             return parser
         parser.add_argument(
-            '--workers', type=arguments.workers, default=WORKERS,
+            '--workers', type=arguments.workers, default=conf.SYNC_WORKERS,
             metavar='<number>',
             help='Number of concurrent placement requests, from 1 to 64 '
-                 '(default: %d)' % WORKERS)
+                 '(default: %d)' % conf.SYNC_WORKERS)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return its exit status."""
-        return finish(lambda: self._run(parsed_args))
+        def run() -> int:
+            super(Lister, self).run(parsed_args)
+            return self.status
 
-    def _run(self, parsed_args: argparse.Namespace) -> int:
-        try:
-            super().run(parsed_args)
-        except exceptions.Stopped:
-            tell(['Interrupted before anything was done'])
-        return self.status
+        return finish(run)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
@@ -84,24 +74,23 @@ class Lister(command.Lister):
         return clients_of(self.app)
 
     def mirror(
-        self,
-        parsed_args: argparse.Namespace,
-        stop: interruption.Interruption,
+        self, parsed_args: argparse.Namespace,
+        stopping: Callable[[], bool] = lambda: False,
         display: context.Progress = context.Silent(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
             journal.NoLedger(), self.clients.nova, self.clients.placement,
-            None, stop.stopping, parsed_args.workers, display, BATCH)
+            None, stopping, parsed_args.workers, display, BATCH)
 
     def compare(self, parsed_args: argparse.Namespace
-                ) -> tuple[source.Memberships, source.Nova]:
-        """Read every provider with its aggregates, and nova."""
-        mirror = self.mirror(parsed_args, interruption.Interruption())
-        seen = survey.read(mirror.context, survey.scope(mirror.context))
-        current, nova = seen.current, seen.nova
+                ) -> tuple[source.Nova, list[associations.Association]]:
+        """Return nova, and all its associations."""
+        context = self.mirror(parsed_args).context
+        seen = survey.read(context, survey.scope(context))
         tell('Cell %s did not answer: %s' % cell
-             for cell in sorted(nova.cells_down.items()))
-        return current, nova
+             for cell in sorted(seen.nova.cells_down.items()))
+        return seen.nova, associations.complete(
+            seen.nova, associations.compare(seen, seen.changes(())))
 
 
 def finish(command: Callable[[], int]) -> int:
@@ -111,8 +100,7 @@ def finish(command: Callable[[], int]) -> int:
             return command()
     except exceptions.MirrorError as exc:
         tell([str(exc)])
-        return (exit_status.COULD_NOT_RUN if isinstance(exc, _COULD_NOT_RUN)
-                else exit_status.NOT_READ)
+        return exit_status.of(exc)
 
 
 def clients_of(app: Any) -> clients.Clients:

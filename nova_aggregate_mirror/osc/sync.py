@@ -2,23 +2,17 @@
 """``openstack aggregate mirror diff`` and ``sync``: drift and its repair."""
 
 import argparse
+import functools
 import sys
+from typing import Any
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
-from nova_aggregate_mirror.console import interruption
-from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror.console import sync_run
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import full_sync
-
-COLUMNS = ('Host', 'Provider', 'Aggregate', 'Aggregate UUID')
-
-ADVICE = sync_result.Advice(
-    nodeless='nova-api lists none; restart nova-compute on that host, or run '
-             '"nova-manage cell_v2 discover_hosts" if the host has no mapping',
-    refused='add --force; if not, check nova\'s aggregates',
-    all='--host limits the list to one host')
 
 _STATUS = (
     'Exit status, the lowest that applies: 0 %s; 1 the client itself could '
@@ -54,12 +48,12 @@ class Diff(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        shown = _sync(self, parsed_args, full_sync.UNLIMITED, write=False)
-        command.tell(shown.faults())
-        return ('Difference', *COLUMNS), [
-            (difference, *row.values()) for difference, rows in (
-                ('missing', shown.added), ('stale', shown.removed))
-            for row in rows]
+        result = _sync(self, parsed_args, full_sync.UNLIMITED, write=False)
+        if result.sync.not_compared:
+            raise result.sync.not_compared
+        command.tell(result.faults())
+        return sync_result.COLUMNS, result.rows(
+            (sync_result.State.MISSING, sync_result.State.STALE))
 
 
 class Sync(command.Lister):
@@ -94,12 +88,22 @@ class Sync(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        wanted = arguments.request(
+        request = arguments.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
-        shown = _sync(self, parsed_args, wanted.max_removed_share,
-                      wanted.write)
-        command.tell([*shown.faults(), *shown.summary().splitlines()])
-        return ('Action', *COLUMNS), [tuple(row) for row in shown.rows()]
+        self._result = _sync(self, parsed_args, request.max_removed_share,
+                             request.write)
+        command.tell([*self._result.faults(),
+                      *self._result.summary().splitlines()])
+        return sync_result.COLUMNS, self._result.rows()
+
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Any, data: Any) -> int:
+        """Print the rows; JSON and YAML are a document with everything."""
+        if parsed_args.formatter not in formats.DOCUMENTS:
+            return super().produce_output(parsed_args, column_names, data)
+        print(formats.document(
+            parsed_args.formatter, self._result.document()), end='')
+        return 0
 
 
 def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
@@ -108,19 +112,10 @@ def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
     request = full_sync.Request(
         share, write, frozenset(parsed_args.hosts),
         lister.clients.find(parsed_args.aggregates))
-    stop = interruption.Interruption()
     verbosity = lister.app.options.verbose_level
-    try:
-        with stop.watched(), progress.shown(
-                quiet=verbosity < 2 and not (
-                    verbosity and sys.stderr.isatty()),
-                lines=verbosity > 1) as display:
-            sync = full_sync.run(lister.mirror(
-                parsed_args, stop, display), request=request)
-    finally:
-        lister.status = stop.status
-    if sync.not_compared:
-        raise sync.not_compared
-    shown = sync_result.Result(sync, request, ADVICE)
-    lister.status = stop.status or shown.status()
-    return shown
+    result = sync_run.run(
+        functools.partial(lister.mirror, parsed_args), (), request,
+        quiet=verbosity < 2 and not (verbosity and sys.stderr.isatty()),
+        lines=verbosity > 1)
+    lister.status = result.status()
+    return result

@@ -37,9 +37,7 @@ class Wait(osc_command.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--host', metavar='<host>', action='append', required=True,
-            dest='hosts',
-            help='Host to wait for; may be repeated')
+            'hosts', metavar='<host>', nargs='+', help='Host to wait for')
         parser.add_argument(
             '--timeout', type=arguments.timeout, default=readiness.TIMEOUT,
             metavar='<seconds>',

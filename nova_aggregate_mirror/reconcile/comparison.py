@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences between nova and placement as read: pure, no I/O."""
 
-import collections
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -18,18 +17,6 @@ FOREIGN_AFTER = 24 * 3600.0
 providers that are not compute nodes. No service would restore these
 associations if nova's database had been restored to an older state by
 mistake."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Drift:
-    """Number of associations that break the promise, per aggregate UUID."""
-
-    missing: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    stale: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        return sum(self.missing.values()) + sum(self.stale.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,18 +64,6 @@ class Comparison:
             if uuid in self.present and uuid not in self.nova.aggregates
             and entry.deleted == deleted)
 
-    def drift(self, changes: Iterable[plan.Change]) -> 'Drift':
-        """Count the associations that are missing or stale."""
-        changes = list(changes)
-        return Drift(
-            collections.Counter(
-                uuid for change in changes for uuid in change.add),
-            collections.Counter(
-                uuid for change in changes for uuid in change.remove)
-            + collections.Counter(
-                uuid for aggregates in self.current.values()
-                for uuid in aggregates & self.deleted))
-
     def changes(self, hosts: Collection[str]) -> list[plan.Change]:
         """List the differences of these hosts, or of all when empty."""
         desired = self.nova.desired()
@@ -113,21 +88,22 @@ class Comparison:
                         'aggregate %s (%s)' % (self.nova.aggregates[uuid],
                                                uuid) for uuid in uuids)),
                     'is' if len(uuids) == 1 else 'are'))
-            for node, uuids in self._disputes().items()
-            if not hosts or not self.nova.hosts_of(node).isdisjoint(hosts)}
+            for node, uuids in self.disputes(hosts).items()}
 
-    def _disputes(self) -> source.Memberships:
+    def disputes(self, hosts: Collection[str]) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
         disputes = {node: uuids & self.only if self.only else uuids
                     for node, uuids in self.nova.disputes().items()
-                    if node in self.current}
+                    if node in self.current and (
+                        not hosts or not self.nova.hosts_of(node).isdisjoint(
+                            hosts))}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
     def narrowed(self, hosts: Collection[str]) -> source.Nova:
         """Return nova limited to the requested members."""
-        sure = (frozenset(self.nova.members)
-                | frozenset(self.nova.nodes.values())
-                ) - self.nova.hosts_down.keys()
+        sure = frozenset(self.nova.members).union(
+            *map(self.nova.hosts_of, self.nova.nodes)
+        ) - self.nova.hosts_down.keys()
         members = {host: aggregates for host, aggregates
                    in self.nova.members.items()
                    if (not hosts or host in hosts)
@@ -151,10 +127,11 @@ class Comparison:
         return dataclasses.replace(self, current=current)
 
     def dirty(self, nodes: Iterable[str]) -> list[journal.Dirty]:
-        """Group these compute nodes by host."""
+        """Group these compute nodes by host, shared ones by each."""
         by_host: dict[str, set[str]] = {}
         for node in nodes:
-            by_host.setdefault(self.nova.nodes[node], set()).add(node)
+            for host in self.nova.hosts_of(node):
+                by_host.setdefault(host, set()).add(node)
         return [journal.Dirty(host=host, nodes=frozenset(nodes))
                 for host, nodes in by_host.items()]
 

@@ -343,7 +343,7 @@ def _put(placement: client.Client, state: client.Provider,
 def _log(change: plan.Change, truth: source.Nova) -> None:
     text = change.describe(truth.aggregates)
     if change.provider in truth.nodes:
-        LOG.info('Host %s (provider %s): %s', truth.nodes[change.provider],
-                 change.provider, text)
+        LOG.info('Host %s (provider %s): %s',
+                 truth.host_names(change.provider), change.provider, text)
     else:
         LOG.info('Provider %s: %s', change.provider, text)

@@ -3,7 +3,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import functools
 import math
@@ -11,6 +11,7 @@ import math
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror import plurals
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
@@ -20,6 +21,7 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
+Association = associations.Association
 Comparison = comparison.Comparison
 Outcome = outcome.Outcome
 Provider = outcome.Provider
@@ -63,14 +65,10 @@ class Sync:
     outcome: Outcome
     nova: source.Nova
     """Nova as it was compared, limited to the requested members."""
-    drift: comparison.Drift
-    """Associations that the comparison found missing or stale."""
-    stale: tuple[plan.Change, ...] = ()
-    """Owned associations that nova does not have and that were kept."""
-    foreign: Mapping[str, frozenset[str]] = dataclasses.field(
-        default_factory=dict)
-    """Providers that are not compute nodes of nova, to their owned aggregates
-    as compared."""
+    associations: Sequence[Association] = ()
+    """Those that were not in sync, or changed, with the state afterwards."""
+    drift: Sequence[Association] = ()
+    """Those that the comparison found missing or stale."""
     refused: exceptions.RemovalsRefused | None = None
     """Why the brake refused the removals, if it did."""
     not_compared: exceptions.MirrorError | None = None
@@ -97,13 +95,13 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     try:
         seen = survey.read(mirror.context, scope, request.hosts)
     except exceptions.MirrorError as exc:
-        return Sync(outcome, source.Nova({}, {}, {}),
-                    comparison.Drift(), not_compared=exc)
+        return uncompared(exc, outcome)
     if not request.write:
         seen = seen.after(outcome.changes)
     changes = seen.changes(request.hosts)
     refused = _refusal(seen, changes, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
+    differences = associations.compare(seen, changes, request.hosts, prune)
     _remember(mirror.context, seen, request, outcome)
     mode = converge.Mode(
         prune=prune, write=request.write, only=seen.only, whole=False,
@@ -114,10 +112,21 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
                        in seen.contradictions(request.hosts).items()}
     _observe(mirror.context, seen, request, outcome)
     return Sync(
-        outcome, seen.narrowed(request.hosts), refused=refused,
-        foreign=seen.foreign(), drift=seen.drift(changes),
-        stale=() if prune else tuple(dataclasses.replace(change, add=())
-                                     for change in changes if change.remove))
+        outcome, seen.narrowed(request.hosts),
+        associations.after(differences, outcome, seen.nova),
+        [association for association in differences
+         if association.state in associations.DRIFT], refused)
+
+
+def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
+               ) -> Sync:
+    """Return a sync without a comparison.
+
+    :param outcome: of the journal rows
+    """
+    outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
+    return Sync(outcome, nova, associations.after((), outcome, nova),
+                not_compared=error)
 
 
 def _covered(context: context.Context, rows: Iterable[journal.Row],
@@ -193,9 +202,6 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
         repaired.add(mirror.remove(seen.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
-    nova = seen.narrowed(request.hosts)
-    outcome.pending |= {node: nova.nodes[node] for node
-                        in plan.pending(nova.desired(), seen.current)}
 
 
 def _once_more(mirror: reconciler.Reconciler, seen: Comparison,

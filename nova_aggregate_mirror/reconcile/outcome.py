@@ -68,8 +68,8 @@ class Outcome:
     generations."""
     missing: set[str] = dataclasses.field(default_factory=set)
     """Providers that do not exist."""
-    pending: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Missing providers that nova-compute will still create, to their host."""
+    pending: set[str] = dataclasses.field(default_factory=set)
+    """Missing providers that nova-compute will still create."""
     failed: dict[Subject, exceptions.MirrorError] = dataclasses.field(
         default_factory=dict)
     """What could not be reconciled, to the reason."""
@@ -105,9 +105,7 @@ class Outcome:
         nodes = dirty.nodes
         if whole:
             nodes |= truth.nodes_of({dirty.host})
-        self.pending.update(
-            (node, truth.nodes[node]) for node in nodes & self.missing
-            if truth.wanted(node))
+        self.pending.update(filter(truth.wanted, nodes & self.missing))
         if whole and dirty.host in truth.hosts_down:
             self.failed[Host(dirty.host)] = _silent(
                 truth, truth.hosts_down[dirty.host])

@@ -72,6 +72,10 @@ class Nova:
             return frozenset(row.host for row in self.shared[node])
         return frozenset({self.nodes[node]} if node in self.nodes else ())
 
+    def host_names(self, node: str) -> str:
+        """Return the hosts of a compute node, for a message."""
+        return ', '.join(sorted(self.hosts_of(node)))
+
     def wanted(self, node: str) -> frozenset[str]:
         """Return the aggregates that a provider must be in.
 

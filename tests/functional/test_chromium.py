@@ -11,6 +11,7 @@ import testtools
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
 from nova_aggregate_mirror.journal import history
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
@@ -116,11 +117,12 @@ class TestDrift(test_html_report.ReportTest):
         zone, evil = 'zone', test_html_report.EVIL
         gone = 'deleted ' + self.gone
         self.assertEqual({
-            'right': {zone: 'right ✓', gone: 'stale −'},
+            'right': {zone: 'in_sync ✓', gone: 'stale −'},
             'missing': {zone: 'missing +'}, 'stale': {evil: 'stale −'},
-            'pending': {zone: 'pending …'}, 'nodeless': {zone: 'nodeless ∅'},
-            'unmapped': {zone: 'right ✓'}, 'ironic': {zone: 'missing +'},
-            'same1': {zone: 'right ✓'}}, self.browser.evaluate(CELLS))
+            'pending': {zone: 'pending …'},
+            'nodeless': {zone: 'without_compute_node ∅'},
+            'unmapped': {zone: 'in_sync ✓'}, 'ironic': {zone: 'missing +'},
+            'same1': {zone: 'in_sync ✓'}}, self.browser.evaluate(CELLS))
 
     def test_hostile_names(self):
         """An aggregate name is shown as text, never as markup."""
@@ -253,9 +255,10 @@ class TestManyHosts(testtools.TestCase):
         nova = source.Nova(
             {one: 'aggregate %03d' % number
              for number, one in enumerate(self.uuids)}, members, nodes)
+        done = outcome.Outcome(changes)
         with open(self.file, 'w') as page:
             page.writelines(render.render(collect.Collected(
-                full_sync.Sync(outcome.Outcome(changes), nova, len(changes)),
+                full_sync.Sync(done, nova, associations.after((), done, nova)),
                 full_sync.Request(0.3, write=False),
                 collect.Journal(syncs=(
                     history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),

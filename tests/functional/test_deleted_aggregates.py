@@ -132,7 +132,7 @@ class TestOtherNovaApi(DeletionTest):
 
     def test_aggregate_that_a_sync_has_seen(self) -> None:
         """The sync that saw it changes nothing; the next sync prunes it."""
-        self.assertEqual(0, self.agent.sync().drift.total)
+        self.assertEqual([], self.agent.sync().drift)
         self.delete()
         self.agent.sync()
         self.assertEqual([], self.cloud.drift())
@@ -144,8 +144,10 @@ class TestOtherNovaApi(DeletionTest):
         self.prune(False)
         self.agent.sync()
         self.delete()
-        stale, = self.agent.sync().stale
-        self.assertEqual((self.zone.uuid,), stale.remove)
+        kept = [association.pair
+                for association in self.agent.sync().associations
+                if association.state == 'stale_kept']
+        self.assertEqual([(self.single.nodes[0], self.zone.uuid)], kept)
         self.assertEqual(1, len(self.cloud.drift()))
 
     def test_aggregate_that_no_sync_has_seen(self) -> None:
@@ -207,7 +209,7 @@ class TestRestoredDatabase(test_sync_command.SyncTest):
         self.restore(before)
         plan = self.plan(status=0)
         self.assertEqual({('new', late.uuid)}, self.pairs(plan, 'remove'))
-        self.assertEqual({('', late.uuid)}, self.pairs(plan, 'vanished'))
+        self.assertEqual({('', late.uuid)}, self.pairs(plan, 'absent'))
         entry, *_others = self.journal.history.newest()
         self.assertEqual(
             'host new (provider %s): aggregate deleted (%s)'

@@ -110,7 +110,7 @@ class TestPage(ReportTest):
             self.stale('s%d' % number, self.zone.uuid)
         page = self.report(7)
         self.assertIn('92.31% of the associations would be removed', page)
-        self.assertIn('sync_aggregates --prune --force&#34;', page)
+        self.assertIn('with &#34;--prune --force&#34;', page)
         self.assertIn('12 stale', page)
         self.assertIn('<b>12 hosts</b>', page)
 
@@ -183,7 +183,7 @@ class TestOutage(ReportTest):
         self.assertIn('its cell did not answer', page)
         self.assertIn('Cell cell2 (', page)
         self.assertIn('<td class="unknown">', page)
-        for state in ('stale', 'nodeless'):
+        for state in ('stale', 'without_compute_node'):
             self.assertNotIn('<td class="%s">' % state, page)
 
     def test_journal(self):

@@ -103,13 +103,13 @@ class TestList(ClientTest):
         rows, errors = self.mirror('list')
         self.assertEqual([
             {'Name': 'rack', 'UUID': self.rack.uuid, 'Hosts': 0, 'In Nova': 0,
-             'In Placement': 0, 'State': 'mirrored'},
+             'In Placement': 0, 'State': 'in_sync'},
             {'Name': 'zone', 'UUID': self.zone.uuid, 'Hosts': 2, 'In Nova': 3,
              'In Placement': 1, 'State': 'differs'}], rows)
         self.assertEqual('', errors)
         [row] = [row for row in self.mirror('list', '--long')[0]
                  if row['Name'] == 'zone']
-        self.assertEqual((1, 2, 0), (row['Mirrored'], row['Missing'],
+        self.assertEqual((1, 2, 0), (row['In Sync'], row['Missing'],
                                      row['Stale']))
 
     def test_show(self):
@@ -122,11 +122,11 @@ class TestList(ClientTest):
         self.host('nodeless', nodes=0)
         waiting = self.host('waiting', providers=False)
         expected = sorted([
-            ('', storage, False, True, 'other provider'),
+            ('', storage, False, True, 'foreign_provider'),
             *(('bad', node, True, False, 'missing')
               for node in self.bad.nodes),
-            ('good', self.good.nodes[0], True, True, 'mirrored'),
-            ('nodeless', '', True, False, 'no compute node'),
+            ('good', self.good.nodes[0], True, True, 'in_sync'),
+            ('nodeless', '', True, False, 'without_compute_node'),
             ('stale', stale.nodes[0], False, True, 'stale'),
             ('waiting', waiting.nodes[0], True, False, 'pending')])
         for name in 'zone', str(self.zone.id):
@@ -136,7 +136,7 @@ class TestList(ClientTest):
     def test_formats(self):
         """It supports the output formats of other commands."""
         list_ = ('aggregate', 'mirror', 'list')
-        rows = [('rack', 'mirrored'), ('zone', 'differs')]
+        rows = [('rack', 'in_sync'), ('zone', 'differs')]
         said, _errors = self.openstack(*list_, '-f', 'yaml')
         self.assertEqual(rows, [(row['Name'], row['State'])
                                 for row in yaml.safe_load(said)])
@@ -179,24 +179,28 @@ class TestSync(ClientTest):
         foreign = uuidutils.generate_uuid()
         self.placement.set_aggregates(
             stale.nodes[0], [self.rack.uuid, foreign])
-        missing = [('missing', 'h1', node, 'zone', self.zone.uuid)
+        missing = [('add', 'h1', node, 'zone', self.zone.uuid)
                    for node in sorted(host.nodes)]
-        gone = ('stale', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
+        gone = ('remove', 'stale', stale.nodes[0], 'rack', self.rack.uuid)
         rows, _errors = self.mirror('diff', status=7)
         self.assertEqual([*missing, gone], [tuple(row.values())
                                             for row in rows])
-        rows, errors = self.mirror('sync', '--dry-run', status=7)
-        self.assertEqual(['to add'] * 2 + ['left: not pruned'],
-                         [row['Action'] for row in rows][:3])
+        document, errors = self.mirror('sync', '--dry-run', status=7)
+        self.assertEqual(
+            [(2, 0, 1), True, 7],
+            [tuple(len(document[key]) for key in (
+                'add', 'remove', 'stale_kept')),
+             document['dry_run'], document['exit_status']])
         self.assertIn('2 associations to add.', errors)
         self.assertEqual(set(), self.left(host))
-        rows, errors = self.mirror('sync')
+        _document, errors = self.mirror('sync')
         self.assertIn('--prune removes stale associations', errors)
         self.assertEqual([gone], [
             tuple(row.values()) for row in self.mirror('diff', status=7)[0]])
-        rows, errors = self.mirror('sync', '--prune')
-        self.assertEqual(['removed', 'kept: foreign'],
-                         [row['Action'] for row in rows])
+        said, errors = self.openstack(
+            'aggregate', 'mirror', 'sync', '--prune', '-f', 'csv')
+        self.assertEqual(['remove', 'foreign_aggregate'], [
+            row['Action'] for row in csv.DictReader(io.StringIO(said))])
         self.assertIn('1 association removed.', errors)
         self.assertEqual(([], ''), self.mirror('diff'))
         self.assertEqual([], self.cloud.drift())
@@ -209,10 +213,11 @@ class TestSync(ClientTest):
             self.placement.set_aggregates(host.nodes[0], [self.rack.uuid])
         rows, _errors = self.mirror('diff', '--host', 'h2', status=7)
         self.assertEqual({'h2'}, {row['Host'] for row in rows})
-        rows, _errors = self.mirror('sync', '--prune', '--host', 'h1',
-                                    '--aggregate', str(self.rack.id))
-        self.assertEqual([('removed', 'h1', 'rack')], [
-            (row['Action'], row['Host'], row['Aggregate']) for row in rows])
+        document, _errors = self.mirror('sync', '--prune', '--host', 'h1',
+                                        '--aggregate', str(self.rack.id))
+        self.assertEqual(([], [(['h1'], 'rack')]), (document['add'], [
+            (entry['hosts'], entry['aggregate'])
+            for entry in document['remove']]))
         self.assertIn('no host h3', self.mirror(
             'sync', '--host', 'h3', status=255)[1])
         self.assertIn('no aggregate unknown', self.mirror(
@@ -262,7 +267,7 @@ class TestSync(ClientTest):
         said, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(130, process.returncode, errors)
         self.assertIn('not reconciled', errors)
-        self.assertTrue(2 < len(json.loads(said)) < 12)
+        self.assertTrue(2 < len(json.loads(said)['add']) < 12)
         self.assertIn('Reading placement', heard)
         self.assertNotIn('Journal', heard)
 
@@ -271,15 +276,14 @@ class TestWait(ClientTest):
 
     def wait(self, *hosts, timeout='1', status=0):
         """Run the command; return standard output and standard error."""
-        options = [one for host in hosts for one in ('--host', host)]
-        return self.openstack('aggregate', 'mirror', 'wait', *options,
+        return self.openstack('aggregate', 'mirror', 'wait', *hosts,
                               '--timeout', timeout, status=status)
 
     def begin(self, *argv):
         """Start the command for h1; return it when it waits for the zone."""
         process = subprocess.Popen(
             [commands.script(commands.OPENSTACK), '--os-cloud', 'test',
-             'aggregate', 'mirror', 'wait', '--host', 'h1', *argv],
+             'aggregate', 'mirror', 'wait', 'h1', *argv],
             cwd=self.home, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=self.environment())
         self.addCleanup(process.kill)
@@ -324,14 +328,14 @@ class TestWait(ClientTest):
             'Host h1 (provider %s) is not in zone (%s)' % (
                 host.nodes[0], self.zone.uuid), errors)
         _said, errors = self.openstack(
-            '-q', 'aggregate', 'mirror', 'wait', '--host', 'h1', '--timeout',
+            '-q', 'aggregate', 'mirror', 'wait', 'h1', '--timeout',
             '1', status=7)
         self.assertEqual(1, errors.count('is not in zone'), errors)
         self.host('waiting', providers=False)
         self.assertIn(self.placement.url,
                       self.wait('h1', 'waiting', status=6)[1])
         self.host('nodeless', nodes=0)
-        self.assertIn('Host nodeless has no compute node; start nova-compute',
+        self.assertIn('Host nodeless has no compute node; restart nova-',
                       self.wait('waiting', 'nodeless', status=5)[1])
 
     def test_host_in_no_aggregate(self):

@@ -16,7 +16,7 @@ import testtools
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
@@ -47,12 +47,11 @@ def example():
     by_host = {host: node for node, host in nodes.items()}
     changes = [plan.Change(by_host['cmp-2'], add=(UUIDS['zone-a'],)),
                plan.Change(by_host['cmp-5'], remove=(UUIDS['zone-a'],))]
+    nova = source.Nova({uuid: name for name, uuid in UUIDS.items()}, members,
+                       nodes)
+    done = outcome.Outcome(changes)
     return collect.Collected(
-        full_sync.Sync(
-            outcome.Outcome(changes),
-            source.Nova({one: name for name, one in UUIDS.items()}, members,
-                        nodes),
-            comparison.Drift({UUIDS['zone-a']: 1}, {UUIDS['zone-a']: 1})),
+        full_sync.Sync(done, nova, associations.after((), done, nova)),
         full_sync.Request(0.3, write=False),
         collect.Journal(syncs=(history.Entry(
             'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),

@@ -25,7 +25,8 @@ from tests import processes
 CONF = fixtures.CONF
 PATIENCE = 60
 FOREIGN = uuidutils.generate_uuid()
-LISTS = ('add', 'remove', 'left', 'kept', 'vanished', 'pending')
+LISTS = ('add', 'remove', 'stale_kept', 'foreign_aggregates',
+         'foreign_providers', 'absent', 'pending')
 
 
 class SyncTest(test_manage.ManageTest):
@@ -53,7 +54,8 @@ class SyncTest(test_manage.ManageTest):
         return plan
 
     def pairs(self, plan, key):
-        return {(row['host'], row['aggregate_uuid']) for row in plan[key]}
+        return {(','.join(entry['hosts']), entry['aggregate_uuid'])
+                for entry in plan[key]}
 
     def everything(self):
         """Return placement with its generations, the rows and the ledger."""
@@ -94,8 +96,10 @@ class TestPreview(SyncTest):
         self.assertEqual({('both', self.rack.uuid), ('stale', self.zone.uuid),
                           ('late', self.rack.uuid)},
                          self.pairs(plan, 'remove'))
-        self.assertEqual({('both', FOREIGN)}, self.pairs(plan, 'kept'))
-        self.assertEqual(['pending'], [one['host'] for one in plan['pending']])
+        self.assertEqual({('both', FOREIGN)},
+                         self.pairs(plan, 'foreign_aggregates'))
+        self.assertEqual({('pending', self.zone.uuid)},
+                         self.pairs(plan, 'pending'))
         self.assertEqual(['unmapped'], plan['unmapped'])
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows.all())
@@ -118,12 +122,12 @@ class TestPreview(SyncTest):
                          [row['provider'] for row in plan['add']])
         self.plan(status=0)
         plan = self.plan('--dry-run', status=0)
-        self.assertEqual([[]] * 6, [plan[key] for key in LISTS])
+        self.assertEqual([[]] * 7, [plan[key] for key in LISTS])
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, self.rack.uuid])
         plan = self.plan('--dry-run', '--no-prune', status=7)
         self.assertEqual(({('h1', self.rack.uuid)}, set()), (
-            self.pairs(plan, 'left'), self.pairs(plan, 'remove')))
+            self.pairs(plan, 'stale_kept'), self.pairs(plan, 'remove')))
         shown = self.sync('--dry-run').stdout
         self.assertIn('to remove', shown)
         self.assertIn('1 association to remove.', shown)
@@ -168,7 +172,8 @@ class TestScope(SyncTest):
         self.journal.ledger.remember({gone})
         plan = self.plan('--aggregate', gone, '--prune', status=0)
         self.assertEqual({('h3', gone)}, self.pairs(plan, 'remove'))
-        self.assertEqual({('h3', FOREIGN)}, self.pairs(plan, 'kept'))
+        self.assertEqual({('h3', FOREIGN)},
+                         self.pairs(plan, 'foreign_aggregates'))
 
     def test_unknown_names(self):
         """Nothing is written for a mistyped name."""
@@ -207,7 +212,7 @@ class TestDefault(SyncTest):
     def assert_kept(self, *argv):
         plan = self.plan(*argv, status=0)
         self.assertEqual((set(), self.both), (
-            self.pairs(plan, 'remove'), self.pairs(plan, 'left')))
+            self.pairs(plan, 'remove'), self.pairs(plan, 'stale_kept')))
 
     def assert_removed(self, *argv):
         self.assertEqual(self.both, self.pairs(
@@ -217,7 +222,7 @@ class TestDefault(SyncTest):
         """It asks for --prune; the second sync removes."""
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
-        self.assertIn('| left: not pruned | stale | ', done.stdout)
+        self.assertIn('| stale_kept | stale | ', done.stdout)
         self.assertIn(
             '1 stale association kept: this is the first sync with this '
             'journal, check the list, then run the command with --prune',
@@ -307,8 +312,10 @@ class TestPrune(SyncTest):
         self.assertEqual(before, [self.placement.generation(one)
                                   for one in others])
         self.assertEqual(
-            {('', self.zone.uuid), ('', self.rack.uuid), ('h1', FOREIGN)},
-            self.pairs(plan, 'kept'))
+            {('', self.zone.uuid), ('', self.rack.uuid)},
+            self.pairs(plan, 'foreign_providers'))
+        self.assertEqual({('h1', FOREIGN)},
+                         self.pairs(plan, 'foreign_aggregates'))
 
     def test_brake(self):
         """It exits with 8 and only adds; --force removes, too."""
@@ -323,7 +330,7 @@ class TestPrune(SyncTest):
         self.assertIn('1 association added; 1 failure reported.', done.stdout)
         plan = self.plan('--prune', '--dry-run', status=7)
         self.assertIn('over 30.00%', plan['refused'])
-        self.assertEqual(([], 12), (plan['remove'], len(plan['left'])))
+        self.assertEqual(([], 12), (plan['remove'], len(plan['stale_kept'])))
         plan = self.plan('--prune', '--force', status=0)
         self.assertEqual(12, len(plan['remove']))
         self.assertEqual([], self.cloud.drift())

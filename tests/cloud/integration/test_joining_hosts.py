@@ -86,7 +86,7 @@ class TestWaiting(JoiningTest):
             self.add_host(self.name, self.host.name)
             waiting = pool.submit(
                 self.cloud.run, 'openstack', 'aggregate', 'mirror', 'wait',
-                '--host', self.host.name, '--timeout', '120')
+                self.host.name, '--timeout', '120')
             self.start_placement()
             status, out, err = waiting.result()
             self.assertEqual(0, status, out + err)

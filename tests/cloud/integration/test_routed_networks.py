@@ -62,7 +62,7 @@ class TestSync(testscenarios.WithScenarios, routed_case.TestCase):
             self.cloud.config.path('controller-1.conf'), 'placement',
             'sync_aggregates', *self.options)
         self.assertEqual(self.status, status, out + err)
-        self.assertRegex(out, r'kept: foreign .* %s ' % self.first.id)
+        self.assertRegex(out, r'foreign_provider .* %s ' % self.first.id)
 
 
 class TestDrift(routed_case.TestCase):

@@ -106,7 +106,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_refused_removal_is_no_success(self):
         """The associations to be removed are still there."""
-        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
         figures = self.figures()
         self.assertEqual(1, figures['brake_tripped',])
         self.assertEqual(
@@ -114,7 +114,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_brake_is_released(self):
         """The next sync that may remove them clears brake_tripped."""
-        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
         self.metrics.observe_sync('success', 2.0, removed=4, drift=DRIFT)
         self.assertEqual(0, self.figures()['brake_tripped',])
 
@@ -126,7 +126,7 @@ class TestMetrics(testtools.TestCase):
 
     def test_failed_sync_leaves_what_the_last_comparison_found(self):
         """It compared nothing, so drift and brake keep their values."""
-        self.metrics.observe_sync('success', 1.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('partial', 1.0, drift=DRIFT, refused=True)
         self.metrics.observe_sync('failure', 1.0)
         self.assertEqual(
             3, self.figures()['drift_associations', 'missing', 'az1'])
@@ -135,7 +135,7 @@ class TestMetrics(testtools.TestCase):
     def test_failure_is_no_success(self):
         """Otherwise an alert on the last success would never fire."""
         self.metrics.observe_drain('failure', 0.2, 0, 0)
-        self.metrics.observe_sync('failure', 0.2)
+        self.metrics.observe_sync('partial', 0.2)
         figures = self.figures()
         self.assertEqual([0, 0], [
             figures['last_success_timestamp_seconds', loop]
@@ -146,7 +146,7 @@ class TestMetrics(testtools.TestCase):
         before = self.figures().keys()
         for result in ('success', 'failure', 'unavailable'):
             self.metrics.observe_drain(result, 0.1, 1, 1)
-        for result in ('success', 'failure'):
+        for result in ('success', 'partial', 'failure'):
             self.metrics.observe_sync(result, 0.1, 1, 1, {('', 'missing'): 1})
         self.assertEqual(before, self.figures().keys())
 
@@ -207,7 +207,7 @@ class TestMetrics(testtools.TestCase):
     def test_figures_of_a_former_leader(self):
         """Only the new leader shows the backlog and the drift."""
         self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
         self.metrics.set_leader(False)
         figures = self.figures()
         self.assertEqual([0] * 4, [figures[name,] for name in (
@@ -220,7 +220,7 @@ class TestMetrics(testtools.TestCase):
         self.metrics.set_leader(True)
         self.metrics.set_leader(False)
         self.metrics.set_backlog(journal.Backlog(3, 2, 17.5))
-        self.metrics.observe_sync('success', 2.0, drift=DRIFT, refused=True)
+        self.metrics.observe_sync('partial', 2.0, drift=DRIFT, refused=True)
         self.metrics.set_leader(False)
         figures = self.figures()
         self.assertEqual([0] * 2, [figures[name,] for name in (

@@ -28,8 +28,8 @@ class TestSync(case.AgentTest):
             self.figures, now=lambda: self.clock, note=self.note,
             zones=zones)
 
-    def note(self, request, seconds, became):
-        self.noted.append(became)
+    def note(self, seconds, result):
+        self.noted.append(result.sync)
         if self.unnoted:
             raise exceptions.JournalUnavailable(self.unnoted)
 
@@ -107,7 +107,7 @@ class TestSync(case.AgentTest):
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': set()},
                          self.placement.aggregates)
         self.assertEqual(
-            ('success', 0.0, 0, 0,
+            ('partial', 0.0, 0, 0,
              {('', 'missing'): 0, ('', 'stale'): 2}, True, 0),
             self.figures.last('observe_sync'))
 
@@ -115,12 +115,14 @@ class TestSync(case.AgentTest):
         """The next interval retries."""
         self.placement.broken['LIST', ''] = REFUSED
         self.assertIsNone(self.sync.step())
-        self.assertEqual(('failure', 0.0), self.figures.last('observe_sync'))
+        self.assertEqual(('failure', 0.0, 0, 0, None, False, 0),
+                         self.figures.last('observe_sync'))
         self.placement.broken.clear()
         self.clock += self.options.sync_interval
-        result = self.sync.step()
+        self.sync.step()
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
-        self.assertEqual([REFUSED, result], self.noted)
+        self.assertEqual([REFUSED, None],
+                         [sync.not_compared for sync in self.noted])
 
     def fail_first(self, count, error):
         """Break so many providers, which come before the healthy h2."""

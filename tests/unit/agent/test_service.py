@@ -12,7 +12,6 @@ from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.console import sync_history
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from tests import statements
@@ -224,10 +223,8 @@ class TestIdle(case.AgentTest):
         self.addCleanup(running.stop)
         self.time.advance(65)
 
-    def note(self, request, seconds, sync):
-        sync_history.note(
-            self.journal.history, request, 'agent', seconds,
-            sync_result.Result(sync, request))
+    def note(self, seconds, result):
+        sync_history.note(self.journal.history, 'agent', seconds, result)
 
     def test_transactions_of_an_idle_minute(self):
         """At most 60, of which at most 22 write; one sync is among them."""

@@ -1,42 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of a full sync."""
+"""The result of a full sync: rows, summary, judgement, exit status."""
 
 import testtools
 
+from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 STOPPED = exceptions.Stopped('stopping')
-STALE = plan.Change('n1', (), ('c',))
+FAILED = exceptions.ServiceFailed('500')
+
+
+def association(number, state):
+    return associations.Association(
+        ('h%d' % number,), 'n%d' % number, 'zone', 'a',
+        associations.State(state))
+
+
+def result(*states, write=True, failed=(), unfinished=(), **options):
+    done = outcome.Outcome(
+        failed={outcome.Provider(uuid): FAILED for uuid in failed},
+        unfinished={journal.Dirty(host): STOPPED for host in unfinished})
+    return sync_result.Result(
+        full_sync.Sync(
+            done, source.Nova({}, {}, {}), [
+                association(number, state)
+                for number, state in enumerate(states)], **options),
+        full_sync.Request(write=write))
 
 
 class TestSummary(testtools.TestCase):
 
-    def summary(self, *changes, write=True, failed=(), unfinished=(),
-                **kwargs):
-        done = outcome.Outcome(
-            list(changes), failed={
-                outcome.Provider(uuid): exceptions.ServiceFailed('500')
-                for uuid in failed},
-            unfinished={journal.Dirty(host): STOPPED for host in unfinished})
-        return sync_result.Result(
-            full_sync.Sync(done, source.Nova({}, {}, {}), drift=0, **kwargs),
-            full_sync.Request(write=write)).summary()
+    def summary(self, *states, **options):
+        return result(*states, **options).summary()
 
     def test_changes(self):
         """Only those that were made, or would be."""
-        self.assertEqual(
-            '1 association added, 2 removed.',
-            self.summary(plan.Change('n1', ('a',), ('b', 'c'))))
-        self.assertEqual('1 association removed.', self.summary(STALE))
-        self.assertEqual(
-            '2 associations to add.',
-            self.summary(plan.Change('n1', ('a', 'b')), write=False))
+        self.assertEqual('1 association added, 2 removed.',
+                         self.summary('missing', 'stale', 'stale'))
+        self.assertEqual('1 association removed.', self.summary('stale'))
+        self.assertEqual('2 associations to add.', self.summary(
+            'missing', 'missing', write=False))
 
     def test_nothing_to_change(self):
         self.assertEqual('Placement already matches nova.', self.summary())
@@ -48,17 +57,17 @@ class TestSummary(testtools.TestCase):
         self.assertEqual('1 failure reported.', self.summary(failed=['n1']))
         self.assertEqual(
             '1 association removed; 2 failures reported.',
-            self.summary(STALE, failed=['n2', 'n3']))
+            self.summary('stale', failed=['n2', 'n3']))
 
     def test_stale_associations_that_are_kept(self):
         self.assertEqual(
             '1 stale association kept: --prune removes stale associations.',
-            self.summary(stale=(STALE,)))
+            self.summary('stale_kept'))
 
     def test_removals_that_are_refused(self):
         """They are one failure, and not listed as merely kept."""
         self.assertEqual('1 failure reported.', self.summary(
-            stale=(STALE,), refused=exceptions.RemovalsRefused('too many')))
+            'stale_kept', refused=exceptions.RemovalsRefused('too many')))
 
     def test_interruption(self):
         """With what is left, in singular and plural."""
@@ -70,3 +79,53 @@ class TestSummary(testtools.TestCase):
         self.assertEqual(
             'Interrupted before the comparison: run this command again.',
             self.summary(not_compared=STOPPED))
+
+
+class TestRows(testtools.TestCase):
+
+    def test_actions(self):
+        """They are the same in a dry run; what nova has to do has none."""
+        for write in True, False:
+            self.assertEqual(
+                ['add', 'remove', 'stale_kept', 'foreign_aggregate',
+                 'foreign_provider', 'absent'],
+                [row[0] for row in result(
+                    'absent', 'foreign_provider', 'foreign_aggregate',
+                    'stale_kept', 'stale', 'missing', 'pending', 'unknown',
+                    'disputed', write=write).rows()])
+
+
+class TestJudgement(testtools.TestCase):
+
+    def judgement(self, *states, **options):
+        return result(*states, **options).judgement.value
+
+    def test_success(self):
+        """What only nova can repair is no failure of the sync."""
+        self.assertEqual('success', self.judgement('missing', 'pending'))
+
+    def test_partial(self):
+        """A failure or a refusal leaves something to do."""
+        self.assertEqual('partial', self.judgement(failed=['n1']))
+        self.assertEqual('partial', self.judgement(
+            refused=exceptions.RemovalsRefused('too many')))
+
+    def test_failure(self):
+        self.assertEqual('failure', self.judgement(not_compared=FAILED))
+
+
+class TestExitStatus(testtools.TestCase):
+
+    def test_errors(self):
+        """Each has the same status in all commands."""
+        for error, unwritten, status in (
+                (exceptions.InvalidConfiguration, False, 255),
+                (exceptions.UnknownName, False, 255),
+                (exceptions.NovaUnavailable, False, 255),
+                (exceptions.JournalUnavailable, False, 255),
+                (exceptions.UnexpectedNova, False, 255),
+                (exceptions.MissingPackage, False, 255),
+                (exceptions.CellUnavailable, False, 5),
+                (exceptions.ServiceUnreachable, False, 2),
+                (exceptions.ServiceFailed, True, 3)):
+            self.assertEqual(status, exit_status.of(error(''), unwritten))

@@ -5,7 +5,6 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
-from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
@@ -22,9 +21,9 @@ class TestMarks(testtools.TestCase):
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
             'n1': (source.NodeRow('', 'n1', 'h1'),
                    source.NodeRow('', 'n1', 'twin'))})
-        seen = collect.seen(collect.Collected(
-            full_sync.Sync(result, nova, comparison.Drift()),
-            full_sync.Request(0.3, write=False), collect.Journal(), {}, ''))
+        collected = collect.Collected(
+            full_sync.Sync(result, nova),
+            full_sync.Request(0.3, write=False), collect.Journal(), {}, '')
         self.assertEqual(
             dict.fromkeys(['h1', 'n2', 'twin'], ('could not be compared',)),
-            seen.marks)
+            collect.marks(collected))

@@ -249,7 +249,7 @@ class TestHosts(doubles.TestCase):
         del self.placement.aggregates['n1']
         self.hand_over('h1', ['n1'])
         outcome = self.drain()
-        self.assertEqual({'n1': 'h1'}, outcome.pending)
+        self.assertEqual({'n1'}, outcome.pending)
         self.assertEqual([], self.journal.rows.all())
 
     def test_failed_provider_does_not_stop_the_others(self):
@@ -480,7 +480,7 @@ class TestDeleted(doubles.TestCase):
         self.placement.before_put = (
             lambda provider: self.placement.aggregates.pop(provider, None))
         outcome = self.remove()
-        self.assertEqual(({}, {}), (outcome.failed, outcome.pending))
+        self.assertEqual(({}, set()), (outcome.failed, outcome.pending))
 
     def test_process_that_stops_leaves_the_rest(self):
         """The rest is reported as not done, without any request."""
@@ -517,7 +517,7 @@ class TestOutcome(doubles.TestCase):
         other = Outcome(
             changes=[plan.Change('n1', ('a',))],
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
-            pending={'n3': 'h3'}, failed={subject: error},
+            pending={'n3'}, failed={subject: error},
             unwritten={subject}, unfinished={journal.Dirty('h1'): error})
         one = Outcome()
         one.add(other)

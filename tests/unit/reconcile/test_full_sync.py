@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The full sync: what it adds, removes, keeps, closes and records."""
 
+import collections
 import contextlib
 import dataclasses
 
@@ -42,6 +43,11 @@ class SyncTest(doubles.TestCase):
     def sync(self, **kwargs):
         return full_sync.run(self.reconciler, self.journal.rows.all(),
                              full_sync.Request(**kwargs))
+
+    @staticmethod
+    def among(result, *states):
+        return [association.pair for association in result.associations
+                if association.state in states]
 
     def lock_journal(self):
         """Let another process hold the journal's database from now on."""
@@ -86,7 +92,7 @@ class TestSync(SyncTest):
         self.placement.create('n3', 'a', 'foreign')
         result = self.sync()
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n3'])
-        self.assertEqual(['n3: -a'], [str(one) for one in result.stale])
+        self.assertEqual([('n3', 'a')], self.among(result, 'stale_kept'))
 
     def test_provider_that_lacks_one_keeps_the_stale_one(self):
         """Adding an association does not remove others."""
@@ -168,7 +174,8 @@ class TestSync(SyncTest):
         del self.placement.aggregates['n2']
         del self.placement.aggregates['n3']
         result = self.sync()
-        self.assertEqual({'n2': 'h2'}, result.outcome.pending)
+        self.assertEqual([('n2', 'a'), ('n2', 'b')],
+                         self.among(result, 'pending'))
 
     def test_many_rows_are_converged_in_batches(self):
         """More hosts than fit into a batch are all mirrored."""
@@ -525,10 +532,11 @@ class TestMarked(SyncTest):
         """Also from other kinds of providers, and without prune."""
         result = self.sync()
         self.assertEqual(self.everywhere('foreign'), self.found())
-        self.assertEqual(((), {}), (result.stale, result.foreign))
-        # These two, and the three that were missing.
-        self.assertEqual((3, 2), (result.drift.total - 2, sum(
-            result.drift.stale.values())))
+        self.assertEqual([('storage', 'gone'), ('n3', 'gone')],
+                         self.among(result, 'stale'))
+        self.assertEqual(
+            {'missing': 3, 'stale': 2}, collections.Counter(
+                association.state.value for association in result.drift))
 
     def test_deletion_while_the_sync_reads(self):
         """The mark is seen, since it was written before nova's commit."""
@@ -577,7 +585,7 @@ class TestMarked(SyncTest):
         """Rule 13: it touches neither other hosts nor foreign providers."""
         result = self.sync(hosts=frozenset({'h1'}), max_removed_share=0.3)
         self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
-        self.assertEqual({}, result.foreign)
+        self.assertEqual([], self.among(result, 'stale', 'absent'))
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual(set(), self.placement.aggregates['n2'])
 
@@ -638,14 +646,15 @@ class TestUnmarked(SyncTest):
         result = self.later(comparison.FOREIGN_AFTER, max_removed_share=None)
         self.assertEqual({'gone', 'foreign'}, self.placement.aggregates['n3'])
         self.assert_storage_has('gone', 'foreign')
-        self.assertEqual(['n3: -gone'], [str(one) for one in result.stale])
+        self.assertEqual([('n3', 'gone')], self.among(result, 'stale_kept'))
 
     def test_with_prune_it_is_removed_from_compute_nodes_only(self):
         """Other providers keep it, and are reported."""
         result = self.later(0)
         self.assertEqual({'foreign'}, self.placement.aggregates['n3'])
         self.assert_storage_has('gone', 'foreign')
-        self.assertEqual({'storage': frozenset({'gone'})}, result.foreign)
+        self.assertEqual([('storage', 'gone')],
+                         self.among(result, 'absent'))
 
     def test_brake_holds_it(self):
         """Also for other providers, however long it is absent."""

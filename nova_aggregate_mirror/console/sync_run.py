@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run of a full sync from a command, with its progress and Ctrl-C."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from nova_aggregate_mirror.console import interruption
+from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import sync_result
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import reconciler
+
+Build = Callable[[Callable[[], bool], context.Progress],
+                 reconciler.Reconciler]
+"""Creates a reconciler, given a function that returns whether to stop, and
+the display of the progress."""
+
+
+def run(build: Build, rows: Iterable[journal.Row], request: full_sync.Request,
+        quiet: bool, lines: bool, stale: str = sync_result.PRUNE
+        ) -> sync_result.Result:
+    """Run a sync until its end or Ctrl-C.
+
+    :param quiet: no progress
+    :param lines: progress as lines, also on a terminal
+    :raises JournalUnavailable: when the ledger could not be read
+    :raises UnknownName: nova has no such aggregate
+    """
+    stop = interruption.Interruption()
+    try:
+        with stop.watched(), progress.shown(quiet, lines) as display:
+            sync = full_sync.run(build(stop.stopping, display), rows, request)
+    except (exceptions.JournalUnavailable, exceptions.UnknownName):
+        raise
+    except exceptions.MirrorError as exc:
+        sync = full_sync.uncompared(exc)
+    return sync_result.Result(sync, request, stale, stop.status)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Associations of nova and placement, each with its state: pure, no I/O."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+import dataclasses
+import enum
+
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror import source
+
+Pair = tuple[str, str]
+"""Provider and aggregate UUID."""
+
+
+class State(str, enum.Enum):
+    """State of an association; the most important comes first."""
+
+    MISSING = 'missing'
+    """Only in nova; a sync adds it."""
+    STALE = 'stale'
+    """Owned, and only in placement; a sync that prunes removes it."""
+    STALE_KEPT = 'stale_kept'
+    """Stale, and the sync did not prune."""
+    DISPUTED = 'disputed'
+    """Only some hosts of the compute node are in the aggregate."""
+    UNKNOWN = 'unknown'
+    """In nova; could not be compared, or not reconciled."""
+    NO_NODE = 'without_compute_node'
+    """In nova; the host has no compute node."""
+    PENDING = 'pending'
+    """In nova; the compute node has no provider yet."""
+    ABSENT = 'absent'
+    """On a provider that is not a compute node; nova does not have the
+    aggregate any more."""
+    FOREIGN_AGGREGATE = 'foreign_aggregate'
+    """On a compute node, with an aggregate that was never nova's."""
+    FOREIGN_PROVIDER = 'foreign_provider'
+    """With an aggregate of nova, on a provider that is not a compute node."""
+    IN_SYNC = 'in_sync'
+
+    @property
+    def action(self) -> str:
+        """What a sync does, or the state that it leaves unchanged."""
+        return ACTIONS.get(self, self.value)
+
+
+ACTIONS = {State.MISSING: 'add', State.STALE: 'remove'}
+DRIFT = (State.MISSING, State.STALE, State.STALE_KEPT)
+"""States that break the promise."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Association:
+    """A provider in an aggregate, or a member host without a provider."""
+
+    hosts: tuple[str, ...]
+    """All hosts of the compute node; empty for any other provider."""
+    provider: str
+    """Empty for a host without a compute node."""
+    aggregate: str
+    """Name; empty for an aggregate that nova does not have."""
+    aggregate_uuid: str
+    state: State
+    in_placement: bool = False
+    absent_for: float = 0.0
+    """Seconds since nova has not had the aggregate any more."""
+
+    @property
+    def host(self) -> str:
+        """The hosts, without a space between them."""
+        return ','.join(self.hosts)
+
+    @property
+    def in_nova(self) -> bool:
+        """Whether nova wants it, or some hosts of the compute node do."""
+        return self.state in (
+            State.MISSING, State.DISPUTED, State.UNKNOWN, State.NO_NODE,
+            State.PENDING, State.IN_SYNC)
+
+    @property
+    def pair(self) -> Pair:
+        return self.provider, self.aggregate_uuid
+
+
+def compare(seen: comparison.Comparison, changes: Iterable[plan.Change],
+            hosts: Collection[str] = (), prune: bool = True
+            ) -> list[Association]:
+    """List the associations that nova and placement do not have in common.
+
+    :param changes: differences of the compute nodes
+    :param hosts: requested hosts; empty means all
+    :param prune: whether stale associations are to be removed
+    """
+    nova = seen.nova
+    associations: dict[Pair, Association] = {}
+
+    def add(state: State, provider: str, aggregates: Iterable[str]) -> None:
+        for uuid in aggregates:
+            associations[provider, uuid] = dataclasses.replace(
+                _association(nova, provider, uuid, state),
+                in_placement=uuid in seen.current.get(provider, ()),
+                absent_for=seen.ledger.get(uuid, journal.LedgerEntry()).absent
+                if state is State.ABSENT else 0.0)
+
+    for change in changes:
+        add(State.MISSING, change.provider, change.add)
+        add(State.STALE if prune else State.STALE_KEPT, change.provider,
+            change.remove)
+    for node, aggregates in seen.disputes(hosts).items():
+        add(State.DISPUTED, node, aggregates)
+    for node in plan.pending(nova.desired(), seen.current):
+        if not hosts or not nova.hosts_of(node).isdisjoint(hosts):
+            wanted = nova.wanted(node)
+            add(State.PENDING, node,
+                wanted & seen.only if seen.only else wanted)
+    for provider, aggregates in seen.foreign().items():
+        add(State.FOREIGN_PROVIDER, provider,
+            aggregates & nova.aggregates.keys())
+        add(State.ABSENT, provider, aggregates - nova.aggregates.keys())
+    if seen.deleted:
+        for provider, aggregates in seen.current.items():
+            add(State.STALE, provider, aggregates & seen.deleted)
+    return sorted(associations.values())
+
+
+def after(differences: Iterable[Association], outcome: outcome.Outcome,
+          nova: source.Nova) -> list[Association]:
+    """Return the associations, each with its state after a sync.
+
+    What was changed keeps the state that it had before. What was found to be
+    in sync meanwhile is omitted.
+
+    :param differences: associations as compared
+    """
+    associations: dict[Pair, Association] = {}
+    for association in differences:
+        if association.state in (State.MISSING, State.STALE):
+            if _is_settled(association, outcome):
+                continue
+            association = dataclasses.replace(
+                association, state=State.PENDING
+                if association.provider in outcome.pending else State.UNKNOWN)
+        associations[association.pair] = association
+    for state, provider, aggregates in _changes(outcome):
+        for uuid in aggregates:
+            associations[provider, uuid] = _association(
+                nova, provider, uuid, state)
+    return sorted(associations.values())
+
+
+def complete(nova: source.Nova, differences: Iterable[Association],
+             unknown: Collection[str] = ()) -> list[Association]:
+    """Add what nova and placement have in common, and what is unknown.
+
+    :param unknown: compute nodes and hosts that could not be compared
+    """
+    associations = list(differences)
+    pairs = {association.pair for association in associations}
+    for node in nova.nodes:
+        state = State.UNKNOWN if node in unknown or any(
+            host in unknown for host in nova.hosts_of(node)
+        ) else State.IN_SYNC
+        associations += [dataclasses.replace(
+            _association(nova, node, uuid, state),
+            in_placement=state is State.IN_SYNC)
+            for uuid in nova.wanted(node) if (node, uuid) not in pairs]
+    nodeless = nova.nodeless() - frozenset(unknown)
+    hosts = frozenset().union(*map(nova.hosts_of, nova.nodes))
+    for host in nova.members.keys() - hosts:
+        state = State.NO_NODE if host in nodeless else State.UNKNOWN
+        associations += [
+            Association((host,), '', nova.aggregates.get(uuid, ''), uuid,
+                        state) for uuid in nova.members[host]]
+    return sorted(associations)
+
+
+def _is_settled(association: Association, result: outcome.Outcome) -> bool:
+    """Check whether another writer has repaired an association meanwhile."""
+    return (association.provider in result.done
+            and outcome.Provider(association.provider) not in result.failed
+            and outcome.Aggregate(association.aggregate_uuid)
+            not in result.failed)
+
+
+def _changes(outcome: outcome.Outcome
+             ) -> Iterator[tuple[State, str, Iterable[str]]]:
+    for provider, aggregates in outcome.kept.items():
+        yield State.FOREIGN_AGGREGATE, provider, aggregates
+    for change in outcome.changes:
+        yield State.MISSING, change.provider, change.add
+        yield State.STALE, change.provider, change.remove
+
+
+def _association(nova: source.Nova, provider: str, uuid: str, state: State
+                 ) -> Association:
+    return Association(
+        tuple(sorted(nova.hosts_of(provider))), provider,
+        nova.aggregates.get(uuid, ''), uuid, state)

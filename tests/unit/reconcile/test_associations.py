@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of each association, as compared and after a sync."""
+
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.reconcile import associations
+from nova_aggregate_mirror.reconcile import comparison
+from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
+from nova_aggregate_mirror import source
+
+NOVA = source.Nova(
+    aggregates={'a': 'zone', 'b': 'rack'},
+    members={'h1': frozenset('ab'), 'h2': frozenset('a'),
+             'far': frozenset('a'), 'lonely': frozenset('b')},
+    nodes={'n1': 'h1', 'n2': 'h2', 'n3': 'h3'}, hosts_down={'far': ['cell2']})
+CURRENT = {'n1': frozenset('a'), 'n3': frozenset('bg'),
+           'x': frozenset('abdg')}
+LEDGER = {'d': journal.LedgerEntry(deleted=True),
+          'g': journal.LedgerEntry(absent=60.0)}
+TWINS = source.Nova(
+    {'a': 'zone', 'b': 'rack'},
+    {'h1': frozenset('ab'), 'twin': frozenset('a')}, {'n1': 'h1'},
+    shared={'n1': (source.NodeRow('', 'n1', 'h1'),
+                   source.NodeRow('', 'n1', 'twin'))})
+
+
+def states(compared):
+    return {(','.join(one.hosts) or one.provider, one.aggregate_uuid):
+            one.state.value for one in compared}
+
+
+class TestCompare(testtools.TestCase):
+
+    def compare(self, current=CURRENT, nova=NOVA, hosts=(), only=(),
+                **options):
+        seen = comparison.Comparison(
+            current, nova, LEDGER, frozenset(only), whole=not hosts)
+        return associations.compare(seen, seen.changes(hosts), hosts,
+                                    **options)
+
+    def test_differences(self):
+        """Each has its state, and a foreign provider its reason."""
+        self.assertEqual({
+            ('h1', 'b'): 'missing', ('h2', 'a'): 'pending',
+            ('h3', 'b'): 'stale', ('h3', 'g'): 'stale',
+            ('x', 'a'): 'foreign_provider', ('x', 'b'): 'foreign_provider',
+            ('x', 'd'): 'stale', ('x', 'g'): 'absent',
+        }, states(self.compare()))
+        self.assertEqual({('x', 60.0)}, {
+            (one.provider, one.absent_for) for one in self.compare()
+            if one.absent_for})
+
+    def test_without_prune(self):
+        """Aggregates that users deleted are removed nevertheless."""
+        stale = {pair: state for pair, state in states(
+            self.compare(prune=False)).items() if 'stale' in state}
+        self.assertEqual({
+            ('h3', 'b'): 'stale_kept', ('h3', 'g'): 'stale_kept',
+            ('x', 'd'): 'stale'}, stale)
+
+    def test_scope(self):
+        """Other hosts and other aggregates are left out."""
+        self.assertEqual({('h2', 'a'): 'pending'},
+                         states(self.compare(hosts=['h2'])))
+        self.assertEqual({('h1', 'b'): 'missing', ('h3', 'b'): 'stale'},
+                         states(self.compare(hosts=['h1', 'h3'], only='b')))
+
+    def test_hosts_that_share_a_compute_node(self):
+        """It is one association, with all of them."""
+        self.assertEqual(
+            {('h1,twin', 'a'): 'missing', ('h1,twin', 'b'): 'disputed'},
+            states(self.compare({'n1': frozenset('b')}, TWINS)))
+
+    def test_complete(self):
+        """A host in a cell that is down is not "without compute node"."""
+        differences = self.compare()
+        self.assertEqual({
+            ('h1', 'a'): 'in_sync', ('far', 'a'): 'unknown',
+            ('lonely', 'b'): 'without_compute_node', **states(differences)},
+            states(associations.complete(NOVA, differences)))
+
+    def test_what_could_not_be_compared(self):
+        """By compute node or by host; drift stays what it is."""
+        for unknown in 'n1', 'h1':
+            compared = states(associations.complete(
+                NOVA, self.compare(), [unknown]))
+            self.assertEqual(('unknown', 'missing'), (
+                compared['h1', 'a'], compared['h1', 'b']))
+
+
+class TestAfter(testtools.TestCase):
+    """The associations after a sync, as compared before it."""
+
+    def after(self, **result):
+        differences = associations.compare(
+            comparison.Comparison(CURRENT, NOVA, LEDGER, frozenset()),
+            [plan.Change('n1', ('b',)), plan.Change('n3', (), ('b',))])
+        return {pair: state for pair, state in states(associations.after(
+            differences, outcome.Outcome(**result), NOVA)).items()
+            if pair[0] in ('h1', 'h3')}
+
+    def test_changes(self):
+        """They keep their state; foreign aggregates are added."""
+        self.assertEqual({
+            ('h1', 'b'): 'missing', ('h3', 'b'): 'stale',
+            ('h3', 'f'): 'foreign_aggregate'}, self.after(
+                changes=[plan.Change('n1', ('b',)),
+                         plan.Change('n3', (), ('b',))],
+                kept={'n3': frozenset('f')}, done={'n1', 'n3'}))
+
+    def test_what_others_have_repaired(self):
+        self.assertEqual({}, self.after(done={'n1', 'n3'}))
+
+    def test_failures(self):
+        """Neither changed nor in sync: unknown, or without a provider."""
+        self.assertEqual(
+            {('h1', 'b'): 'pending', ('h3', 'b'): 'unknown'}, self.after(
+                pending={'n1'}, done={'n3'}, failed={
+                    outcome.Provider('n3'): exceptions.ServiceFailed('')}))
