@@ -16,6 +16,7 @@
     |   |-- NovaUnavailable       nova's API database did not answer
     |   |-- JournalUnavailable    the journal could not be read or written
     |   |   |-- JournalLocked     another session holds a lock of its database
+    |   |   |-- JournalDamaged    its SQLite file cannot be read
     |   |   `-- WrongDatabase     its database has other tables
     |   |-- NotTried              skipped after a recent placement failure
     |   `-- Stopped               the process was stopped before this call
@@ -34,16 +35,65 @@
 """
 
 from collections.abc import Iterable
+import dataclasses
+import re
 
 from nova_aggregate_mirror import printable
 
 
-class MirrorError(Exception):
-    """Root of the tree; the text is a complete message for operators."""
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A failure as it was observed, without secrets.
+
+    :param kind: stable name for programs, such as ``service_unreachable``
+    :param observation: what the party did, such as "refused the connection";
+        a whole sentence if there is no party
+    :param party: a service with its address, a database or a cell
+    :param occasion: the request or the action
+    :param consequence: what follows for the mirror
+    :param step: the one next step for an operator, if any is known
+    """
+
+    kind: str
+    observation: str
+    party: str = ''
+    occasion: str = ''
+    consequence: str = ''
+    step: str = ''
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Identity of a lasting failure, whose text may differ each time."""
+        return self.kind, self.party
 
     def __str__(self) -> str:
-        # It may quote an answer of another service.
-        return printable.line(super().__str__())
+        """Make the text, the only place where one is made of the parts."""
+        text = ' '.join(filter(None, (self.party, self.observation)))
+        if self.occasion:
+            text += ' (%s)' % self.occasion
+        if self.consequence:
+            text += '; %s' % self.consequence
+        if self.step:
+            text += ': %s' % self.step
+        # An observation may quote an answer of another service.
+        return printable.line(text)
+
+
+class MirrorError(Exception):
+    """Root of the tree; the text is that of the failure.
+
+    :param observation: and the others, see ``Failure``
+    """
+
+    def __init__(self, observation: str, party: str = '', occasion: str = '',
+                 consequence: str = '', step: str = '') -> None:
+        super().__init__(observation)
+        self.failure = Failure(
+            re.sub('(?<!^)(?=[A-Z])', '_', type(self).__name__).lower(),
+            observation, party, occasion, consequence, step)
+
+    def __str__(self) -> str:
+        return str(self.failure)
 
 
 class Retriable(MirrorError):
@@ -84,8 +134,9 @@ class CellUnavailable(Retriable):
     :param cells: the cells, with the names in ``source.Nova.cells_down``
     """
 
-    def __init__(self, text: str, cells: Iterable[str] = ()) -> None:
-        super().__init__(text)
+    def __init__(self, observation: str, cells: Iterable[str] = (),
+                 party: str = '') -> None:
+        super().__init__(observation, party)
         self.cells = frozenset(cells)
 
 
@@ -102,6 +153,10 @@ class JournalLocked(JournalUnavailable):
 
     Its database is available: other rows can be written meanwhile.
     """
+
+
+class JournalDamaged(JournalUnavailable):
+    """The SQLite file is damaged, or is no database."""
 
 
 class WrongDatabase(JournalUnavailable):

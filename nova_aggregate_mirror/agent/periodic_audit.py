@@ -42,7 +42,8 @@ class PeriodicAudit:
         self._figures = figures
         self._now = now
         self._due = now()
-        self._trouble, self._misplaced = '', 0
+        self._trouble: object = None
+        self._misplaced = 0
 
     def step(self, stopping: Callable[[], bool]) -> None:
         """Run an audit when it is due, and report its result.
@@ -54,6 +55,7 @@ class PeriodicAudit:
             return
         self._due = start + self._interval
         last, trouble = Progress(auditor.Counts()), ''
+        identity: object = None
         try:
             for last in self._audit():
                 # An audit of many servers takes minutes.
@@ -63,7 +65,7 @@ class PeriodicAudit:
                     self._due = start
                     return
         except exceptions.MirrorError as exc:
-            trouble = str(exc)
+            trouble, identity = str(exc), exc.failure.key
         if last.cells_down and not trouble:
             trouble = '%s did not answer' % plurals.count(
                 last.cells_down, 'cell')
@@ -71,7 +73,7 @@ class PeriodicAudit:
         if counts.unknown and not counts.servers and not trouble:
             trouble = ('nova has no request that it can read: %s'
                        % counts.why_unknown)
-        self._say(trouble)
+        self._say(trouble, identity or trouble)
         seconds = self._now() - start
         if trouble:
             self._figures.observe_audit('failure', seconds)
@@ -86,10 +88,10 @@ class PeriodicAudit:
                     counts.misplaced, 'server is', 'servers are'))
         self._misplaced = counts.misplaced
 
-    def _say(self, trouble: str) -> None:
+    def _say(self, text: str, identity: object) -> None:
         """Log a lasting problem once, not at each audit."""
-        if trouble and trouble != self._trouble:
-            LOG.warning('The audit of the servers is incomplete: %s', trouble)
-        elif self._trouble and not trouble:
+        if text and identity != self._trouble:
+            LOG.warning('The audit of the servers is incomplete: %s', text)
+        elif self._trouble and not text:
             LOG.info('The audit of the servers is complete again')
-        self._trouble = trouble
+        self._trouble = identity

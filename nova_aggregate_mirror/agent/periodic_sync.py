@@ -136,8 +136,9 @@ class PeriodicSync:
     def _log(self, failures: Iterable[sync_result.Fault]) -> None:
         """Log lasting failures once, not at each sync."""
         failures = list(failures)
-        keys = frozenset((failure.subject, type(failure.error))
-                         for failure in failures)
+        keys = frozenset(
+            (failure.subject, failure.error and failure.error.failure.key)
+            for failure in failures)
         if keys and keys != self._failures:
             LOG.warning('Full sync: %s', '; '.join(
                 failure.text for failure in failures))

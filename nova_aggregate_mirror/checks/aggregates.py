@@ -185,7 +185,7 @@ def _lacking(aggregate: str, trait: str,
             checks.TRAIT + ' create ' + trait)
         return
     except exceptions.MirrorError as exc:
-        yield checks.failure('%s See placement\'s log:' % exc,
+        yield checks.failure('%s. See placement\'s log:' % exc,
                              'journalctl -u placement-api')
         return
     lacking = sorted(set(nodes) - having)

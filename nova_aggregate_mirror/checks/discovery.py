@@ -38,12 +38,12 @@ class Discovery:
         :raises MissingCredentials: with the names of the missing options
         :raises NotAuthorized: when keystone refuses the credentials
         """
-        with self._asking('Getting a token') as adapter:
+        with self._asking('getting a token') as adapter:
             adapter.session.get_auth_headers()
 
     def endpoint(self) -> str:
         """Return the endpoint; empty when the catalog has no match."""
-        with self._asking('Finding the endpoint') as adapter:
+        with self._asking('finding the endpoint') as adapter:
             try:
                 return adapter.get_endpoint() or ''
             except ks_exceptions.EndpointNotFound:
@@ -51,14 +51,14 @@ class Discovery:
 
     def has_catalog(self) -> bool:
         """Check whether keystone sent a catalog; it needs a project scope."""
-        with self._asking('Reading the catalog') as adapter:
+        with self._asking('reading the catalog') as adapter:
             auth: Any = adapter.session.auth
             return not hasattr(auth, 'get_access') or bool(
                 auth.get_access(adapter.session).service_catalog.catalog)
 
     def offered(self) -> list[tuple[str, str]]:
         """List the region and interface of each endpoint in the catalog."""
-        with self._asking('Reading the catalog') as adapter:
+        with self._asking('reading the catalog') as adapter:
             auth: Any = adapter.session.auth
             if not hasattr(auth, 'get_access'):
                 return []
@@ -76,12 +76,12 @@ class Discovery:
         :param endpoint: URL as returned by ``endpoint``
         """
         url = endpoint.rstrip('/') + '/'
-        doing = 'GET %s' % errors.without_secrets(url)
-        with self._bounded(doing):
+        call = errors.Call(self.group, 'GET %s' % url, url)
+        with self._bounded(call):
             response = self._adapter.session.get(
                 url, authenticated=False, raise_exc=False,
                 headers={'Accept': 'application/json'})
-        answer = responses.document(doing, response, None)
+        answer = responses.document(call, response, None)
         versions = answer.get('versions')
         first = versions[0] if (
             isinstance(versions, list) and versions) else None
@@ -90,20 +90,19 @@ class Discovery:
                 'min_version', 'max_version'))
             if _is_version(oldest) and _is_version(newest):
                 return oldest, newest
-        raise errors.error(exceptions.MalformedAnswer, doing,
-                           'the answer has no microversions')
+        raise call.malformed('no microversions')
 
     @contextlib.contextmanager
-    def _asking(self, doing: str) -> Iterator[ks_adapter.Adapter]:
-        with self._bounded(doing):
+    def _asking(self, occasion: str) -> Iterator[ks_adapter.Adapter]:
+        with self._bounded(errors.Call(self.group, occasion)):
             adapter = self._adapter
-            with errors.parsing(doing):
+            with errors.parsing():
                 yield adapter
 
     @contextlib.contextmanager
-    def _bounded(self, doing: str) -> Iterator[None]:
+    def _bounded(self, call: errors.Call) -> Iterator[None]:
         with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
-                errors.translated(doing):
+                errors.translated(call):
             yield
 
     @functools.cached_property
@@ -116,9 +115,8 @@ class Discovery:
             return adapter
         except TypeError as exc:
             # Mutually exclusive options, or an unknown interface.
-            raise errors.error(
-                exceptions.InvalidConfiguration,
-                'Reading [%s]' % self.group, str(exc)) from exc
+            raise exceptions.InvalidConfiguration(
+                '[%s] is not valid: %s' % (self.group, exc)) from exc
 
 
 def _is_version(value: str) -> bool:

@@ -43,11 +43,12 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         return [nova.unavailable(exc)]
     except exceptions.DeadlineExceeded as exc:
         return [checks.failure(
-            '%s If placement is only slow, raise the timeout:' % exc,
+            '%s. If placement is only slow, raise the timeout:' % exc,
             '[aggregate_mirror]',
             'request_timeout = %g' % (2 * options.request_timeout))]
     except exceptions.MirrorError as exc:
-        return [checks.failure(str(exc), placement.RESTART)]
+        return [checks.failure(
+            '%s. Restart placement:' % exc, placement.RESTART)]
     findings = [*_wrong(sync, zones), *_hosts(sync), *_unknown(sync)]
     if findings:
         return findings
@@ -131,6 +132,6 @@ def _unknown(sync: full_sync.Sync) -> Iterator[checks.Finding]:
     if failed:
         subject = min(failed, key=str)
         yield checks.failure(
-            'Could not be compared: %s. Reason for %s: %s To list all, run:'
+            'Could not be compared: %s. Reason for %s: %s. To list all, run:'
             % (checks.some(map(str, failed)), subject, failed[subject]),
             checks.SYNC + ' --dry-run')

@@ -48,7 +48,7 @@ def _version(conf: cfg.ConfigOpts,
     except exceptions.WrongDatabase as exc:
         return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
     except exceptions.JournalUnavailable as exc:
-        return [_unusable(path, str(exc))]
+        return [_unusable(path, exc)]
     if not schema.is_outdated:
         return [checks.good('The tables have version %s.' % schema.version)]
     text = 'The database has %s' % schema
@@ -157,18 +157,19 @@ def _closed(path: pathlib.Path) -> checks.Findings:
         'sudo -u %s nova-aggregate-mirror-status upgrade check' % user)]
 
 
-def _unusable(path: pathlib.Path | None, reason: str) -> checks.Finding:
+def _unusable(path: pathlib.Path | None,
+              error: exceptions.JournalUnavailable) -> checks.Finding:
     if path is None:
         return checks.failure(
-            '%s. Start the database server, or correct:' % reason, *SERVER)
-    if 'not a database' in reason or 'malformed' in reason:
+            '%s. Start the database server, or correct:' % error, *SERVER)
+    if isinstance(error, exceptions.JournalDamaged):
         return checks.failure(
             '%s. Move it to another directory; nova-api creates a new '
             'journal, and a sync mirrors the operations of the old journal:'
-            % reason,
+            % error,
             'mkdir %s/broken' % path.parent,
             'mv %s* %s/broken' % (path, path.parent), RESTART, checks.SYNC)
-    return checks.failure('%s. List the processes that use it:' % reason,
+    return checks.failure('%s. List the processes that use it:' % error,
                           'fuser -v %s' % path)
 
 

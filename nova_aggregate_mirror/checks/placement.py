@@ -10,7 +10,6 @@ from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.placement import client
 
 RESTART = 'systemctl restart placement-api'
@@ -53,9 +52,9 @@ def _credentials(conf: cfg.ConfigOpts, group: str) -> checks.Findings:
         names = auth.missing(conf, group)
         reason = '[%s] has no %s' % (section, ', '.join(names))
     except exceptions.MissingCredentials as exc:
-        reason, names = str(exc).rstrip('.'), ['auth_type']
+        reason, names = str(exc), ['auth_type']
     except exceptions.MirrorError as exc:
-        return [checks.failure(str(exc), '[%s]' % section)]
+        return [checks.failure('%s. Correct:' % exc, '[%s]' % section)]
     if not names:
         return []
     lines = ['[%s]' % section]
@@ -80,7 +79,7 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     except exceptions.NotAuthorized as exc:
         user, project, domain = account(service.conf, service.group)
         return [checks.failure(
-            '%s Create the account, or set its password to that in [%s]:'
+            '%s. Create the account, or set its password to that in [%s]:'
             % (exc, section),
             'openstack user create --domain %s --password-prompt %s'
             % (domain, user),
@@ -89,7 +88,7 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Start keystone, or correct:' % exc,
+            '%s. Start keystone, or correct:' % exc,
             '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url'])]
     return []
 
@@ -105,7 +104,7 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
         service.microversions(url)
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Start placement, whose service may also be named apache2, '
+            '%s. Start placement, whose service may also be named apache2, '
             'httpd or devstack@placement-api:' % exc, RESTART)]
     return [checks.good('Placement answers at %s.'
                         % errors.without_secrets(url))]
@@ -125,7 +124,7 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
         return [_not_in_catalog(service, service.offered())]
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s Check these options:' % exc, '[%s]' % service.group,
+            '%s. Check these options:' % exc, '[%s]' % service.group,
             'endpoint_override', 'region_name', 'valid_interfaces')]
 
 
@@ -158,7 +157,7 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
     try:
         oldest, newest = service.microversions(service.endpoint())
     except exceptions.MirrorError as exc:
-        return [checks.failure(str(exc), RESTART)]
+        return [checks.failure('%s. Restart it:' % exc, RESTART)]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
     needed = _number(client.MICROVERSION)
     if _number(newest) < needed:
@@ -197,14 +196,14 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
         except exceptions.NotAuthorized as exc:
             user, project, _domain = account(service.conf, service.group)
             return [checks.failure(
-                'The account may not %s: %s If placement answered 401, the '
+                'The account may not %s: %s. If placement answered 401, the '
                 'token itself is not accepted: see [keystone_authtoken] in '
                 'placement.conf. Otherwise run:' % (what, exc),
                 'openstack role add --project %s --user %s %s'
                 % (project, user, ROLES[service.group]))]
         except exceptions.MirrorError as exc:
             return [checks.failure(
-                'Could not %s: %s See placement\'s log. If its database is '
+                'Could not %s: %s. See placement\'s log. If its database is '
                 'not up to date, run:' % (what, exc),
                 'placement-manage db sync', RESTART)]
     return [checks.good('The account may list providers, and read and write '
@@ -213,10 +212,9 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
 
 def neutron(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova-scheduler can query neutron for a network's hosts."""
-    with errors.advising(networks.ADVICE):
-        return (_credentials(deployment.conf, 'neutron')
-                or _authentication(deployment.neutron)
-                or _catalog(deployment.neutron))
+    return (_credentials(deployment.conf, 'neutron')
+            or _authentication(deployment.neutron)
+            or _catalog(deployment.neutron))
 
 
 def account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:

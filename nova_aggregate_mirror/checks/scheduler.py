@@ -63,7 +63,7 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
                    and not aggregates <= placement.get(provider).aggregates}
     except exceptions.MirrorError as exc:
         return [checks.failure(
-            '%s See placement\'s log:' % exc,
+            '%s. See placement\'s log:' % exc,
             'journalctl -u placement-api')]
     if not outside:
         return []

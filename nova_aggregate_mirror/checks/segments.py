@@ -37,7 +37,7 @@ def visible(deployment: inputs.Deployment) -> checks.Findings:
                 hidden -= {subnet.segment for subnet in reader.subnets(
                     segment_id=segments[start:start + BATCH])}
     except exceptions.MirrorError as exc:
-        return [checks.failure('%s Run:' % exc, 'openstack subnet list')]
+        return [checks.failure('%s. Run:' % exc, 'openstack subnet list')]
     if not hidden:
         return []
     user, project, _domain = placement.account(conf, 'neutron')

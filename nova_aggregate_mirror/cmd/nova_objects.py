@@ -21,7 +21,7 @@ from oslo_utils import importutils
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.limits import observations
 
 
 def prepare(conf: cfg.ConfigOpts) -> Any:
@@ -83,8 +83,7 @@ def translated() -> Iterator[None]:
         yield
     except db_exception.DBError as exc:
         raise exceptions.NovaUnavailable(
-            'nova\'s databases could not be read: %s (check [api_database] '
-            'connection and the cells)' % connections.reason(exc)) from exc
+            observations.of_database(exc), 'a database of nova') from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(

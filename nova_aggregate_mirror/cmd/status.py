@@ -132,7 +132,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return check.find(self._deployment)
         except exceptions.MirrorError as exc:
             # It worked a moment ago, for another check.
-            return [checks.failure('%s Run the checks again:' % exc,
+            return [checks.failure('%s. Run the checks again:' % exc,
                                    '%s upgrade check' % PROGRAM)]
 
     def _get_details(self, result: upgradecheck.Result) -> str | None:

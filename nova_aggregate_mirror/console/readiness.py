@@ -15,7 +15,6 @@ import time
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
@@ -122,9 +121,8 @@ def until_mirrored(
     began, before = now(), frozenset[Missing]()
     while True:
         start = now()
-        with errors.advising({exceptions.OutOfTime: 'Raise --timeout.'}):
-            last = _attempt(nova, placement, hosts, max(
-                LEAST, began + timeout - start))
+        last = _attempt(nova, placement, hosts, max(
+            LEAST, began + timeout - start))
         for line in _limited(str(one) for one in last.missing
                              if one not in before):
             say(line)

@@ -15,7 +15,6 @@ from nova import objects
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
-from nova_aggregate_mirror.http import networks
 
 
 def complete(context: Any, spec: Any, instance: Any,
@@ -68,20 +67,21 @@ def _add_ports(context: Any, spec: Any, ports: Iterable[str],
 
 
 @contextlib.contextmanager
-def translated(doing: str) -> Iterator[None]:
+def translated(occasion: str) -> Iterator[None]:
     """Translate errors of neutron and keystone to a MirrorError."""
+    call = errors.Call('neutron', occasion)
     try:
-        with errors.advising(networks.ADVICE), errors.translated(doing):
+        with errors.translated(call):
             yield
     except neutron.neutron_client_exc.NeutronException as exc:
-        raise errors.error(
-            exceptions.ServiceFailed, doing, str(exc)) from exc
+        raise call.error(
+            exceptions.ServiceFailed, 'failed: %s' % exc) from exc
 
 
 def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:
     """Return neutron's answer, or None after a note."""
     try:
-        with translated('Reading ports from neutron'):
+        with translated('reading ports'):
             return ask()
     except (nova_exception.NovaException, exceptions.MirrorError) as exc:
         text = ('The resources of ports are not explained: %s'

@@ -93,7 +93,7 @@ class Rehearsal:
         :raises MirrorError: when a service that a filter asks is unavailable
         """
         try:
-            with network_requests.translated('Running the request filters'):
+            with network_requests.translated('running the request filters'):
                 for one in request_filter.ALL_REQUEST_FILTERS:
                     self._run(one)
             found = self._resources(pinning=True)

@@ -17,6 +17,7 @@ from keystoneauth1 import session
 import requests
 import urllib3
 
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 
 # Connections in the pool; threads beyond this number open a new connection for
@@ -108,7 +109,7 @@ class Adapter(session.TCPKeepAliveAdapter):
     Mount it for ``http://`` and ``https://``. A shorter timeout of the caller
     still applies. Raises the exceptions of requests: ``Timeout``, or a
     ``ConnectionError`` that wraps a timeout when the body is truncated;
-    ``ContentDecodingError`` for a body of more than ``LONGEST_BODY``; and
+    ``UnreadableBody`` for a body of more than ``LONGEST_BODY``; and
     ``RuntimeError`` for a request without a deadline.
 
     :param is_shared: whether code outside of this package sends requests, too,
@@ -158,12 +159,18 @@ class Adapter(session.TCPKeepAliveAdapter):
             raise requests.exceptions.ConnectTimeout(
                 exc, request=request) from exc
         request.headers['Accept-Encoding'] = ', '.join(ENCODINGS)
-        with deadline.noted(requests.exceptions.Timeout):
+        url = request.url or ''
+        # Keystone redirects the request for a token to its own URL.
+        is_login = url.endswith('/auth/tokens') or (
+            self._auth_url != '' and url.startswith(self._auth_url))
+        with errors.observed(url, is_login) as exchange, \
+                deadline.noted(requests.exceptions.Timeout):
             response = super().send(request, stream, bounds, *args, **kwargs)
             if not stream:
                 _read_body(response)
+            errors.answered(exchange, response)
         if (response.status_code == 401 and request.method == 'GET'
-                and (request.url or '').rstrip('/') == self._auth_url):
+                and url.rstrip('/') == self._auth_url):
             response.status_code = 403
         return response
 
@@ -171,20 +178,21 @@ class Adapter(session.TCPKeepAliveAdapter):
 def _read_body(response: requests.Response) -> None:
     """Read the body as requests would do, but not more than allowed.
 
-    :raises ContentDecodingError: the body is too long
+    :raises UnreadableBody: it is too long, or has an unexpected encoding
     """
     encoding = response.headers.get('Content-Encoding', '')
     if encoding.lower() not in ('', 'identity', *ENCODINGS):
         response.close()
-        raise requests.exceptions.ContentDecodingError(
-            'the body has the encoding %s, which was not requested' % encoding)
+        raise errors.UnreadableBody(
+            'sent a body with the encoding %s, which was not requested'
+            % encoding)
     body = io.BytesIO()
     for part in response.iter_content(PART):
         body.write(part)
         if body.tell() > LONGEST_BODY:
             response.close()
-            raise requests.exceptions.ContentDecodingError(
-                'the body is longer than %d bytes' % LONGEST_BODY)
+            raise errors.UnreadableBody(
+                'sent a body longer than %d bytes' % LONGEST_BODY)
     # Where requests keeps what it has read; there is no method to set it.
     response._content = body.getvalue()
 

@@ -49,7 +49,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     :raises MissingCredentials: when the auth_type does not exist
     :raises InvalidConfiguration: when an option has an invalid value
     """
-    with errors.translated('Reading [%s]' % group):
+    with errors.translated(_call(group)):
         values = conf[section(conf, group)]
         if not values.auth_type:
             return ['auth_type']
@@ -79,8 +79,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     """
     absent = missing(conf, group)
     if absent:
-        raise errors.error(
-            exceptions.MissingCredentials, 'Reading [%s]' % group,
+        raise exceptions.MissingCredentials(
             'no %s in [%s]' % (', '.join(absent), section(conf, group)))
     # None is returned only without an auth_type, which was checked above.
     return cast(plugin.BaseAuthPlugin,
@@ -101,11 +100,15 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
         transport.mount(scheme, adapter.Adapter(
             pool_maxsize=adapter.KEPT_CONNECTIONS,
             auth_url=getattr(auth, 'auth_url', None) or '', **tls))
-    with errors.translated('Reading [%s]' % group):
+    with errors.translated(_call(group)):
         return loading.load_session_from_conf_options(
             conf, group, session=transport, auth=auth,
             # The list of timings would grow for the lifetime of the process.
             collect_timing=False, app_name='nova-aggregate-mirror')
+
+
+def _call(group: str) -> errors.Call:
+    return errors.Call(group, 'reading [%s]' % group)
 
 
 class _Transport(requests.Session):

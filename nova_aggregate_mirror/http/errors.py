@@ -1,60 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translation of HTTP library errors to retriable or permanent errors."""
+"""Translation of HTTP library errors to retriable or permanent errors.
+
+It is long because each library has many classes. Their texts may state a cause
+that nobody observed, so they go to the log at DEBUG, and the failure has what
+the transport saw.
+"""
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import contextvars
+import dataclasses
 import http.client
 import re
 import time
+import urllib.parse
 
 from keystoneauth1 import exceptions as ks_exceptions
 from openstack import exceptions as sdk_exceptions
 from oslo_config import cfg
+from oslo_log import log as logging
 from oslo_utils import strutils
+import requests
 from requests import exceptions as requests_exceptions
 from urllib3 import exceptions as urllib3_exceptions
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import observations
+
+LOG = logging.getLogger(__name__)
 
 Kind = type[exceptions.MirrorError]
 
-_DETAIL_LENGTH = 300
-
-# What an operator who can change nova.conf should check for each error.
-_NOVA_CONF: Mapping[Kind, str] = {
-    exceptions.ServiceUnreachable:
-        'Check that keystone and placement are running, that the catalog has '
-        'the placement endpoint, and auth_url, region_name, '
-        'valid_interfaces, endpoint_override and cafile in [placement].',
-    exceptions.DeadlineExceeded:
-        'Check the load of keystone and placement, and the network to them.',
-    exceptions.OutOfTime:
-        'The agent completes it; to do more within the call, raise '
-        '[aggregate_mirror] inline_timeout.',
-    exceptions.NotAuthorized:
-        'Check user, password, project and domains in [placement], and that '
-        'the user has the service or admin role.',
-    exceptions.ServiceFailed:
-        'Check the logs of placement and of any proxy in front of it.',
-    exceptions.MalformedAnswer:
-        'Check that the endpoint is placement, and any proxy in front of it.',
-    exceptions.GenerationConflict:
-        'Read the provider again before the next write.',
-    exceptions.ProviderNotFound:
-        'Nova-compute creates it when it starts.',
-    exceptions.RequestRejected:
-        'Check that placement is from the release of nova 29 or later.',
-    exceptions.MissingCredentials:
-        'Complete this section of nova.conf.',
-    exceptions.InvalidConfiguration:
-        'Correct [placement] in nova.conf, or the endpoint in the catalog.',
-}
-
-_ADVICE: contextvars.ContextVar[Mapping[Kind, str]] = contextvars.ContextVar(
-    'aggregate_mirror_advice', default=_NOVA_CONF)
+_LONGEST = 300
 
 # The first row with the class of the error, or a base class of it, applies.
 _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
@@ -113,6 +91,23 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
 
 _FOREIGN = tuple(cls for _kind, classes in _MEANING for cls in classes)
 
+# What a party did, by errors above the socket.
+_OBSERVATIONS: tuple[tuple[type[Exception], str], ...] = (
+    (http.client.IncompleteRead, 'sent an incomplete body'),
+    (requests_exceptions.ContentDecodingError,
+     'sent a body that cannot be decoded'),
+    (http.client.HTTPException, 'sent an answer that is not HTTP'),
+    (requests_exceptions.TooManyRedirects, 'redirected too many times'),
+)
+
+# Errors about the catalog.
+_CATALOG = (ks_exceptions.CatalogException,
+            sdk_exceptions.ServiceDisabledException)
+
+# Errors about nova.conf and about the request, whose texts name an option.
+_CONFIGURATION = (exceptions.MissingCredentials,
+                  exceptions.InvalidConfiguration, exceptions.RequestRejected)
+
 # Raised by libraries for a malformed token, catalog or version document.
 # Keystoneauth also asserts that it still has the token that it fetched, which
 # another thread may have invalidated.
@@ -120,60 +115,138 @@ _PARSING = (LookupError, TypeError, AttributeError, AssertionError,
             RecursionError, OverflowError)
 
 
-@contextlib.contextmanager
-def advising(advice: Mapping[Kind, str]) -> Iterator[None]:
-    """Replace the advice in errors that are raised inside.
+class UnreadableBody(requests_exceptions.ContentDecodingError):
+    """A body that is not read; the text says what the service sent."""
 
-    :param advice: sentences to use instead of those about nova.conf
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A request to a service, for the failures of this request.
+
+    :param service: its name
+    :param occasion: the request or the action
+    :param url: any URL of the service, if it is known
+    :param selection: what was looked for in the catalog
+    :param kind: the class of all failures, instead of those that ``meaning``
+        returns
+    :param step: the next step after any failure
     """
-    token = _ADVICE.set({**_ADVICE.get(), **advice})
-    try:
-        yield
-    finally:
-        _ADVICE.reset(token)
+
+    service: str
+    occasion: str
+    url: str = ''
+    selection: str = ''
+    kind: Kind | None = None
+    step: str = ''
+
+    def error(self, kind: Kind, observation: str,
+              party: str = '') -> exceptions.MirrorError:
+        """Create an error, without secrets."""
+        observation = ' '.join(without_secrets(observation).split())
+        return (self.kind or kind)(
+            observation[:_LONGEST].rstrip('. '),
+            party or _party(self.service, self.url),
+            without_secrets(self.occasion), step=self.step)
+
+    def malformed(self, content: str) -> exceptions.MirrorError:
+        """Create the error for an answer that is not as it should be."""
+        return self.error(exceptions.MalformedAnswer, 'sent ' + content)
+
+
+@dataclasses.dataclass
+class Exchange:
+    """The last request of a ``Call`` as the transport saw it."""
+
+    url: str = ''
+    """Empty before the first request."""
+    is_login: bool = False
+    """Whether it was a request to keystone."""
+    answer: str = ''
+    """The status, and the type of a body that is not JSON."""
+    failure: str = ''
+    """What the party did instead of an answer with success."""
+
+
+_EXCHANGE: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
+    'aggregate_mirror_exchange', default=None)
 
 
 @contextlib.contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Translate library errors that are raised inside to a MirrorError.
-
-    :param doing: the action inside, as the start of the message
-    """
+def observed(url: str, is_login: bool) -> Iterator[Exchange]:
+    """Observe a request that the transport makes inside."""
+    exchange = _EXCHANGE.get() or Exchange()
+    exchange.url, exchange.is_login = url, is_login
+    exchange.answer = exchange.failure = ''
     began = time.monotonic()
+    try:
+        yield exchange
+    except _FOREIGN as exc:
+        exchange.failure = _observation(exc, time.monotonic() - began)
+        raise
+
+
+def answered(exchange: Exchange, response: requests.Response) -> None:
+    """Note the answer to a request."""
+    exchange.answer = _answer(response)
+    if exchange.is_login and response.status_code == 401:
+        exchange.failure = 'refused the credentials with 401'
+    elif response.status_code >= 400:
+        exchange.failure = exchange.answer
+
+
+@contextlib.contextmanager
+def translated(call: Call) -> Iterator[None]:
+    """Translate library errors that are raised inside to a MirrorError."""
+    exchange, began = Exchange(), time.monotonic()
+    token = _EXCHANGE.set(exchange)
     try:
         yield
     except _FOREIGN as exc:
-        kind = meaning(exc)
+        kind, waited = meaning(exc), time.monotonic() - began
         if kind is exceptions.ServiceUnreachable and deadline.missed():
             kind = exceptions.DeadlineExceeded
         if kind is exceptions.DeadlineExceeded and not deadline.is_silence(
-                time.monotonic() - began):
+                waited):
             kind = exceptions.OutOfTime
-        raise error(kind, doing, _text(exc)) from exc
+        if isinstance(exc, _CATALOG) and not exchange.failure:
+            # What keystone answered is complete, but not enough.
+            exchange = Exchange()
+        LOG.debug('%s: %s: %s', call.occasion, type(exc).__name__,
+                  _quoted(exc))
+        raise call.error(
+            kind, _explanation(call, kind, exc, exchange, waited),
+            _party('keystone' if exchange.is_login else call.service,
+                   exchange.url or call.url)) from exc
+    finally:
+        _EXCHANGE.reset(token)
 
 
 @contextlib.contextmanager
-def parsing(doing: str) -> Iterator[None]:
-    """Raise MalformedAnswer if a library fails to parse an answer.
+def parsing() -> Iterator[None]:
+    """Let ``translated`` treat errors of a library's parser as malformed.
 
-    In other contexts these are programming errors, which ``translated`` does
-    not catch.
-
-    :param doing: the start of the message
+    In other contexts these are programming errors, which it does not catch.
     """
     try:
         yield
     except _FOREIGN:
         raise
     except _PARSING as exc:
-        raise error(exceptions.MalformedAnswer, doing, _text(exc)) from exc
+        raise ValueError(
+            '%s: %s' % (type(exc).__name__, _quoted(exc))) from exc
 
 
-def error(kind: Kind, doing: str, happened: str) -> exceptions.MirrorError:
-    """Create an error with the failure and advice, and without secrets."""
-    happened = ' '.join(without_secrets(happened).split())
-    happened = happened[:_DETAIL_LENGTH].rstrip('. ')
-    return kind('%s: %s. %s' % (doing, happened, _ADVICE.get()[kind]))
+def unexpected(call: Call, response: requests.Response, detail: str = '',
+               kind: Kind | None = None) -> exceptions.MirrorError:
+    """Create the error for a response with a status other than 200.
+
+    :param detail: what the service said about it
+    :param kind: the class, if the status does not decide it
+    """
+    return call.error(
+        kind or meaning_of_status(response.status_code),
+        ': '.join(filter(None, (_answer(response), detail))),
+        _party(call.service, response.url or call.url))
 
 
 def without_secrets(text: str) -> str:
@@ -187,7 +260,7 @@ def without_secrets(text: str) -> str:
 
 def meaning(exc: Exception) -> Kind:
     """Return the class in our tree for an error of a library."""
-    exc = _innermost(exc)
+    exc = _wrapped(exc)
     status = getattr(exc, 'http_status', getattr(exc, 'status_code', None))
     if isinstance(status, int):
         return meaning_of_status(status)
@@ -206,7 +279,14 @@ def meaning_of_status(status: int) -> Kind:
     return exceptions.ServiceFailed
 
 
-def _innermost(exc: Exception) -> Exception:
+def _answer(response: requests.Response) -> str:
+    """Return the status, and the type of a body that is not JSON."""
+    form = response.headers.get('Content-Type', '').partition(';')[0]
+    return 'answered %d' % response.status_code + (
+        ' with %s' % form if form and not form.endswith('json') else '')
+
+
+def _wrapped(exc: Exception) -> Exception:
     """Return the error that requests or keystoneauth has wrapped."""
     if isinstance(exc, ks_exceptions.ConnectionError):
         inner = exc.__context__
@@ -220,12 +300,59 @@ def _innermost(exc: Exception) -> Exception:
              if isinstance(arg, Exception)), None)
     else:
         return exc
-    return _innermost(inner) if isinstance(inner, _FOREIGN) else exc
+    return _wrapped(inner) if isinstance(inner, _FOREIGN) else exc
 
 
-def _text(exc: Exception) -> str:
-    exc = _innermost(exc)
+def _observation(exc: Exception, waited: float) -> str:
+    """Say what the other party of a failed request did."""
+    if meaning(exc) is exceptions.DeadlineExceeded:
+        return 'was silent for %.1f s' % waited
+    via = ('is behind a proxy that '
+           if isinstance(exc, requests_exceptions.ProxyError) else '')
+    for cause in observations.causes(exc):
+        if isinstance(cause, UnreadableBody):
+            return str(cause)
+        observation = observations.of_socket(cause) or next(
+            (text for cls, text in _OBSERVATIONS if isinstance(cause, cls)),
+            '')
+        if observation:
+            return via + observation
+    return 'could not be asked: %s' % type(_wrapped(exc)).__name__
+
+
+def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
+                 waited: float) -> str:
+    """Say what a party did, as the reason of an error of a library."""
+    if kind is exceptions.OutOfTime:
+        return 'was not waited for: no time is left'
+    if exchange.failure:
+        return exchange.failure
+    if kind in _CONFIGURATION:
+        return 'cannot be asked: %s' % _quoted(exc)
+    if kind is exceptions.MalformedAnswer and exchange.answer:
+        return exchange.answer + ', which cannot be read'
+    if isinstance(exc, _CATALOG):
+        return ' for '.join(filter(None, (
+            'has no endpoint in the catalog', call.selection)))
+    if exchange.answer:
+        # The request was answered with success, but not as it should be.
+        return exchange.answer + ', which is not usable: %s' % (
+            type(exc).__name__)
+    return _observation(exc, waited)
+
+
+def _quoted(exc: BaseException) -> str:
     if isinstance(exc, requests_exceptions.InvalidHeader):
         # The message quotes the header, which may be the token.
         return 'a header of the request is not valid'
-    return '%s: %s' % (type(exc).__name__, exc)
+    return without_secrets(str(exc))
+
+
+def _party(service: str, url: str) -> str:
+    """Name a service and its address."""
+    with contextlib.suppress(ValueError):
+        address = urllib.parse.urlsplit(url)
+        if address.netloc:
+            return '%s at %s://%s' % (service, address.scheme,
+                                      address.netloc.rpartition('@')[2])
+    return service

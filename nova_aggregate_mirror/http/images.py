@@ -9,11 +9,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
-_ADVICE = dict.fromkeys((
-    exceptions.ServiceUnreachable, exceptions.DeadlineExceeded,
-    exceptions.NotAuthorized, exceptions.ServiceFailed,
-    exceptions.MalformedAnswer, exceptions.RequestRejected),
-    'Give the properties of the image with --image-property instead.')
 # Attributes of an image that are not image properties.
 _ATTRIBUTES = frozenset({
     'checksum', 'container_format', 'created_at', 'direct_url', 'disk_format',
@@ -34,10 +29,12 @@ def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
     :raises MirrorError: glance could not be read, or does not have it
     """
     session, options = auth.session(conf, 'placement'), conf.glance
-    doing = 'Reading image %s from glance' % image
-    with errors.advising(_ADVICE), errors.translated(doing):
+    call = errors.Call(
+        'glance', 'reading image %s' % image,
+        step='give its properties with --image-property instead')
+    with errors.translated(call):
         # The session parses the token and the catalog.
-        with errors.parsing(doing):
+        with errors.parsing():
             response = session.get(
                 '/v2/images/%s' % image, raise_exc=False,
                 endpoint_override=options.endpoint_override or None,
@@ -50,10 +47,8 @@ def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
                 'glance has no image %s that this user can see; give its ID, '
                 'or its properties with --image-property' % image)
         if response.status_code != 200:
-            raise errors.error(
-                errors.meaning_of_status(response.status_code), doing,
-                'returned %d' % response.status_code)
-        with errors.parsing(doing):
+            raise errors.unexpected(call, response)
+        with errors.parsing():
             found = response.json()
             return {**{name: value for name, value in found.items()
                        if name in _ATTRIBUTES},

@@ -14,23 +14,10 @@ from keystoneauth1 import adapter
 from keystoneauth1 import loading
 from oslo_config import cfg
 
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
 _GROUP = 'neutron'
-ADVICE = {
-    **dict.fromkeys((
-        exceptions.ServiceUnreachable, exceptions.DeadlineExceeded,
-        exceptions.OutOfTime, exceptions.MissingCredentials,
-        exceptions.InvalidConfiguration),
-        'Check the [neutron] section of nova.conf.'),
-    exceptions.NotAuthorized:
-        'Check the [neutron] section of nova.conf, and that its user has the '
-        'admin role.',
-    **dict.fromkeys((
-        exceptions.ServiceFailed, exceptions.MalformedAnswer,
-        exceptions.RequestRejected), 'Check the log of neutron.')}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,29 +122,29 @@ class Networks:
 
     @functools.cached_property
     def _adapter(self) -> adapter.Adapter:
-        with errors.translated('Reading [%s]' % _GROUP):
+        with errors.translated(
+                errors.Call(_GROUP, 'reading [%s]' % _GROUP)):
             found: adapter.Adapter = loading.load_adapter_from_conf_options(
                 self._conf, _GROUP, session=auth.session(self._conf, _GROUP))
         return found
 
     def _read(self, what: str, parse: Any,
               query: Mapping[str, Collection[str]]) -> list[Any]:
-        doing, key = 'Reading %s from neutron' % what, what.replace('-', '_')
+        call = errors.Call(_GROUP, 'reading %s' % what)
+        key = what.replace('-', '_')
         page: str | None = urllib.parse.urlencode(
             [(name, value) for name, values in query.items()
              for value in values])
         found: list[Any] = []
         while page is not None:
-            with errors.advising(ADVICE), errors.translated(doing):
+            with errors.translated(call):
                 # The session parses the token and the catalog.
-                with errors.parsing(doing):
+                with errors.parsing():
                     response = self._adapter.get(
                         '/v2.0/%s?%s' % (what, page), raise_exc=False)
                 if response.status_code != 200:
-                    raise errors.error(
-                        errors.meaning_of_status(response.status_code), doing,
-                        'returned %d' % response.status_code)
-                with errors.parsing(doing):
+                    raise errors.unexpected(call, response)
+                with errors.parsing():
                     document = response.json()
                     found += [parse(one) for one in document[key]]
                     # Neutron has an option for the size of a page.

@@ -19,7 +19,8 @@ class PlacementBreaker:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
-        self._hung = self._refused = (0.0, '')
+        nothing = exceptions.Failure('', '')
+        self._hung = self._refused = (0.0, nothing)
         """When the back-off expires, and its reason."""
 
     def begin(self, error: exceptions.MirrorError, began: float,
@@ -38,10 +39,11 @@ class PlacementBreaker:
         # A refusal may be slow, too: no route to the host, or a slow proxy.
         if (isinstance(error, exceptions.DeadlineExceeded)
                 or now - began > REFUSED_PAUSE):
-            self._hung = now + backoff, str(error)
+            self._hung = now + backoff, error.failure
         else:
             # Each further call would request a token from keystone.
-            self._refused = now + min(backoff, REFUSED_PAUSE), str(error)
+            self._refused = now + min(
+                backoff, REFUSED_PAUSE), error.failure
 
     def check(self, recorded: bool) -> None:
         """Check that no back-off applies to a call to placement.
@@ -51,7 +53,9 @@ class PlacementBreaker:
             placement would occupy every worker.
         :raises NotTried: during the back-off, with its reason
         """
-        for until, why in (self._hung, self._refused)[:1 + recorded]:
+        for until, failure in (self._hung, *(
+                [self._refused] if recorded else [])):
             if self.now() < until:
                 raise exceptions.NotTried(
-                    'not attempted after a recent failure: %s' % why)
+                    'is not tried again yet: it %s' % failure.observation,
+                    failure.party, failure.occasion)

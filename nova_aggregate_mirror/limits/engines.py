@@ -24,6 +24,7 @@ from sqlalchemy import exc as sa_exc
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import observations
 
 # Errors of a database that is unavailable, misconfigured or partly migrated.
 # ImportError is a driver that is not installed.
@@ -103,14 +104,14 @@ class Limits:
         :raises TimeoutError: when it may
         """
         if deadline.remaining() <= self.least:
-            raise _TooLate('no time is left for a database')
+            raise _TooLate('was not asked: no time is left')
 
 
-class _TooLate(TimeoutError):
+class _TooLate(observations.Observed):
     """A statement was not begun, which says nothing about its database."""
 
 
-class LostLock(TimeoutError):
+class LostLock(observations.Observed):
     """A statement waited in vain for a lock that another session holds."""
 
 
@@ -137,8 +138,8 @@ class DatabaseBreaker:
         """
         began = self._now()
         if began < self._until and not insist:
-            raise TimeoutError('not attempted after a recent failure: %s'
-                               % self._why)
+            raise observations.Observed(
+                'is not tried again yet: it %s' % self._why)
         # A pool may send a ping, which no event precedes.
         self._limits.check()
         try:
@@ -149,7 +150,9 @@ class DatabaseBreaker:
         except (*ERRORS, exceptions.MirrorError) as exc:
             if self._now() - began >= SILENT * self._limits.answer:
                 self._until = self._now() + self._limits.backoff
-                self._why = str(exc).strip().partition('\n')[0]
+                self._why = (exc.failure.observation if isinstance(
+                    exc, exceptions.MirrorError) else
+                    observations.of_database(exc, self._now() - began))
             raise
         self._until = 0.0
 
@@ -233,7 +236,7 @@ def _classify(context: Any) -> None:
     # A COMMIT has no statement.
     is_write = (context.statement or WRITES[0]).startswith(WRITES)
     if state == LOCK_TIMEOUT or is_timeout and is_write:
-        raise LostLock('another session of the database holds a lock')
+        raise LostLock('is locked by another session')
     if is_timeout:
         # A proxy may lead the next connection to a node that lags less. A
         # node without the others reports the same to a statement without a

@@ -15,20 +15,6 @@ from nova_aggregate_mirror.source import api_servers
 TIMEOUT = 120.0
 """Seconds per request. Nova-api waits up to 60 seconds for each cell."""
 
-ADVICE = {
-    exceptions.ServiceUnreachable:
-        'Check that placement runs, that the catalog has its endpoint, and '
-        'region, interface, endpoint and CA in clouds.yaml or in the options.',
-    exceptions.NotAuthorized:
-        'This requires the admin role, or the roles of placement\'s policy. '
-        'Check the user and the project.',
-    exceptions.MissingCredentials:
-        'Complete clouds.yaml, the environment or the options.',
-    exceptions.InvalidConfiguration:
-        'Correct clouds.yaml, the options, or the endpoint in the catalog.',
-}
-"""Advice about placement errors for users without access to nova.conf."""
-
 
 class Clients:
     """The clients of a command.

@@ -13,7 +13,6 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror import printable
@@ -96,8 +95,7 @@ class Lister(command.Lister):
 def finish(command: Callable[[], int]) -> int:
     """Run a command; report an error as a line and an exit status."""
     try:
-        with errors.advising(clients.ADVICE):
-            return command()
+        return command()
     except exceptions.MirrorError as exc:
         tell([str(exc)])
         return exit_status.of(exc)

@@ -7,8 +7,6 @@ import dataclasses
 from typing import Any
 import urllib.parse
 
-from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 
 Parameters = Sequence[tuple[str, str]]
@@ -65,13 +63,12 @@ class Reader:
 
         :raises RequestRejected: placement does not accept the query
         """
-        doing, answer = self._placement.call(
+        call, answer = self._placement.call(
             'GET', '/allocation_candidates?' + _encoded(parameters))
         requests = answer.get('allocation_requests')
         summaries = answer.get('provider_summaries')
         if not isinstance(requests, list) or not isinstance(summaries, dict):
-            raise errors.error(exceptions.MalformedAnswer, doing,
-                               'the response has no allocation candidates')
+            raise call.malformed('no allocation candidates')
         return Candidates(requests, summaries)
 
     def providers(self, parameters: Parameters) -> frozenset[str]:
@@ -88,9 +85,9 @@ class Reader:
         :raises ProviderNotFound: placement does not have the provider
         """
         path = '/resource_providers/%s/' % provider
-        doing, found = self._placement.call(
+        call, found = self._placement.call(
             'GET', path + 'inventories', provider)
-        _doing, used = self._placement.call('GET', path + 'usages', provider)
+        _call, used = self._placement.call('GET', path + 'usages', provider)
         try:
             return {name: Inventory(
                 each['total'], each['reserved'], each['allocation_ratio'],
@@ -100,21 +97,17 @@ class Reader:
                 # It may have been added since.
                 if name in used['usages']}
         except (LookupError, TypeError, AttributeError) as exc:
-            raise errors.error(
-                exceptions.MalformedAnswer, doing,
-                'the response has no inventories') from exc
+            raise call.malformed('no inventories') from exc
 
     def _list(self, parameters: Parameters) -> Mapping[str, str]:
-        doing, answer = self._placement.call(
+        call, answer = self._placement.call(
             'GET', '/resource_providers' + (
                 '?' + _encoded(parameters) if parameters else ''))
         try:
             return {one['uuid']: one['root_provider_uuid']
                     for one in answer['resource_providers']}
         except (LookupError, TypeError) as exc:
-            raise errors.error(
-                exceptions.MalformedAnswer, doing,
-                'the response has no list of providers') from exc
+            raise call.malformed('no list of providers') from exc
 
 
 def _encoded(parameters: Parameters) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import contextvars
+import dataclasses
 import math
 import os
 from typing import Any
@@ -152,12 +153,12 @@ class Client:
         :raises ProviderNotFound: placement does not have the provider.
         :raises Retriable: any other failure; the write may have succeeded.
         """
-        doing, answer = self.call(
+        call, answer = self.call(
             'PUT', _path(provider.uuid), provider.uuid, json={
                 'aggregates': sorted(aggregates),
                 'resource_provider_generation': provider.generation})
-        written = responses.provider(doing, answer, provider.uuid)
-        responses.check_written(doing, written, provider, aggregates)
+        written = responses.provider(call, answer, provider.uuid)
+        responses.check_written(call, written, provider, aggregates)
         return written
 
     def endpoint(self) -> str:
@@ -172,15 +173,16 @@ class Client:
 
     def call(self, method: str, path: str, provider: str | None = None,
              version: str = MICROVERSION, **body: Any
-             ) -> tuple[str, dict[str, Any]]:
-        """Send a request; return its name for errors and the parsed body."""
-        doing = '%s %s' % (method, path[:LONGEST])
+             ) -> tuple[errors.Call, dict[str, Any]]:
+        """Send a request; return it, for errors, and the parsed body."""
         slot = self._slot()
+        call = errors.Call(
+            'placement', '%s %s' % (method, path[:LONGEST]), slot.endpoint)
         client = None
         try:
-            with self._bounded(), errors.translated(doing):
+            with self._bounded(), errors.translated(call):
                 for _attempt in range(2):
-                    client, token = self._client(slot, doing)
+                    client, token = self._client(slot, call)
                     response = connection.send(
                         client, method, slot.endpoint.rstrip('/') + path,
                         version, headers=token, **body,
@@ -189,7 +191,8 @@ class Client:
                         break
                     # The token was revoked, or keystone has lost its keys.
                     slot.drop(client)
-            return doing, responses.document(doing, response, provider)
+            call = dataclasses.replace(call, url=slot.endpoint)
+            return call, responses.document(call, response, provider)
         except exceptions.STALE_ENDPOINT:
             # Without a client, getting a token failed for the existing client.
             slot.suspect(client or slot.client)
@@ -213,7 +216,7 @@ class Client:
             seconds = self._access.timeout
         return deadline.within(seconds)
 
-    def _client(self, slot: connection.Slot, doing: str
+    def _client(self, slot: connection.Slot, call: errors.Call
                 ) -> tuple[proxy.Proxy, Mapping[str, str]]:
         """Return a client with a known endpoint, and the token headers."""
         # Keystoneauth also locks around tokens, but without a timeout.
@@ -223,13 +226,17 @@ class Client:
             client = slot.client
             if client is None:
                 sdk = self._access.connect()
-                client = connection.placement(sdk)
-                # Looked up once, because that searches the whole catalog.
-                # Keystoneauth rejects a request without an endpoint.
-                with errors.parsing(doing):
-                    slot.endpoint = client.get_endpoint() or ''
+                region, interfaces, _url = self._access.place()
+                with errors.translated(dataclasses.replace(
+                        call, selection='region %s, interface %s' % (
+                            region or 'not set', interfaces))):
+                    client = connection.placement(sdk)
+                    # Looked up once, because that searches the whole catalog.
+                    # Keystoneauth rejects a request without an endpoint.
+                    with errors.parsing():
+                        slot.endpoint = client.get_endpoint() or ''
                 slot.client, slot.sdk = client, sdk
-            with errors.parsing(doing):
+            with errors.parsing():
                 return client, client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()

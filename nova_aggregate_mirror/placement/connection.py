@@ -140,7 +140,7 @@ class Connected:
 def placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
     """Return the client of placement; it may call keystone and placement."""
     # The SDK requests a token, the catalog and the version document.
-    with errors.parsing('Discovery of placement'):
+    with errors.parsing():
         return sdk.placement
 
 

@@ -28,7 +28,7 @@ class Provider:
     generation: int
 
 
-def document(doing: str, response: requests.Response,
+def document(call: errors.Call, response: requests.Response,
              provider: str | None) -> dict[str, Any]:
     """Parse the JSON object of a response with status 200.
 
@@ -37,61 +37,60 @@ def document(doing: str, response: requests.Response,
     """
     body = _object(response)
     if response.status_code != 200:
-        raise _refusal(doing, response, body, provider)
+        raise _refusal(call, response, body, provider)
     if body is None:
-        raise _malformed(doing, 'the response is not a JSON object but %s' %
-                         response.headers.get('Content-Type', 'untyped'))
+        raise call.malformed('no JSON object but %s' %
+                             response.headers.get('Content-Type', 'untyped'))
     return body
 
 
-def providers(doing: str, answer: dict[str, Any]) -> frozenset[str]:
+def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
     """Parse the UUIDs in a list of resource providers."""
     entries = answer.get('resource_providers')
     if not isinstance(entries, list):
-        raise _malformed(doing, 'the response has no list of providers')
+        raise call.malformed('no list of providers')
     return frozenset(map(uuids.canonical, _uuids(
-        doing, [entry.get('uuid') if isinstance(entry, dict) else None
-                for entry in entries])))
+        call, [entry.get('uuid') if isinstance(entry, dict) else None
+               for entry in entries])))
 
 
-def names(doing: str, answer: dict[str, Any]) -> dict[str, str]:
+def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
     """Parse a list of resource providers: UUIDs to names."""
-    providers(doing, answer)
+    providers(call, answer)
     found = {uuids.canonical(entry['uuid']): entry.get('name')
              for entry in answer['resource_providers']}
     if not all(isinstance(name, str) for name in found.values()):
-        raise _malformed(doing, 'the response has a provider without a name')
+        raise call.malformed('a provider without a name')
     return found
 
 
-def provider(doing: str, answer: dict[str, Any], uuid: str) -> Provider:
+def provider(call: errors.Call, answer: dict[str, Any], uuid: str) -> Provider:
     """Parse the aggregates and the generation of a provider."""
     aggregates = answer.get('aggregates')
     generation = answer.get('resource_provider_generation')
     if not isinstance(aggregates, list):
-        raise _malformed(doing, 'the response has no list of aggregates')
+        raise call.malformed('no list of aggregates')
     if not isinstance(generation, int) or isinstance(generation, bool):
-        raise _malformed(doing, 'the response has no provider generation')
-    return Provider(uuid, _uuids(doing, aggregates), generation)
+        raise call.malformed('no provider generation')
+    return Provider(uuid, _uuids(call, aggregates), generation)
 
 
-def check_written(doing: str, written: Provider, before: Provider,
+def check_written(call: errors.Call, written: Provider, before: Provider,
                   aggregates: frozenset[str]) -> None:
     """Raise MalformedAnswer unless the response to a PUT confirms it."""
     if written.aggregates != aggregates:
-        raise _malformed(
-            doing, 'the response does not match the aggregates sent')
+        raise call.malformed('other aggregates than those written')
     if written.generation <= before.generation:
         # Without an increment, concurrent writers were not excluded.
-        raise _malformed(doing, 'the provider generation did not increase')
+        raise call.malformed('a generation that did not increase')
 
 
-def _uuids(doing: str, values: list[Any]) -> frozenset[str]:
+def _uuids(call: errors.Call, values: list[Any]) -> frozenset[str]:
     # Not normalized: placement treats an upper-case UUID as another aggregate,
     # which is foreign and must not be rewritten.
     if not all(isinstance(value, str) and uuidutils.is_uuid_like(value)
                for value in values):
-        raise _malformed(doing, 'the response has an entry without a UUID')
+        raise call.malformed('an entry without a UUID')
     return frozenset(values)
 
 
@@ -104,7 +103,7 @@ def _object(response: requests.Response) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def _refusal(doing: str, response: requests.Response,
+def _refusal(call: errors.Call, response: requests.Response,
              body: dict[str, Any] | None, provider: str | None
              ) -> exceptions.MirrorError:
     status = response.status_code
@@ -118,8 +117,7 @@ def _refusal(doing: str, response: requests.Response,
         kind = exceptions.GenerationConflict
     elif kind is exceptions.RequestRejected and not said:
         kind = exceptions.MalformedAnswer
-    return errors.error(kind, doing, 'returned %d %s' % (
-        status, detail or response.reason or ''))
+    return errors.unexpected(call, response, detail, kind)
 
 
 def _error_document(body: dict[str, Any] | None, status: int
@@ -132,7 +130,3 @@ def _error_document(body: dict[str, Any] | None, status: int
     if not isinstance(first, dict) or first.get('status') != status:
         return {}
     return first
-
-
-def _malformed(doing: str, happened: str) -> exceptions.MirrorError:
-    return errors.error(exceptions.MalformedAnswer, doing, happened)

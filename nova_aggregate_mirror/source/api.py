@@ -128,10 +128,10 @@ class ApiSource:
                 if not down:
                     raise
                 raise exceptions.NovaUnavailable(
-                    '%s Nova-api lists no compute nodes while a cell is down; '
-                    'it reports status UNKNOWN for %s. Check the database of '
-                    'their cell.'
-                    % (exc, some(down))) from exc
+                    exc.failure.observation, exc.failure.party,
+                    exc.failure.occasion, consequence='it lists no compute '
+                    'nodes while a cell is down, and reports status UNKNOWN '
+                    'for %s' % some(down)) from exc
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
             if nodes.issuperset(page):

@@ -9,6 +9,7 @@ from typing import Any
 import urllib.parse
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_responses
@@ -66,7 +67,7 @@ class Servers:
         """Read the names of the availability zones that have hosts."""
         return frozenset(self._api.entries(
             '/os-availability-zone', 'availabilityZoneInfo',
-            lambda doing, zone: api_responses.text(doing, zone, 'zoneName')))
+            lambda call, zone: api_responses.text(call, zone, 'zoneName')))
 
     def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
@@ -98,41 +99,41 @@ class _Migration:
     at: float
 
 
-def _migration(doing: str, one: dict[str, Any]) -> _Migration:
+def _migration(call: errors.Call, one: dict[str, Any]) -> _Migration:
     to = str(one.get('dest_compute') or '')
     if to == one.get('source_compute') or (
             one.get('status') not in source.MOVED):
         to = ''
     at = one.get('updated_at') or one.get('created_at')
     return _Migration(str(one.get('migration_type') or 'migration'), to,
-                      _time(doing, at) or 0.0)
+                      _time(call, at) or 0.0)
 
 
-def _shown(doing: str, one: dict[str, Any]) -> Shown:
-    uuid = api_responses.uuid(doing, one, 'id')
+def _shown(call: errors.Call, one: dict[str, Any]) -> Shown:
+    uuid = api_responses.uuid(call, one, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in one:
         raise exceptions.NovaUnavailable(
-            '%s: the servers have no hosts. The user needs a role that '
-            'nova\'s policy os_compute_api:os-extended-server-attributes '
-            'allows.' % doing)
+            'shows no hosts of the servers', call.service, call.occasion,
+            step='give the user a role that nova\'s policy '
+            'os_compute_api:os-extended-server-attributes allows')
     moving = one.get('OS-EXT-STS:task_state') in source.MOVING
     return Shown(
         source.PlacedServer(
             uuid, str(one.get('name') or ''),
             '' if moving else str(one['OS-EXT-SRV-ATTR:host'] or ''),
-            api_responses.text(doing, one, 'tenant_id'),
-            api_responses.text(doing, one, 'OS-EXT-STS:vm_state'),
-            _time(doing, one.get('OS-SRV-USG:launched_at'))),
+            api_responses.text(call, one, 'tenant_id'),
+            api_responses.text(call, one, 'OS-EXT-STS:vm_state'),
+            _time(call, one.get('OS-SRV-USG:launched_at'))),
         str(one.get('pinned_availability_zone') or ''))
 
 
-def _time(doing: str, text: Any) -> float | None:
+def _time(call: errors.Call, text: Any) -> float | None:
     """Parse a time in UTC to seconds since the epoch."""
     if text is None:
         return None
     try:
         at = datetime.datetime.fromisoformat(str(text).removesuffix('Z'))
     except ValueError as exc:
-        raise api_responses.malformed(
-            doing, '%s is not a time' % str(text)[:40]) from exc
+        raise call.malformed(
+            '%s, which is not a time' % str(text)[:40]) from exc
     return at.replace(tzinfo=datetime.timezone.utc).timestamp()

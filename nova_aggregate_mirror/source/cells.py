@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import backoff
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.limits import observations
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import tables
@@ -111,7 +112,8 @@ class Threads:
         silence = self._silent.get(name)
         if silence:
             # A full sync includes a cell that answers again.
-            return AT_ONCE * (patient or time.monotonic() >= silence.until)
+            return (AT_ONCE if patient or time.monotonic() >= silence.until
+                    else 0.0)
         if patient:
             return self._timeout
         return min(self._timeout, max(self._soon, min(
@@ -162,10 +164,12 @@ def _late(waited: float) -> exceptions.CellUnavailable:
 
 
 def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
+    began = time.monotonic()
     try:
         return read()
     except connections.ERRORS as exc:
-        error = exceptions.CellUnavailable(connections.reason(exc))
+        error = exceptions.CellUnavailable(
+            observations.of_database(exc, time.monotonic() - began))
         error.__cause__ = exc
         return error
 

@@ -4,8 +4,8 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
-import re
 import threading
+import time
 from typing import Any
 
 from nova.conf import CONF
@@ -13,18 +13,10 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.limits import observations
 
 # ValueError is an invalid port in the URL.
 ERRORS = (*engines.ERRORS, ValueError)
-
-
-def reason(exc: BaseException) -> str:
-    """Return the line of a database error that states the reason."""
-    lines = str(exc).strip().splitlines()
-    # With an @ in a password, the rest of the password is parsed as host.
-    return '%s: %s' % (type(exc).__name__, re.sub(
-        r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
-        lines[0] if lines else 'no details'))
 
 
 class Pool:
@@ -81,11 +73,11 @@ class ApiDatabase:
 
         :raises NovaUnavailable: when the database cannot be read
         """
+        began = time.monotonic()
         try:
             with self._pool.reading() as connection:
                 yield connection
         except ERRORS as exc:
             raise exceptions.NovaUnavailable(
-                'nova\'s API database could not be read: %s (check '
-                '[api_database] connection and the database)'
-                % reason(exc)) from exc
+                observations.of_database(exc, time.monotonic() - began),
+                'nova\'s API database') from exc

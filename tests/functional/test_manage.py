@@ -213,7 +213,7 @@ class TestWait(ManageTest):
         self.cloud.placement.refuse()
         done = self.wait('unmapped')
         self.assertEqual(2, done.returncode)
-        self.assertIn('could not be read: GET /resource_providers/',
+        self.assertIn('refused the connection (GET /resource_providers/',
                       done.stderr)
 
     def test_placement_that_hangs(self):
@@ -222,7 +222,7 @@ class TestWait(ManageTest):
         self.cloud.placement.hang()
         done = self.wait('h1')
         self.assertEqual(2, done.returncode)
-        self.assertIn('Check the load of', done.stderr)
+        self.assertIn('was silent for', done.stderr)
 
     def test_what_could_not_run(self):
         """Nova's database, or a host that is in no aggregate."""
@@ -392,4 +392,4 @@ class TestJournal(ManageTest):
                              'connection = sqlite:///%s\n' % broken)
         done = self.run_command('journal', 'list')
         self.assertEqual(255, done.returncode)
-        self.assertIn('the journal could not be used', done.stderr)
+        self.assertIn('the journal is no SQLite database', done.stderr)

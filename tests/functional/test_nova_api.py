@@ -160,7 +160,7 @@ class NovaApiTest(testtools.TestCase):
         # Two hosts added, one host removed, one aggregate deleted.
         self.assertEqual(4, len(ended.lines('ERROR')))
         for line in ended.lines('ERROR'):
-            self.assertIn('the journal could not be used', line)
+            self.assertIn(': the journal ', line)
 
 
 class InstallationTest(NovaApiTest):

@@ -354,7 +354,7 @@ class TestWait(ClientTest):
         self.assertNotIn('nova.conf', errors)
         self.placement.recover()
         self.placement.hang()
-        self.assertIn('Check the load of', self.wait('h1', status=2)[1])
+        self.assertIn('was silent for', self.wait('h1', status=2)[1])
         self.server.answers['/os-aggregates'] = webob.Response(status=503)
         self.assertIn('Nova could not be read',
                       self.wait('h1', status=255)[1])
@@ -390,7 +390,7 @@ class TestErrors(ClientTest):
             auth={'endpoint': self.placement.url, 'token': 'user:project'},
             compute_endpoint_override=self.server.url,
             placement_endpoint_override=self.placement.url)
-        self.refused('403', 'admin role', status=2)
+        self.refused('placement at', '403', status=2)
 
     def test_nova_that_is_too_old(self):
         """The oldest supported release is named."""
@@ -402,7 +402,8 @@ class TestErrors(ClientTest):
     def test_placement_that_is_unavailable(self):
         """Its endpoint is named."""
         self.placement.refuse()
-        self.refused('placement runs', status=2, subcommands=('list', 'sync'))
+        self.refused('placement at', 'refused the connection', status=2,
+                     subcommands=('list', 'sync'))
 
     def test_placement_of_another_region(self):
         """It has no provider of any compute node."""

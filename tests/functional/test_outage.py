@@ -274,7 +274,7 @@ class MirroredOutageTest(OutageTest):
                 fixtures.Outcome(status=200, member=act == self._add,
                                  mirrored=True, ended=True, zone=zone,
                                  warnings=1), observed)
-            self.assertIn('the journal could not be used',
+            self.assertIn('the journal cannot use /dev/null',
                           self.cloud.warnings()[0])
 
     def test_the_warning_says_what_an_operator_needs(self) -> None:

@@ -227,8 +227,7 @@ class TestNeutron(status_command.StatusTest):
         self.configure(self.account(refusing, 'neutron'))
         self.assert_row(
             FAILURE, self.rows(FAILURE)['Neutron credentials'],
-            'Check the [neutron] section of nova.conf, and that its user has '
-            'the admin role.',
+            'keystone at http://', 'refused the credentials with 401',
             '  openstack role add --project service --user mirror admin\n')
 
     def test_neutron_not_in_the_catalog(self):

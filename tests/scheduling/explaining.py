@@ -18,6 +18,7 @@ import oslo_messaging
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
@@ -42,8 +43,8 @@ class Placement(client.Client):
         self.asked += 1
         response = report.report_client_singleton().get(
             path, version=client.MICROVERSION)
-        doing = 'GET %s' % path
-        return doing, responses.document(doing, response, provider)
+        call = errors.Call('placement', 'GET %s' % path)
+        return call, responses.document(call, response, provider)
 
 
 def engine(pool: connections.Pool) -> Any:

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 import contextlib
 import pathlib
+import time
 from typing import Any
 
 from oslo_config import cfg
@@ -14,6 +15,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal.db import sqlite
 from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.limits import observations
 
 SYNC_COMMAND = 'nova-aggregate-mirror-manage db sync'
 
@@ -24,6 +26,12 @@ ATTEMPTS = 20
 # An ALTER waits for the locks of all sessions that use the table.
 MIGRATION = engines.Limits(3600.0)
 
+# MySQL's error of a row that changed after it was read.
+CHANGED = 1020
+
+# Its name in failures.
+JOURNAL = 'the journal'
+
 # A database in memory, lost when the process exits.
 MEMORY = 'sqlite://'
 
@@ -31,24 +39,23 @@ MEMORY = 'sqlite://'
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
     """Translate errors of the database and its files to JournalUnavailable."""
+    began = time.monotonic()
     try:
         yield
     except engines.LostLock as exc:
-        raise exceptions.JournalLocked(
-            'the journal could not be written: %s' % exc) from exc
+        raise exceptions.JournalLocked(str(exc), JOURNAL) from exc
     except engines.ERRORS as exc:
-        lines = str(exc).strip().splitlines()
-        raise exceptions.JournalUnavailable(
-            'the journal could not be used: %s: %s (check '
-            '[aggregate_mirror_database] connection and the database)'
-            % (type(exc).__name__, lines[0] if lines else '')) from exc
+        kind = (exceptions.JournalDamaged if observations.is_damage(exc)
+                else exceptions.JournalUnavailable)
+        raise kind(observations.of_database(
+            exc, time.monotonic() - began), JOURNAL) from exc
 
 
 def is_conflict(exc: Exception) -> bool:
     """Check whether the error is a conflict, which a retry resolves."""
-    # MariaDB 11.6.2 and later report the text; older oslo.db lacks it.
-    return (isinstance(exc, db_exc.DBDeadlock)
-            or 'Record has changed since last read' in str(exc))
+    # MariaDB 11.6.2 and later report the code; older oslo.db lacks it.
+    return isinstance(exc, db_exc.DBDeadlock) or any(
+        cause.args[:1] == (CHANGED,) for cause in observations.causes(exc))
 
 
 def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
@@ -176,8 +183,9 @@ class Database:
         schema = self.schema()
         if schema.is_outdated:
             raise exceptions.JournalUnavailable(
-                'the journal\'s database has %s; this release needs version '
-                '%s: run "%s" once' % (schema, migration.HEAD, SYNC_COMMAND))
+                'has %s; this release needs version %s'
+                % (schema, migration.HEAD), JOURNAL,
+                step='run "%s" once' % SYNC_COMMAND)
 
     def prepare(self) -> None:
         """Check the tables; migrate those of an SQLite file.

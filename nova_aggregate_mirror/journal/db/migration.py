@@ -167,7 +167,7 @@ def _is_text(column_type: Any) -> bool:
 def _wrong(connection: sa.engine.Connection,
            problem: str) -> exceptions.WrongDatabase:
     return exceptions.WrongDatabase(
-        'the database %s %s. Give the journal an empty database of its own in '
-        '[aggregate_mirror_database] connection' % (
-            connection.engine.url.set(query={}).render_as_string(
-                hide_password=True), problem))
+        problem, 'the database %s' % connection.engine.url.set(
+            query={}).render_as_string(hide_password=True),
+        step='give the journal an empty database of its own in '
+        '[aggregate_mirror_database] connection')

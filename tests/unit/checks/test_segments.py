@@ -67,4 +67,4 @@ class TestSegments(servers.LoopbackTestCase):
         self.neutron.statuses['subnets'] = 403
         failure, = self.found()
         self.assertEqual(checks.Code.FAILURE, failure.code)
-        self.assertIn('has the admin role', failure.text)
+        self.assertIn('answered 403 (reading subnets). Run:', failure.text)

@@ -261,7 +261,7 @@ class LengthTestCase(DeadlineTestCase):
         return peak
 
     def read(self, url: str) -> bytes:
-        with errors.translated('GET'):
+        with errors.translated(errors.Call('placement', 'GET')):
             return self.session.get(url).content
 
     def test_body_that_decompresses_to_much_more(self) -> None:

@@ -16,6 +16,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 
 
+CALL = errors.Call('placement', 'GET /path')
+
+
 def _classes(module: Any) -> list[type[Exception]]:
     return [cls for _name, cls in sorted(vars(module).items())
             if isinstance(cls, type) and issubclass(cls, Exception)
@@ -98,7 +101,7 @@ class TranslationTestCase(testtools.TestCase):
                 error = _make(cls)
                 translated = self.translate(error)
                 self.assertIs(error, translated.__cause__, cls)
-                self.assertIn('GET /path: ', str(translated))
+                self.assertIn('(GET /path)', str(translated))
                 seen += 1
         self.assertGreater(seen, 150)
 
@@ -120,8 +123,8 @@ class TranslationTestCase(testtools.TestCase):
                 type(error), self._raise, error))
             parsed = self.assertRaises(
                 exceptions.MalformedAnswer, self._parse, error)
-            self.assertIs(error, parsed.__cause__)
-            self.assertIn('GET /path: ', str(parsed))
+            self.assertIs(error, getattr(parsed.__cause__, '__cause__'))
+            self.assertIn('(GET /path)', str(parsed))
 
     def test_refused_header_is_not_quoted(self) -> None:
         """A token that cannot be a header stays out of the message."""
@@ -136,11 +139,11 @@ class TranslationTestCase(testtools.TestCase):
 
     @staticmethod
     def _raise(error: Exception) -> None:
-        with errors.translated('GET /path'):
+        with errors.translated(CALL):
             raise error
 
     @staticmethod
     def _parse(error: Exception) -> None:
-        with errors.translated('GET /path'), \
-                errors.parsing('GET /path'):
+        with errors.translated(CALL), \
+                errors.parsing():
             raise error

@@ -27,7 +27,7 @@ class TestBreaker(testtools.TestCase):
         self.clock = end - 0.01
         error = self.assertRaises(exceptions.NotTried, self.breaker.check,
                                   recorded)
-        self.assertEqual('not attempted after a recent failure: reason',
+        self.assertEqual('is not tried again yet: it reason',
                          str(error))
         self.clock = end
         self.breaker.check(recorded)

@@ -4,6 +4,7 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import candidates
 
 INVENTORY = {'total': 64, 'reserved': 4, 'allocation_ratio': 2.5,
@@ -20,7 +21,7 @@ class Client:
     def call(self, method, path, provider=None):
         self.paths.append(path)
         name = path.partition('?')[0].rpartition('/')[2]
-        return 'GET ' + path, self._answers[name]
+        return errors.Call('placement', path), self._answers[name]
 
 
 class TestReader(testtools.TestCase):

@@ -10,7 +10,6 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import adapter
-from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from tests.unit import servers
@@ -105,18 +104,6 @@ class ConnectedTest(servers.LoopbackTestCase):
         self.cloud.answers['/resource_providers'] = NOBODY
         client.providers()
         self.assertLess(fetched, self.cloud.count('/v3/auth/tokens'))
-
-    def test_advice_is_for_those_who_have_no_nova_conf(self) -> None:
-        """It replaces the default advice while it is active."""
-        client = self.connect()
-        self.cloud.answers['/resource_providers'] = (403, {})
-        with errors.advising({
-                exceptions.NotAuthorized: 'Ask the administrator.'}):
-            error = self.assertRaises(exceptions.NotAuthorized,
-                                      client.providers)
-        self.assertIn('Ask the administrator.', str(error))
-        self.assertIn('[placement]', str(self.assertRaises(
-            exceptions.NotAuthorized, client.providers)))
 
 
 class TestErrors(testtools.TestCase):

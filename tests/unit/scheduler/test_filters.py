@@ -93,7 +93,7 @@ class TestAllFilters(testtools.TestCase):
                             missing_credentials='fail')
         stopped = self.assertRaises(SystemExit, filters.all_filters)
         self.assertEqual(1, stopped.code)
-        self.assertIn('nova-scheduler does not start: Reading [neutron]: no '
+        self.assertIn('nova-scheduler does not start: no '
                       'auth_type in [neutron]', self.process.logged()[-1])
 
     def test_credentials_that_are_not_needed(self):

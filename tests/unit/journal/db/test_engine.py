@@ -87,7 +87,7 @@ class TestConnection(testtools.TestCase):
         path = pathlib.Path(self.conf.state_path, 'journal.sqlite')
         path.write_text('this is not a database, and it is long enough')
         with self.assertRaisesRegex(exceptions.JournalUnavailable,
-                                    'not a database'):
+                                    'no SQLite database'):
             self.open('sqlite:///%s' % path)
 
     def test_directory_that_cannot_be_made(self):

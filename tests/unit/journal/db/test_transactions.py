@@ -25,7 +25,7 @@ CALLERS = 3
 DEADLOCK = db_exc.DBDeadlock()
 # MariaDB's since 11.6.2, as translated by an oslo.db without a class for it.
 CHANGED = db_exc.DBError(Exception(
-    '(1020, "Record has changed since last read in table \'ledger\'")'))
+    1020, "Record has changed since last read in table 'ledger'"))
 
 
 class TestTransactions(testtools.TestCase):

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another party did, by the error that a driver or a socket raised.
+
+Codes decide, because the texts of drivers differ between their releases.
+"""
+
+import os
+import re
+import socket
+import sqlite3
+import ssl
+
+# By the innermost error that is one of these.
+_SOCKET: tuple[tuple[type[BaseException], str], ...] = (
+    (ConnectionRefusedError, 'refused the connection'),
+    (ConnectionError, 'closed the connection without an answer'),
+    (socket.gaierror, 'has a name that does not resolve'),
+    (ssl.SSLCertVerificationError, 'has a certificate that is not accepted'),
+    (ssl.SSLError, 'failed the TLS handshake'),
+)
+_PASSWORD, _READ_ONLY = 'refused the user or the password', 'is read-only'
+_ABSENT, _FULL = 'has no database of this name', 'has no space left'
+_RIGHTS = 'refused the user a right that is required'
+_CROWDED = 'has too many connections'
+_CLOSED = 'closed the connection'
+_SLOW = 'ended a statement that took too long'
+# Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
+_CODES = {
+    1045: _PASSWORD, 1698: _PASSWORD, '28P01': _PASSWORD, '28000': _PASSWORD,
+    1044: _RIGHTS, 1142: _RIGHTS, 1143: _RIGHTS, '42501': _RIGHTS,
+    1049: _ABSENT, '3D000': _ABSENT,
+    1290: _READ_ONLY, 1792: _READ_ONLY, 1836: _READ_ONLY, '25006': _READ_ONLY,
+    1021: _FULL, 1114: _FULL, '53100': _FULL,
+    1040: _CROWDED, 1203: _CROWDED, '53300': _CROWDED,
+    2006: _CLOSED, 2013: _CLOSED, '57P01': _CLOSED,
+    1969: _SLOW, 3024: _SLOW, '57014': _SLOW,
+    1146: 'lacks a table', '42P01': 'lacks a table',
+    '57P03': 'does not accept connections now',
+}
+
+
+class Observed(TimeoutError):
+    """An error of this package whose text says what a database did."""
+
+
+def causes(exc: BaseException) -> list[BaseException]:
+    """List what led to an error of a library, the innermost first."""
+    found: list[BaseException] = []
+    cause: BaseException | None = exc
+    while cause and cause not in found:
+        found.insert(0, cause)
+        reasons = [getattr(cause, name, None) for name in (
+            'reason', 'orig', 'inner_exception', 'original_exception')]
+        cause = next((reason for reason in (*reasons, *reversed(cause.args))
+                      if isinstance(reason, BaseException)),
+                     cause.__cause__ or cause.__context__)
+    return found
+
+
+def of_socket(cause: BaseException) -> str:
+    """Return what a peer did; empty if the error does not say so."""
+    for cls, observation in _SOCKET:
+        if isinstance(cause, cls):
+            detail = getattr(cause, 'verify_message', None) or (
+                cause.reason if isinstance(cause, ssl.SSLError) else None)
+            return observation + (': %s' % detail if detail else '')
+    if isinstance(cause, OSError) and cause.errno:
+        text = os.strerror(cause.errno)
+        return ('cannot use %s: %s' % (cause.filename, text) if cause.filename
+                else 'could not be reached: %s' % text)
+    return ''
+
+
+def of_database(exc: BaseException, waited: float = 0.0) -> str:
+    """Return what a database did.
+
+    :param waited: seconds that passed before the error
+    """
+    for cause in [exc] if getattr(exc, 'filename', '') else causes(exc):
+        if isinstance(cause, Observed):
+            return str(cause)
+        if isinstance(cause, ModuleNotFoundError):
+            return 'needs the Python package %s, which is not installed' % (
+                cause.name)
+        if isinstance(cause, TimeoutError):
+            return 'was silent' + (
+                ' for %.1f s' % waited if waited else '')
+        code = getattr(cause, 'sqlstate', None) or getattr(
+            cause, 'pgcode', None) or next(iter(cause.args), None)
+        observation = _CODES.get(
+            code) if isinstance(code, (int, str)) else None
+        if observation or of_socket(cause):
+            return observation or of_socket(cause)
+    if is_damage(exc):
+        return 'is no SQLite database, or is damaged'
+    lines = str(exc).strip().splitlines()
+    # With an @ in a password, the rest of the password is parsed as host.
+    return 'failed: %s' % re.sub(
+        r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
+        lines[0] if lines else type(exc).__name__)
+
+
+def is_damage(exc: BaseException) -> bool:
+    """Check whether an SQLite file is damaged, or is none.
+
+    Python has subclasses for all other errors of SQLite.
+    """
+    return any(type(cause) is sqlite3.DatabaseError for cause in causes(exc))

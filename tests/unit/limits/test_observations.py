@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What databases did, by the errors of their drivers."""
+
+import sqlite3
+import types
+
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+import testtools
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.limits import observations
+
+# Errors of callers, which no statement of this package can have.
+CALLERS = {'CausedByException', 'DBInvalidUnicodeParameter', 'InvalidSortKey',
+           'ColumnError', 'BackendNotAvailable', 'RetryRequest',
+           'NoEngineContextEstablished', 'ContextNotRequestedError'}
+
+
+class Postgres(Exception):
+    """An error of psycopg2."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__('any text')
+        self.pgcode = code
+
+
+class TestObservations(testtools.TestCase):
+
+    def test_codes(self) -> None:
+        """The code decides, in whichever error it is wrapped."""
+        for code, text in ((1045, 'refused the user or the password'),
+                           (1049, 'has no database of this name'),
+                           (1290, 'is read-only'), (1114, 'has no space left'),
+                           (1040, 'has too many connections')):
+            error = Exception(code, 'any text')
+            for wrapped in (error, db_exc.DBError(error), sa.exc.DBAPIError(
+                    'SELECT 1', {}, error)):
+                self.assertEqual(text, observations.of_database(wrapped))
+        self.assertEqual('refused the user or the password',
+                         observations.of_database(Postgres('28P01')))
+        self.assertEqual('is read-only', observations.of_database(
+            sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006'))))
+
+    def test_sockets(self) -> None:
+        """The error of the socket is the cause of that of the driver."""
+        for cause, text in (
+                (ConnectionRefusedError(), 'refused the connection'),
+                (TimeoutError(), 'was silent for 2.0 s'),
+                (OSError(113, 'x'), 'could not be reached: No route to host')):
+            error = Exception(2003, 'any text')
+            error.__cause__ = cause
+            self.assertEqual(text, observations.of_database(
+                db_exc.DBConnectionError(error), 2.0))
+
+    def test_driver_that_is_missing(self) -> None:
+        """Its package is named."""
+        self.assertEqual(
+            'needs the Python package pymysql, which is not installed',
+            observations.of_database(ModuleNotFoundError(name='pymysql')))
+
+    def test_damage(self) -> None:
+        """Only SQLite's own error for it."""
+        self.assertTrue(observations.is_damage(
+            db_exc.DBError(sqlite3.DatabaseError('any text'))))
+        self.assertFalse(observations.is_damage(
+            db_exc.DBError(sqlite3.OperationalError('any text'))))
+
+    def test_every_class_is_translated(self) -> None:
+        """No error class of oslo.db or SQLAlchemy can reach the callers."""
+        count = 0
+        for module in (db_exc, sa.exc):
+            for cls in _classes(module):
+                error = type(cls.__name__, (cls,), {
+                    '__str__': lambda self: 'text'})
+                self.assertRaises(exceptions.JournalUnavailable,
+                                  self._translate, error.__new__(error))
+                count += 1
+        self.assertGreater(count, 50)
+
+    @staticmethod
+    def _translate(error: Exception) -> None:
+        with engine.translated():
+            raise error
+
+
+def _classes(module: types.ModuleType) -> list[type[Exception]]:
+    return [cls for name, cls in sorted(vars(module).items())
+            if isinstance(cls, type) and issubclass(cls, Exception)
+            and not issubclass(cls, Warning) and name not in CALLERS]
