@@ -263,13 +263,13 @@ def mistakes(conf: cfg.ConfigOpts,
     :param valid: what to override it with, instead of the default
     :returns: (group, option) to the reason why the value is invalid
     """
-    found = {}
+    reasons = {}
     for group, options in list_opts():
         for option in options:
             try:
                 _check_meaning(option, conf[group.name][option.dest])
             except (cfg.Error, ValueError) as exc:
-                found[group.name, option.dest] = str(exc)
+                reasons[group.name, option.dest] = str(exc)
                 # Nova-api reads every option again to log it, and would
                 # fail to start.
                 conf.set_override(
@@ -277,7 +277,7 @@ def mistakes(conf: cfg.ConfigOpts,
                     if valid else option.default, group.name)
     options = conf.aggregate_mirror
     if options.max_call_age <= 4 * options.inline_timeout:
-        found.setdefault(
+        reasons.setdefault(
             (GROUP.name, 'max_call_age'),
             '%d is not more than four times inline_timeout (%g): a journal '
             'row could be closed while its operation still runs'
@@ -288,7 +288,7 @@ def mistakes(conf: cfg.ConfigOpts,
                        for name in ('max_call_age', 'inline_timeout')}
         for name, value in fitting.items():
             conf.set_override(name, value, GROUP.name)
-    return found
+    return reasons
 
 
 def _check_meaning(option: cfg.Opt, value: Any) -> None:
@@ -316,11 +316,11 @@ def check(conf: cfg.ConfigOpts,
 
     :raises InvalidConfiguration: names each option with an invalid value
     """
-    wrong = mistakes(conf, valid)
-    if wrong:
+    reasons = mistakes(conf, valid)
+    if reasons:
         raise exceptions.InvalidConfiguration('; '.join(
             '[%s] %s: %s' % (group, name, reason)
-            for (group, name), reason in wrong.items()))
+            for (group, name), reason in reasons.items()))
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:

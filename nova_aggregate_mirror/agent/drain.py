@@ -256,7 +256,7 @@ class Drain:
         outage = ''
         try:
             self._context.placement.probe()
-            self._context.nova.place(0)
+            self._context.nova.scope(0)
         except exceptions.MirrorError as exc:
             outage = str(exc)
         if outage and not self._outage:

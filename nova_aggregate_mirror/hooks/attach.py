@@ -102,24 +102,24 @@ def _wrap(method: Callable[..., Any], hooks: Sequence[contract.Hook]
             host=bound.arguments.get('host_name', ''),
             request_id=getattr(context, 'global_id', None) or '',
             call=getattr(context, 'request_id', None) or '')
-        ran = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
+        states = [(hook, *_attempt(hook.before, operation)) for hook in hooks]
         token = _muted.set(any(hook.replaces_mirroring
-                               for hook, succeeded, _ in ran if succeeded))
+                               for hook, succeeded, _ in states if succeeded))
         try:
             return method(*bound.args, **bound.kwargs)
         finally:
             _muted.reset(token)
-            for hook, succeeded, kept in reversed(ran):
+            for hook, succeeded, state in reversed(states):
                 if succeeded:
-                    _attempt(hook.after, operation, kept)
+                    _attempt(hook.after, operation, state)
 
     return wrapped
 
 
 def _attempt(call: Callable[..., Any], operation: contract.Operation,
-             *kept: Any) -> tuple[bool, Any]:
+             *state: Any) -> tuple[bool, Any]:
     try:
-        return True, call(operation, *kept)
+        return True, call(operation, *state)
     except Exception:
         # An error of a hook must not affect the user's operation.
         LOG.exception('Hook failed around %s of aggregate %s, host %s '

@@ -41,5 +41,5 @@ class Hook(Protocol):
     def before(self, operation: Operation) -> Any:
         """Prepare, and return a value that is passed to ``after``."""
 
-    def after(self, operation: Operation, kept: Any) -> None:
-        """Complete the work; ``kept`` is the return value of ``before``."""
+    def after(self, operation: Operation, state: Any) -> None:
+        """Complete the work; ``state`` is the return value of ``before``."""

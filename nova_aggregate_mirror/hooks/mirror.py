@@ -27,7 +27,7 @@ SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 
 @dataclasses.dataclass
-class _Request:
+class _ApiRequest:
     """State of an API request, shared by its operations.
 
     All of them are about one host: the deletion of a service has an operation
@@ -46,8 +46,8 @@ class _Request:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Kept:
-    """State passed from ``before`` to ``after`` for an add or remove."""
+class _RowState:
+    """State of the row of an add or remove, from ``before`` to ``after``."""
 
     row: journal.Row
     """The row of the host."""
@@ -60,8 +60,8 @@ class _Kept:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Deleted:
-    """State passed from ``before`` to ``after`` for a deletion."""
+class _Deletion:
+    """State of a deletion, from ``before`` to ``after``."""
 
     uuid: str
     marked: bool
@@ -80,7 +80,7 @@ class Mirror:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._mutex = threading.Lock()
-        self._made: processes.Process | None = None
+        self._current: processes.Process | None = None
         self._calls = threading.local()
         try:
             client.Client(conf).check_credentials()
@@ -91,7 +91,7 @@ class Mirror:
                         'operations stay in the journal: %s', exc)
 
     def before(self, operation: contract.Operation
-               ) -> _Kept | _Deleted | None:
+               ) -> _RowState | _Deletion | None:
         """Record the dirty host durably, or mark the aggregate as deleted.
 
         :returns: state for ``after``; None for the deletion of an aggregate
@@ -99,55 +99,54 @@ class Mirror:
         """
         process, request = self._process(), self._request(operation)
         with request.budget.spending():
-            place = self._place(process, operation, request)
+            scope = self._scope(process, operation, request)
         with request.budget.spending(essential=True):
-            return self._record(process, operation, request, place)
+            return self._record(process, operation, request, scope)
 
     def after(self, operation: contract.Operation,
-              kept: _Kept | _Deleted | None) -> None:
+              state: _RowState | _Deletion | None) -> None:
         """Converge the host, or hand the row over to the agent."""
-        if kept is None:
+        if state is None:
             return
         request = self._request(operation)
-        if isinstance(kept, _Deleted):
+        if isinstance(state, _Deletion):
             # What is not marked has no other attempt for every provider.
-            with request.budget.spending(essential=not kept.marked):
-                self._remove(operation, kept)
+            with request.budget.spending(essential=not state.marked):
+                self._remove(operation, state)
         else:
-            self._close(operation, kept, request)
+            self._close(operation, state, request)
 
-    def _request(self, operation: contract.Operation) -> _Request:
+    def _request(self, operation: contract.Operation) -> _ApiRequest:
         """Return the state of the API request of an operation."""
         call = operation.call or operation
-        request: _Request | None = getattr(self._calls, 'request', None)
+        request: _ApiRequest | None = getattr(self._calls, 'request', None)
         if request is None or request.call != call:
             # After a silence of placement, a statement of the journal begins.
-            request = self._calls.request = _Request(call, deadline.Budget(
+            request = self._calls.request = _ApiRequest(call, deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
                 self._process().limits.part, engines.HEALTHY))
         return request
 
     def _record(self, process: processes.Process,
-                operation: contract.Operation, request: _Request,
-                found: source.Place | None) -> _Kept | _Deleted | None:
-        place = found or source.Place('', request.nodes)
+                operation: contract.Operation, request: _ApiRequest,
+                scope: source.Scope | None) -> _RowState | _Deletion | None:
+        uuid = scope.aggregate_uuid if scope else ''
         if not operation.host:
-            if not place.aggregate_uuid:
-                return None
-            return _Deleted(place.aggregate_uuid, self._mark(
-                process, operation, place.aggregate_uuid))
+            return _Deletion(uuid, self._mark(
+                process, operation, uuid)) if uuid else None
         row = process.journal.rows.make(journal.Dirty(
-            operation.host, place.nodes, operation.request_id))
-        possible, uuids = False, {place.aggregate_uuid} - {''}
+            operation.host, scope.nodes if scope else request.nodes,
+            operation.request_id))
+        possible, uuids = False, {uuid} - {''}
         if request.failure:
             process.journal.ledger.defer(uuids)
         else:
             try:
-                if found:
+                if scope:
                     process.check()
                 process.journal.rows.record(row, uuids)
-                return _Kept(row, True, True, dict.fromkeys(
-                    found.nodes, found.members) if found else {})
+                return _RowState(row, True, True, dict.fromkeys(
+                    scope.nodes, scope.members) if scope else {})
             except (exceptions.JournalUnavailable,
                     exceptions.WrongNova) as exc:
                 request.failure = exc
@@ -161,16 +160,16 @@ class Mirror:
                       'and the next ones of its request are mirrored without '
                       'the journal; if that fails, run %s.',
                       *_names(operation), request.failure, SYNC)
-        return _Kept(row, possible=possible)
+        return _RowState(row, possible=possible)
 
-    def _close(self, operation: contract.Operation, kept: _Kept,
-               request: _Request) -> None:
+    def _close(self, operation: contract.Operation, state: _RowState,
+               request: _ApiRequest) -> None:
         process = self._process()
         error: str | None = 'the operation was interrupted'
         try:
             # What is not in the journal has no other attempt.
-            with request.budget.spending(essential=not kept.recorded):
-                nodes = self._converge(process, kept)
+            with request.budget.spending(essential=not state.recorded):
+                nodes = self._converge(process, state)
             for node in nodes:
                 LOG.warning('Aggregate %s, host %s (request %s): placement '
                             'has no resource provider %s; nova-compute creates'
@@ -189,24 +188,24 @@ class Mirror:
             if error is not None:
                 with request.budget.spending(essential=True):
                     request.failure = _hand_over(
-                        process, operation, kept, error) or request.failure
+                        process, operation, state, error) or request.failure
 
-    def _place(self, process: processes.Process,
-               operation: contract.Operation, request: _Request
-               ) -> source.Place | None:
+    def _scope(self, process: processes.Process,
+               operation: contract.Operation, request: _ApiRequest
+               ) -> source.Scope | None:
         """Read the aggregate and the host; None if nova cannot be read."""
         try:
-            place = process.source.place(
+            scope = process.source.scope(
                 int(operation.aggregate_id), operation.host)
         except exceptions.Retriable as exc:
             LOG.warning('Aggregate %s, host %s (request %s): %s',
                         *_names(operation), exc)
             return None
-        for cell, reason in sorted(place.cells_down.items()):
+        for cell, reason in sorted(scope.cells_down.items()):
             LOG.warning('Aggregate %s, host %s (request %s): cell %s did not '
                         'answer: %s', *_names(operation), cell, reason)
-        request.nodes = place.nodes
-        return place
+        request.nodes = scope.nodes
+        return scope
 
     def _mark(self, process: processes.Process, operation: contract.Operation,
               aggregate: str) -> bool:
@@ -222,37 +221,38 @@ class Mirror:
                       operation.request_id, exc, aggregate)
             return False
 
-    def _converge(self, process: processes.Process, kept: _Kept) -> list[str]:
+    def _converge(self, process: processes.Process, state: _RowState
+                  ) -> list[str]:
         """Converge the host and close its row.
 
         :returns: the compute nodes whose resource providers do not exist yet
         :raises MirrorError: when placement may not match nova now
         """
-        process.breaker.check(kept.recorded)
-        began, dirty = process.breaker.now(), kept.row.dirty
+        process.breaker.check(state.recorded)
+        began, dirty = process.breaker.now(), state.row.dirty
         with process.placement.request_id(dirty.request_id):
-            if kept.recorded:
-                outcome = process.reconciler.close([kept.row], kept.before)
-            elif kept.possible:
+            if state.recorded:
+                outcome = process.reconciler.close([state.row], state.before)
+            elif state.possible:
                 # The row exists if only the answer to its COMMIT was lost.
-                outcome = process.unrecorded.close([kept.row])
+                outcome = process.unrecorded.close([state.row])
             else:
                 outcome = process.unrecorded.converge([dirty])
         error = outcome.unfinished.get(dirty)
-        if error and (kept.recorded or not isinstance(
+        if error and (state.recorded or not isinstance(
                 error, exceptions.JournalUnavailable)):
             process.breaker.begin(error, began, process.limits.backoff)
             raise error
         return sorted(outcome.pending)
 
-    def _remove(self, operation: contract.Operation, kept: _Deleted) -> None:
+    def _remove(self, operation: contract.Operation, state: _Deletion) -> None:
         """Remove an aggregate that nova no longer has from every provider."""
         process = self._process()
         try:
             process.breaker.check(recorded=True)
             began = process.breaker.now()
             with process.placement.request_id(operation.request_id):
-                outcome = process.unrecorded.remove([kept.uuid])
+                outcome = process.unrecorded.remove([state.uuid])
             for error in outcome.failed.values():
                 process.breaker.begin(error, began, process.limits.backoff)
                 raise error
@@ -260,33 +260,33 @@ class Mirror:
             LOG.warning('Aggregate %s (request %s): its deletion is not '
                         'mirrored to placement: %s; %s',
                         operation.aggregate_id, operation.request_id, exc, (
-                            'the next full sync removes %s' if kept.marked
-                            else '%s may remain there') % kept.uuid)
+                            'the next full sync removes %s' if state.marked
+                            else '%s may remain there') % state.uuid)
 
     def _process(self) -> processes.Process:
         with self._mutex:
-            if self._made is None or self._made.pid != os.getpid():
-                self._made = processes.Process(self._conf)
-            return self._made
+            if self._current is None or self._current.pid != os.getpid():
+                self._current = processes.Process(self._conf)
+            return self._current
 
 
 def _hand_over(process: processes.Process, operation: contract.Operation,
-               kept: _Kept, error: str) -> exceptions.MirrorError | None:
+               state: _RowState, error: str) -> exceptions.MirrorError | None:
     """Hand the row over to the agent; return why that failed, or None."""
-    where, failure = 'it stays in the journal and is retried', None
+    location, failure = 'it stays in the journal and is retried', None
     try:
-        if kept.possible:
-            process.journal.rows.hand_over(kept.row, error)
+        if state.possible:
+            process.journal.rows.hand_over(state.row, error)
         else:
-            where = 'it is not in the journal'
+            location = 'it is not in the journal'
     except exceptions.JournalUnavailable as exc:
         failure = exc
-        where = 'its journal row could not be updated: %s' % exc
-        if not kept.recorded:
-            where = 'it may be missing from the journal: %s' % exc
+        location = 'its journal row could not be updated: %s' % exc
+        if not state.recorded:
+            location = 'it may be missing from the journal: %s' % exc
     LOG.warning('Aggregate %s, host %s (request %s): %s is not mirrored to '
                 'placement yet: %s; %s', *_names(operation), operation.method,
-                error, where)
+                error, location)
     return failure
 
 

@@ -2,7 +2,6 @@
 """Check of the nova internals that this package relies on."""
 
 import inspect
-from typing import Any
 
 from nova.compute import api as compute_api
 from nova.db.api import models as api_models
@@ -40,9 +39,8 @@ def check() -> None:
     """
     api = compute_api.AggregateAPI
     differences = [
-        *_calls('AggregateAPI', api, PARAMETERS),
-        *_calls('CellMapping', cell_mapping.CellMapping, {
-            'format_db_url': ['url']}),
+        *_calls(api, PARAMETERS),
+        *_calls(cell_mapping.CellMapping, {'format_db_url': ['url']}),
     ]
     if not isinstance(inspect.getattr_static(api, 'placement_client', None),
                       property):
@@ -59,16 +57,16 @@ def check() -> None:
         raise exceptions.UnexpectedNova('; '.join(differences))
 
 
-def _calls(place: str, found: Any,
-           expected: dict[str, list[str]]) -> list[str]:
+def _calls(owner: type, expected: dict[str, list[str]]) -> list[str]:
     differences = []
     for name, parameters in expected.items():
-        call = getattr(found, name, None)
+        call = getattr(owner, name, None)
         if not callable(call):
-            differences.append('%s has no %s' % (place, name))
+            differences.append('%s has no %s' % (owner.__name__, name))
             continue
         actual = list(inspect.signature(call).parameters)
         if actual != parameters:
             differences.append('%s.%s takes (%s) instead of (%s)' % (
-                place, name, ', '.join(actual), ', '.join(parameters)))
+                owner.__name__, name, ', '.join(actual),
+                ', '.join(parameters)))
     return differences

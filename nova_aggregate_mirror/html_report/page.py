@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import datetime
 import hashlib
 import importlib.metadata
-import itertools
 import pathlib
 import socket
 from typing import Any
@@ -45,6 +44,7 @@ def _time(seconds: float) -> datetime.datetime:
 def _age(seconds: float) -> str:
     units = ((86400, 'd'), (3600, 'h'), (60, 'min'), (1, 's'))
     seconds = max(0.0, seconds)
-    size, unit = next(itertools.chain(
-        (one for one in units if seconds >= 2 * one[0]), [units[-1]]))
+    size, unit = next(
+        ((size, unit) for size, unit in units if seconds >= 2 * size),
+        units[-1])
     return '%d %s' % (seconds / size, unit)

@@ -82,9 +82,10 @@ class Nova:
         A UUID that is not, or no longer, a compute node has no aggregates.
         This does not hold for nodes that are ``unknown``.
         """
-        wishes = [self.members.get(host, frozenset())
-                  for host in self.hosts_of(node)]
-        return wishes[0].intersection(*wishes) if wishes else frozenset()
+        memberships = [self.members.get(host, frozenset())
+                       for host in self.hosts_of(node)]
+        return (memberships[0].intersection(*memberships) if memberships
+                else frozenset())
 
     def disputed(self, node: str) -> frozenset[str]:
         """Return the aggregates of some but not all hosts of a node.
@@ -124,7 +125,7 @@ class Nova:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Scope:
     """Aggregate, and compute nodes of a host, that an operation affects."""
 
     aggregate_uuid: str
@@ -218,7 +219,7 @@ def placed(server: PlacedServer, kind: str | None, ended: float | None
 class Source(Protocol):
     """Interface to nova's state; each call reads from the writer, uncached."""
 
-    def place(self, aggregate_id: int, host: str = '') -> Place:
+    def scope(self, aggregate_id: int, host: str = '') -> Scope:
         """Read an aggregate's UUID, and a host's nodes and aggregates."""
 
     def aggregates(self) -> Mapping[str, str]:

@@ -52,13 +52,13 @@ class ApiSource:
     def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
 
-    def place(self, aggregate_id: int, host: str = '') -> source.Place:
+    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
         uuid = next((one.uuid for one in self.all_aggregates()
                      if one.id == aggregate_id), '')
         if not host:
-            return source.Place(uuid)
+            return source.Scope(uuid)
         nova = self.read([host])
-        return source.Place(uuid, nova.nodes_of({host}), nova.cells_down,
+        return source.Scope(uuid, nova.nodes_of({host}), nova.cells_down,
                             nova.members.get(host, frozenset()))
 
     def aggregates(self) -> Mapping[str, str]:

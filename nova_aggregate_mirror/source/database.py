@@ -40,14 +40,14 @@ class DatabaseSource:
             min(limits.answer, cells.SOON) if hurried else limits.answer)
         self._cells = cells.Cells(limits, threads, hurried)
 
-    def place(self, aggregate_id: int, host: str = '') -> source.Place:
+    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
         with self._api.reading() as api:
             answer = api.execute(
-                statements.PLACE, {'id': aggregate_id, 'host': host}).all()
+                statements.SCOPE, {'id': aggregate_id, 'host': host}).all()
             uuid = next(
                 (row.aggregate for row in answer if row.aggregate), '')
             if not host:
-                return source.Place(uuid)
+                return source.Scope(uuid)
             # MySQL compares names without case, and so does nova when it
             # changes the memberships of the host.
             mapped = {row.host: cells.cell_of(row) for row in answer
@@ -56,7 +56,7 @@ class DatabaseSource:
             candidates = _ordered(mapped.values()) or self._cells.all(api)
         rows, down = self._cells.rows(dict.fromkeys(
             candidates, functools.partial(_of_hosts, hosts=hosts)))
-        return source.Place(
+        return source.Scope(
             uuid, frozenset(row.node for row in rows), down, frozenset(
                 row.member_of for row in answer if row.member in hosts))
 
@@ -102,28 +102,28 @@ class DatabaseSource:
              aggregates: Iterable[str] = (),
              down: Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        about = host_data.HostData()
+        records = host_data.HostData()
         with self._api.reading() as api:
-            about.read(api, hosts)
-            at_home = down is None and about.mapped.keys() >= hosts
+            records.read(api, hosts)
+            at_home = down is None and records.mapped.keys() >= hosts
             existing = _existing(
-                api, frozenset(aggregates) - about.aggregates.keys())
+                api, frozenset(aggregates) - records.aggregates.keys())
             candidates = (
-                _ordered(about.mapped.values()) if at_home and hosts
+                _ordered(records.mapped.values()) if at_home and hosts
                 else self._cells.all(api) if hosts or nodes else ())
         if down is None:
-            rows, down = self._search(about, candidates, hosts, nodes)
+            rows, down = self._search(records, candidates, hosts, nodes)
         else:
-            rows, silent = self._ask(about, (
+            rows, silent = self._query(records, (
                 cell for cell in candidates if cell.name not in down),
-                (), nodes, patient=True)
+                (), nodes, whole=True)
             down = {**down, **silent}
-        located = compute_nodes.locate(rows, about.home, not down, nodes)
+        located = compute_nodes.locate(rows, records.home, not down, nodes)
         return source.Nova(
-            aggregates={**about.aggregates, **existing},
-            members=about.members, nodes=located.nodes,
-            unmapped=hosts & about.members.keys() - about.mapped.keys(),
-            cells_down=down, hosts_down=_hidden(hosts, about.home, down),
+            aggregates={**records.aggregates, **existing},
+            members=records.members, nodes=located.nodes,
+            unmapped=hosts & records.members.keys() - records.mapped.keys(),
+            cells_down=down, hosts_down=_hidden(hosts, records.home, down),
             shared=located.shared, unknown=located.unknown)
 
     def read_all(self) -> source.Nova:
@@ -145,7 +145,7 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(members, home, down),
             shared=located.shared, unknown=located.unknown)
 
-    def _search(self, about: host_data.HostData,
+    def _search(self, records: host_data.HostData,
                 candidates: Collection[cells.Cell], hosts: frozenset[str],
                 nodes: frozenset[str]) -> tuple[list[source.NodeRow], Down]:
         """Search for the nodes of hosts, and for the given nodes.
@@ -155,35 +155,36 @@ class DatabaseSource:
         in every cell: they may have moved, and are deleted only if no cell
         has them.
         """
-        rows, down = self._ask(about, candidates, hosts, nodes)
-        undecided = compute_nodes.undecided(rows, about.home, nodes)
+        rows, down = self._query(records, candidates, hosts, nodes)
+        undecided = compute_nodes.undecided(rows, records.home, nodes)
         if undecided:
             with self._api.reading() as api:
-                others = [cell for cell in self._cells.all(api)
-                          if cell.name not in down and (
-                              cell not in candidates or undecided - nodes)]
-            more, also_down = self._ask(about, others, (), undecided)
-            rows, down = [*rows, *more], {**down, **also_down}
+                remaining = [cell for cell in self._cells.all(api)
+                             if cell.name not in down and (
+                                 cell not in candidates or undecided - nodes)]
+            added_rows, silent = self._query(records, remaining, (), undecided)
+            rows, down = [*rows, *added_rows], {**down, **silent}
         return rows, down
 
-    def _ask(self, about: host_data.HostData, candidates: Iterable[cells.Cell],
-             hosts: Collection[str], nodes: frozenset[str],
-             patient: bool = False) -> tuple[list[source.NodeRow], Down]:
-        """Search cells, and then read what is new of the hosts found."""
+    def _query(self, records: host_data.HostData,
+               candidates: Iterable[cells.Cell], hosts: Collection[str],
+               nodes: frozenset[str], whole: bool = False
+               ) -> tuple[list[source.NodeRow], Down]:
+        """Query cells, and read the data of hosts that are new."""
         rows, down = self._cells.rows({cell: functools.partial(
             _find_nodes, nodes=nodes, hosts=frozenset(
                 host for host in hosts
-                if about.mapped.get(host, cell) == cell))
-            for cell in candidates}, patient)
-        new_hosts = about.missing(rows)
+                if records.mapped.get(host, cell) == cell))
+            for cell in candidates}, whole)
+        new_hosts = records.missing(rows)
         if new_hosts:
             with self._api.reading() as api:
-                about.read(api, new_hosts)
+                records.read(api, new_hosts)
         return rows, down
 
 
-def _ordered(some: Iterable[cells.Cell]) -> list[cells.Cell]:
-    return sorted(set(some), key=lambda cell: cell.id)
+def _ordered(mapped: Iterable[cells.Cell]) -> list[cells.Cell]:
+    return sorted(set(mapped), key=lambda cell: cell.id)
 
 
 def _aggregates(connection: Any) -> dict[str, str]:
@@ -191,11 +192,10 @@ def _aggregates(connection: Any) -> dict[str, str]:
 
 
 def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for chunk in host_data.chunks(uuids):
-        found.update(connection.execute(
-            statements.EXISTING, {'some': chunk}).all())
-    return found
+    return {
+        uuid: name for chunk in host_data.chunks(uuids)
+        for uuid, name in connection.execute(
+            statements.EXISTING, {'some': chunk})}
 
 
 def _all_nodes(cell: Any) -> cells.Nodes:
@@ -212,9 +212,9 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
                 ) -> cells.Nodes:
     """Return the nodes of the given hosts, and the given nodes."""
     rows = list(_of_hosts(cell, hosts))
-    others = nodes - {uuids.canonical(node) for node, _host in rows}
+    elsewhere = nodes - {uuids.canonical(node) for node, _host in rows}
     for chunk in host_data.chunks(
-            node.replace('-', '').lower() for node in others):
+            node.replace('-', '').lower() for node in elsewhere):
         rows += [(node, host) for node, host in cell.execute(
             statements.THESE_NODES, {'some': chunk})]
     return rows

@@ -12,12 +12,12 @@ import dataclasses
 
 from nova_aggregate_mirror import source
 
-Mapped = Mapping[str, str]
+Homes = Mapping[str, str]
 """Host to the name of the cell that its host mapping has."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Located:
+class Locations:
     """Compute nodes with their hosts, as in ``source.Nova``."""
 
     nodes: Mapping[str, str]
@@ -25,34 +25,36 @@ class Located:
     unknown: Mapping[str, frozenset[str]]
 
 
-def counted(rows: Collection[source.NodeRow], mapped: Mapped, complete: bool
-            ) -> frozenset[source.NodeRow] | None:
+def decisive(rows: Collection[source.NodeRow], homes: Homes, complete: bool
+             ) -> frozenset[source.NodeRow] | None:
     """Return the rows that say where a compute node is.
 
     :param rows: the rows of one compute node
     :param complete: whether every cell was searched for the node's UUID and
         answered
-    :returns: those whose host is mapped to their cell or, if there are none,
-        all rows; None if a cell that did not answer may have the former
+    :returns: the rows whose host is mapped to their cell or, if there are
+        none, all rows; None if a cell that did not answer may have the former
     """
-    home = frozenset(row for row in rows if mapped.get(row.host) == row.cell)
-    if home:
-        return home
+    at_home = frozenset(
+        row for row in rows if homes.get(row.host) == row.cell)
+    if at_home:
+        return at_home
     return frozenset(rows) if complete else None
 
 
-def undecided(rows: Iterable[source.NodeRow], mapped: Mapped,
+def undecided(rows: Iterable[source.NodeRow], homes: Homes,
               nodes: Collection[str]) -> frozenset[str]:
     """Return the nodes for which every cell has to be searched.
 
     :param nodes: further compute nodes, which may have no row
     """
-    return frozenset(node for node, its in _by_node(rows, nodes).items()
-                     if counted(its, mapped, complete=False) is None)
+    return frozenset(
+        node for node, node_rows in _by_node(rows, nodes).items()
+        if decisive(node_rows, homes, complete=False) is None)
 
 
-def locate(rows: Iterable[source.NodeRow], mapped: Mapped, complete: bool,
-           nodes: Collection[str] = ()) -> Located:
+def locate(rows: Iterable[source.NodeRow], homes: Homes, complete: bool,
+           nodes: Collection[str] = ()) -> Locations:
     """Return the hosts of compute nodes.
 
     :param complete: whether every cell answered that was asked for what
@@ -63,16 +65,16 @@ def locate(rows: Iterable[source.NodeRow], mapped: Mapped, complete: bool,
     located: dict[str, str] = {}
     shared: dict[str, tuple[source.NodeRow, ...]] = {}
     unknown: dict[str, frozenset[str]] = {}
-    for node, its in sorted(_by_node(rows, nodes).items()):
-        decisive = counted(its, mapped, complete)
-        if decisive is None:
-            unknown[node] = frozenset(row.host for row in its)
-        elif decisive:
-            hosts = sorted({row.host for row in decisive})
+    for node, node_rows in sorted(_by_node(rows, nodes).items()):
+        counted = decisive(node_rows, homes, complete)
+        if counted is None:
+            unknown[node] = frozenset(row.host for row in node_rows)
+        elif counted:
+            hosts = sorted({row.host for row in counted})
             located[node] = hosts[0]
             if len(hosts) > 1:
-                shared[node] = tuple(sorted(decisive))
-    return Located(located, shared, unknown)
+                shared[node] = tuple(sorted(counted))
+    return Locations(located, shared, unknown)
 
 
 def _by_node(rows: Iterable[source.NodeRow], nodes: Collection[str]

@@ -23,7 +23,7 @@ HOMES = sa.select(HOST.host, *cells.COLUMNS).join_from(
 IN_AGGREGATE = AGGREGATE.id == MEMBER.aggregate_id
 # One query instead of three: the mapping of the host, a row for each of its
 # memberships, and the aggregate.
-PLACE = sa.union_all(
+SCOPE = sa.union_all(
     HOMES.add_columns(
         NOTHING.label('member'), NOTHING.label('member_of'),
         NOTHING.label('aggregate'),

@@ -92,7 +92,7 @@ class TestEquality(ApiSourceTest):
         """It also matches for an unknown aggregate or host."""
         for asked in ((self.zone.id,), (self.zone.id, 'ironic'),
                       (4711, 'unknown')):
-            self.assertEqual(self.source.place(*asked), self.api.place(*asked))
+            self.assertEqual(self.source.scope(*asked), self.api.scope(*asked))
 
     def test_same_plan(self):
         """Dry runs with either source plan the same additions and removals."""

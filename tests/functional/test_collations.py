@@ -81,10 +81,10 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             warnings.simplefilter('error', sa.exc.SAWarning)
             nova = database.DatabaseSource()
             self.assertEqual(
-                source.Place(AGGREGATE, frozenset({NODE}), {},
+                source.Scope(AGGREGATE, frozenset({NODE}), {},
                              frozenset({AGGREGATE, OTHER})),
-                nova.place(1, 'h1'))
-            self.assertEqual(source.Place(''), nova.place(0))
+                nova.scope(1, 'h1'))
+            self.assertEqual(source.Scope(''), nova.scope(0))
             whole = nova.read_all()
             self.assertEqual({NODE: 'h1'}, whole.nodes)
             self.assertEqual({'h1': {AGGREGATE, OTHER}}, whole.members)

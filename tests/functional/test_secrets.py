@@ -302,7 +302,7 @@ class TestCloud(CloudTest):
         self.addCleanup(fixtures.CONF.clear_override, 'max_retries',
                         'database')
         self.cloud.add_host(self.zone, self.host)
-        self.see('place', database.DatabaseSource().place(1, 'unmapped'))
+        self.see('scope', database.DatabaseSource().scope(1, 'unmapped'))
         self.see('read', database.DatabaseSource().read(['unmapped']))
 
 

@@ -174,7 +174,7 @@ class TestBudget(DatabasesTest):
         """Its API database may be silent; the nodes are known already."""
         ahead, reads = 0.0, []
         close = reconciler.Reconciler.close
-        place = database.DatabaseSource.place
+        place = database.DatabaseSource.scope
 
         def slow(*args: Any) -> Any:
             nonlocal ahead
@@ -194,7 +194,7 @@ class TestBudget(DatabasesTest):
             self.cloud.add_host(self.cloud.create_aggregate(name), host)
         for name, function in (
                 ('reconcile.reconciler.Reconciler.close', slow),
-                ('source.database.DatabaseSource.place', placed)):
+                ('source.database.DatabaseSource.scope', placed)):
             self.useFixture(base_fixtures.MonkeyPatch(
                 'nova_aggregate_mirror.%s' % name, function))
         self.assertEqual(204, self.cloud.delete_service(host))

@@ -88,9 +88,9 @@ class TestRead(SourceTest):
         """All compute nodes of an ironic host are read."""
         host = self.host('h1', self.zone, nodes=3)
         self.assertEqual(
-            source.Place(self.zone.uuid, frozenset(host.nodes),
+            source.Scope(self.zone.uuid, frozenset(host.nodes),
                          members=frozenset({self.zone.uuid})),
-            self.source.place(self.zone.id, 'h1'))
+            self.source.scope(self.zone.id, 'h1'))
         self.assertEqual({'h1'}, set(
             self.source.read([], host.nodes).nodes.values()))
 
@@ -137,9 +137,9 @@ class TestRead(SourceTest):
                                 [self.zone.uuid, uuidutils.generate_uuid()])
         self.assertEqual({}, nova.nodes)
         self.assertEqual({self.zone.uuid: 'zone'}, nova.aggregates)
-        self.assertEqual(source.Place(''), self.source.place(4711, 'unknown'))
-        self.assertEqual(source.Place(self.zone.uuid),
-                         self.source.place(self.zone.id))
+        self.assertEqual(source.Scope(''), self.source.scope(4711, 'unknown'))
+        self.assertEqual(source.Scope(self.zone.uuid),
+                         self.source.scope(self.zone.id))
 
     def test_more_hosts_than_one_query_takes(self):
         """Long lists are read in batches."""
@@ -191,7 +191,7 @@ class TestCells(SourceTest):
         self.assert_cell2_is_reported(
             self.source.read(['near', 'far', 'homeless']))
         for host in ('far', 'homeless'):
-            place = self.source.place(self.zone.id, host)
+            place = self.source.scope(self.zone.id, host)
             self.assertEqual(self.zone.uuid, place.aggregate_uuid)
             self.assertIn('cell2', *place.cells_down)
 
@@ -200,12 +200,12 @@ class TestCells(SourceTest):
         self.cell_file('cell2').write_bytes(b'no database any more' * 999)
         nova = self.source.read(['near'], self.near.nodes)
         self.assertEqual({}, nova.cells_down)
-        place = source.Place(self.zone.uuid, frozenset(self.near.nodes),
+        place = source.Scope(self.zone.uuid, frozenset(self.near.nodes),
                              members=frozenset({self.zone.uuid}))
-        self.assertEqual(place, self.source.place(self.zone.id, 'near'))
+        self.assertEqual(place, self.source.scope(self.zone.id, 'near'))
         # Nova may not have the aggregate.
         self.assertEqual(dataclasses.replace(place, aggregate_uuid=''),
-                         self.source.place(4711, 'near'))
+                         self.source.scope(4711, 'near'))
 
     def test_dead_cell_does_not_matter_to_a_deletion(self):
         """The existence of aggregates is read without opening a cell."""
@@ -274,5 +274,5 @@ class TestCells(SourceTest):
         for call in (self.source.read_all, self.source.aggregates,
                      self.source.cell_mappings,
                      lambda: self.source.read(['near']),
-                     lambda: self.source.place(1, 'near')):
+                     lambda: self.source.scope(1, 'near')):
             self.assertRaises(exceptions.NovaUnavailable, call)

@@ -22,8 +22,8 @@ from tests.simulation import world as simulated
 REFUSES, SLOW, SILENT = 'refuses', 'is slow', 'is silent'
 SECONDS = {REFUSES: 0.0, SLOW: 6.0, SILENT: float('inf')}
 
-_Place = collections.namedtuple(
-    '_Place', 'host id uuid name database_connection member member_of '
+_Scope = collections.namedtuple(
+    '_Scope', 'host id uuid name database_connection member member_of '
     'aggregate', defaults=[None] * 8)
 _Host = collections.namedtuple(
     '_Host', 'host id uuid name database_connection member aggregate '
@@ -59,7 +59,7 @@ class Api:
         self._world = world
         self._nova = nova
         self._connection = Connection({
-            statements.PLACE: self._place,
+            statements.SCOPE: self._scope,
             statements.HOSTS: self._hosts,
             statements.EXISTING: self._existing,
             statements.AGGREGATES: lambda _values: [
@@ -81,15 +81,15 @@ class Api:
             raise exceptions.NovaUnavailable('nova is unavailable')
         yield self._connection
 
-    def _place(self, values: Values) -> Iterator[_Place]:
+    def _scope(self, values: Values) -> Iterator[_Scope]:
         uuid, host = self._nova.ids.get(values['id']), values['host']
         if host in self._nova.homes:
-            yield _Place(host, *_cell(self._nova.homes[host]))
+            yield _Scope(host, *_cell(self._nova.homes[host]))
         for name, hosts in self._nova.hosts_of.items():
             if host in hosts:
-                yield _Place(member=host, member_of=name)
+                yield _Scope(member=host, member_of=name)
         if uuid in self._nova.hosts_of:
-            yield _Place(aggregate=uuid)
+            yield _Scope(aggregate=uuid)
 
     def _hosts(self, values: Values) -> Iterator[_Host]:
         for host in values['some']:

@@ -136,10 +136,10 @@ class Nova:
             raise self.broken
         return dict(self.mapped)
 
-    def place(self, aggregate_id: int, host: str = '') -> source.Place:
+    def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
         if self.broken:
             raise self.broken
-        return source.Place('')
+        return source.Scope('')
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = (),

@@ -117,7 +117,7 @@ class Database:
         self._limits = limits
         self._is_sqlite = url.get_backend_name() == 'sqlite'
         if self._is_sqlite:
-            self._engine = self._patient = sqlite.engine(url)
+            self._engine = self._patient = sqlite.create(url)
         else:
             self._engine = _server_engine(url, settings, limits)
             self._patient = _server_engine(url, settings, MIGRATION)

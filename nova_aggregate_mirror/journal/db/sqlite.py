@@ -21,7 +21,7 @@ from nova_aggregate_mirror.limits import deadline
 BUSY_TIMEOUT = 5.0
 
 
-def engine(url: sa.engine.URL) -> sa.engine.Engine:
+def create(url: sa.engine.URL) -> sa.engine.Engine:
     """Create an engine with a write-ahead log and persistent connections.
 
     Opening the file for each transaction, as oslo.db does, takes longer than
@@ -30,19 +30,19 @@ def engine(url: sa.engine.URL) -> sa.engine.Engine:
     """
     if url.database:
         _make_private(pathlib.Path(url.database))
-    made = sa.create_engine(
+    engine = sa.create_engine(
         url, poolclass=sa.pool.QueuePool,
         connect_args={'check_same_thread': False, 'timeout': 0})
-    exc_filters.register_engine(made)
-    _ENGINES.add(made)
+    exc_filters.register_engine(engine)
+    _ENGINES.add(engine)
 
-    @sa.event.listens_for(made, 'connect')
+    @sa.event.listens_for(engine, 'connect')
     def connect(connection: Any, _record: Any) -> None:
         # Keep the driver from beginning transactions implicitly.
         connection.isolation_level = None
         _in_turn(lambda: connection.execute('PRAGMA journal_mode = WAL'))
 
-    @sa.event.listens_for(made, 'begin')
+    @sa.event.listens_for(engine, 'begin')
     def begin(connection: sa.engine.Connection) -> None:
         # A deferred transaction that reads and then writes fails without
         # waiting if another transaction has written in between.
@@ -53,12 +53,12 @@ def engine(url: sa.engine.URL) -> sa.engine.Engine:
             # Repeat it through SQLAlchemy, whose errors oslo.db translates.
             connection.exec_driver_sql('BEGIN IMMEDIATE')
 
-    return made
+    return engine
 
 
 def _forget_connections() -> None:
-    for made in _ENGINES:
-        made.dispose(close=False)
+    for engine in _ENGINES:
+        engine.dispose(close=False)
 
 
 # SQLite connections must not be used after a fork.
