@@ -21,7 +21,6 @@ from prometheus_client import parser
 import testtools
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from tests.cloud import loopback
 from tests import commands
@@ -29,10 +28,8 @@ from tests import databases
 from tests import fixtures
 from tests import placed
 from tests import placement_service
-from tests import processes
 
 CONF = fixtures.CONF
-FOREIGN = uuidutils.generate_uuid()
 PATIENCE = 60
 PASSWORD = 'correct-horse'
 COMMAND = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
@@ -86,30 +83,6 @@ class TestSync(AgentTest):
         self.agent.sync()
         self.assertEqual([], self.cloud.drift())
 
-    def test_recreated_provider(self):
-        """A sync restores the aggregates of a recreated provider."""
-        node = self.one.nodes[0]
-        self.placement.set_aggregates(node, [])
-        self.placement.delete_provider(node)
-        self.cloud.create_providers(self.one)
-        self.repaired()
-
-    def test_new_ironic_node(self):
-        """A sync adds a new ironic node to the aggregates of its host."""
-        node = self.cloud.nova.create_node('h2', 2, 'cell1')
-        self.placement.create_provider(node, 'a-new-node')
-        self.repaired()
-
-    def test_ironic_node_that_moves(self):
-        """A node that moves to another host gets that host's aggregates."""
-        self.cloud.remove_host(self.zone, self.one)
-        with self.cloud.nova.in_cell('cell1') as context:
-            node = objects.ComputeNode.get_by_uuid(
-                context, self.many.nodes[0])
-            node.host = 'h1'
-            node.save()
-        self.repaired()
-
     def test_cell_that_is_added(self):
         """A running agent mirrors the hosts of a new cell."""
         far = self.cloud.create_host('far', cell='cell2')
@@ -127,34 +100,6 @@ class TestSync(AgentTest):
             uuid=uuidutils.generate_uuid(), transport_url='fake:/',
             database_connection=connection).create()
         self.repaired()
-
-    def test_stale_write_of_another_tool(self):
-        """An owned association is pruned; a foreign aggregate stays."""
-        node = self.one.nodes[0]
-        self.placement.set_aggregates(
-            node, [self.zone.uuid, self.rack.uuid, FOREIGN])
-        self.repaired()
-        self.assertEqual({self.zone.uuid, FOREIGN},
-                         self.placement.aggregates(node))
-
-    def test_change_by_a_nova_api_without_hooks(self):
-        """Nova's database is the truth, whichever process wrote to it."""
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.rack.uuid).add_host('h1')
-        self.repaired()
-
-    def test_brake_trips_on_an_emptied_table(self):
-        """Nothing is removed, and the log and the metrics report it."""
-        with api_db.get_engine().begin() as connection:
-            connection.exec_driver_sql('DELETE FROM aggregate_hosts')
-        result = self.agent.sync()
-        self.assertIn('3 associations would be removed', str(result.refused))
-        for node in (*self.one.nodes, *self.many.nodes):
-            self.assertEqual({self.zone.uuid},
-                             self.placement.aggregates(node))
-        self.assertEqual(1, self.agent.figure('brake_tripped'))
-        self.assertIn('removals refused',
-                      ' '.join(self.cloud.warnings()))
 
     def test_deleted_aggregates_share_queries(self):
         """Many short-lived aggregates do not slow down a sync."""
@@ -234,41 +179,6 @@ class TestOverdue(AgentTest):
         row, = self.drain(self.overdue)
         self.assertEqual([], self.cloud.drift())
         self.assertEqual([], self.drain(self.longest))
-
-    def test_converge_of_what_is_right(self):
-        """Without a difference, only the closing converge writes."""
-        land = self.blocked()
-        land()
-        self.drain()
-        self.drain(self.overdue)
-        self.assertEqual([], self.cloud.drift())
-        before = self.generations()
-        while self.agent.clock < self.longest - self.overdue:
-            self.assertEqual(1, len(self.drain(self.overdue)))
-        self.assertEqual(before, self.generations())
-        self.assertEqual(0, self.agent.figure('journal_pending_rows'))
-        self.assertEqual(1, self.agent.figure('journal_waiting_rows'))
-        self.assertEqual([], self.drain(self.overdue))
-        # This write invalidates older writes that are still in flight.
-        self.assertNotEqual(before, self.generations())
-
-    def generations(self):
-        return [self.placement.generation(node) for node in self.many.nodes]
-
-
-class TestLease(AgentTest):
-    """When the leading agent is killed, the other agent takes over."""
-
-    def test_leader_is_killed(self):
-        """The lease expires by the clock of the waiting agent."""
-        clock = 0.0
-        ours = lease.Lease(store.Journal(CONF).database, 10,
-                           now=lambda: clock)
-        self.assertTrue(processes.killed(lambda: lease.Lease(
-            store.Journal(CONF).database, 10).step()))
-        for seconds, leads in ((0, False), (9, False), (2, True), (9, True)):
-            clock += seconds
-            self.assertEqual(leads, ours.step())
 
 
 class TestProcess(AgentTest):

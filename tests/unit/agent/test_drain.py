@@ -100,12 +100,6 @@ class TestRunning(case.AgentTest):
     def puts(self):
         return self.log.count(('PUT', 'n1'))
 
-    def test_operation_has_its_time(self):
-        """Until the row is overdue, its own call mirrors it."""
-        self.pass_time(self.overdue - 0.1)
-        self.assertEqual([], self.log)
-        self.assertEqual([self.row], self.left())
-
     def test_overdue_row_is_mirrored_and_kept(self):
         """Soon after a crash it is mirrored and no longer pending."""
         self.pass_time(self.overdue)
@@ -135,26 +129,6 @@ class TestRunning(case.AgentTest):
             self.assertEqual(0, self.puts())
         self.assertEqual(1, len(self.left()))
         self.pass_time(self.overdue)
-        self.assertEqual(1, self.puts())
-        self.assertEqual([], self.left())
-
-    def test_time_counts_from_when_this_agent_saw_the_row(self):
-        """A new leader does not rely on the clocks of other hosts."""
-        self.now += 100 * self.options.max_call_age
-        self.clock += self.options.max_call_age
-        new = self.new_drain()
-        self.log.clear()
-        new.step()
-        self.assertEqual([], self.log)
-        self.clock += self.overdue
-        new.step()
-        self.assertEqual(1, len(self.left()))
-
-    def test_row_that_is_handed_over_late(self):
-        """The next step closes it."""
-        self.pass_time(self.overdue)
-        self.journal.rows.hand_over(self.row, 'refused')
-        self.pass_time(0)
         self.assertEqual(1, self.puts())
         self.assertEqual([], self.left())
 

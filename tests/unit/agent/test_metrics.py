@@ -301,17 +301,6 @@ class TestMetrics(testtools.TestCase):
                            % (method.encode(), path.encode()))
             return b''.join(iter(lambda: client.recv(65536), b''))
 
-    def test_silent_client_keeps_nobody_waiting(self):
-        """Each client has its own thread."""
-        server = metrics_server.Server(self.metrics, '127.0.0.1', 0, LIMITS,
-                                       client_timeout=3600)
-        self.addCleanup(server.close)
-        address = '127.0.0.1', server.port
-        with (socket.create_connection(address),
-              socket.create_connection(address) as second):
-            second.sendall(b'GET /metrics HTTP/1.1\r\nAccept')
-            self.assertEqual(200, self.ask('/metrics', server=server)[0])
-
     def test_idle_clients_do_not_use_up_threads_and_descriptors(self):
         """/healthz answers despite 1000 clients that are not overdue."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
