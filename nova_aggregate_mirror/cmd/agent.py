@@ -62,21 +62,23 @@ def _build(journal: store.Journal,
     options = CONF.aggregate_mirror
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and what one of them has heard from a cell is no news for the other.
-    source, patient = components.source(hurried=True), components.source()
+    drain_source, sync_source = (
+        components.source(prompt=True), components.source())
     stop = threading.Event()
     placement = client.Client(CONF, request_timeout=_drain_timeout())
     return service.Agent(
         drain.Drain(
             CONF, journal.rows, components.mirror(
-                journal, source, placement, stopping=stop.is_set),
+                journal, drain_source, placement, stopping=stop.is_set),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
             CONF, components.mirror(
-                journal, patient, client.Client(CONF), stopping=stop.is_set),
+                journal, sync_source, client.Client(CONF),
+                stopping=stop.is_set),
             figures, note=functools.partial(_note, journal),
-            zones=patient.zones),
+            zones=sync_source.zones),
         lease.Lease(journal.database, options.leader_lease),
-        binding.Binding(journal.database, source), figures, stop,
+        binding.Binding(journal.database, drain_source), figures, stop,
         _audit(figures))
 
 
@@ -162,9 +164,9 @@ def _serve() -> int:
     # garbage takes a sixth of its time.
     gc.freeze()
     LOG.info('Started; a full sync every %g seconds', options.sync_interval)
-    while (asked := signal.sigwait(SIGNALS)) in (
+    while (signum := signal.sigwait(SIGNALS)) in (
             signal.SIGHUP, signal.SIGUSR2):
-        if asked == signal.SIGUSR2:
+        if signum == signal.SIGUSR2:
             report.write()
             continue
         LOG.info('SIGHUP: reloading the configuration')

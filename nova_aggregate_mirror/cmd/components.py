@@ -48,14 +48,14 @@ def check_configuration() -> None:
             'nova-api\'s nova.conf with --config-file')
 
 
-def source(hurried: bool = False) -> database.DatabaseSource:
+def source(prompt: bool = False) -> database.DatabaseSource:
     """Build the source: nova's databases, each cell with a time limit.
 
-    :param hurried: see ``database.DatabaseSource``
+    :param prompt: see ``database.DatabaseSource``
     """
     return database.DatabaseSource(
         engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
-        hurried=hurried)
+        prompt=prompt)
 
 
 def placement(**options: Any) -> client.Client:

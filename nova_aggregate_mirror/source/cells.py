@@ -79,15 +79,15 @@ class Threads:
         self._took: dict[str, float] = {}
         """Seconds that the last answer about some hosts took, per cell."""
 
-    def read(self, reads: Reads, patient: bool) -> Answers:
+    def read(self, reads: Reads, full: bool) -> Answers:
         """Read all cells.
 
-        :param patient: whether to read whole cells
+        :param full: whether to read whole cells
         """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         began, found = time.monotonic(), dict[str, Any]()
-        waits = {name: self._patience(name, patient) for name in reads
-                 if self._start(name, reads[name], answers, patient)}
+        waits = {name: self._time_limit(name, full) for name in reads
+                 if self._start(name, reads[name], answers, full)}
         with contextlib.suppress(queue.Empty):
             while left := waits.keys() - found.keys():
                 end = began + max(waits[name] for name in left)
@@ -107,23 +107,23 @@ class Threads:
         self._silent.setdefault(name, backoff.Backoff()).extend(
             time.monotonic())
 
-    def _patience(self, name: str, patient: bool) -> float:
+    def _time_limit(self, name: str, full: bool) -> float:
         """Return the seconds for which a cell is waited for."""
         silence = self._silent.get(name)
         if silence:
             # A full sync includes a cell that answers again.
-            return (AT_ONCE if patient or time.monotonic() >= silence.until
+            return (AT_ONCE if full or time.monotonic() >= silence.until
                     else 0.0)
-        if patient:
+        if full:
             return self._timeout
         return min(self._timeout, max(self._soon, min(
             LATEST, SLOWER * self._took.get(name, 0.0))))
 
     def _start(self, name: str, read: Callable[[], Nodes],
                answers: 'queue.SimpleQueue[tuple[str, Any]]',
-               patient: bool) -> bool:
+               full: bool) -> bool:
         """Start a query unless such a query of the cell still runs."""
-        if (name, patient) in self._running:
+        if (name, full) in self._running:
             return False
 
         def work() -> None:
@@ -137,22 +137,22 @@ class Threads:
             finally:
                 took = time.monotonic() - began
                 if not isinstance(answer, exceptions.CellUnavailable):
-                    if not patient:
+                    if not full:
                         self._took[name] = took
                     if took < self._timeout:
                         self._silent.pop(name, None)
                 # Before the answer: the next query may follow at once.
-                self._running.discard((name, patient))
+                self._running.discard((name, full))
                 answers.put((name, answer))
 
         # A daemon thread: a thread blocked on a socket cannot be stopped and
         # must not keep the process from exiting.
         thread = threading.Thread(target=work, name=name, daemon=True)
-        self._running.add((name, patient))
+        self._running.add((name, full))
         try:
             thread.start()
         except RuntimeError:
-            self._running.discard((name, patient))
+            self._running.discard((name, full))
             raise
         return True
 
@@ -194,17 +194,17 @@ class Cells:
 
     :param limits: how long a cell may let this process wait
     :param threads: whether to start threads, which nova-api must not
-    :param hurried: whether hosts of other cells wait as well
+    :param prompt: whether hosts of other cells wait as well
     """
 
     def __init__(self, limits: engines.Limits, threads: bool,
-                 hurried: bool) -> None:
+                 prompt: bool) -> None:
         self._whole = self._some = limits
-        if hurried:
+        if prompt:
             self._some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
         self._threads = Threads(
-            limits.answer, AT_ONCE if hurried else limits.answer
+            limits.answer, AT_ONCE if prompt else limits.answer
         ) if threads else None
         self._pools: dict[tuple[str, bool], connections.Pool] = {}
 
@@ -216,17 +216,17 @@ class Cells:
         return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != CELL0]
 
-    def rows(self, queries: Mapping[Cell, Query], patient: bool = False
+    def rows(self, queries: Mapping[Cell, Query], full: bool = False
              ) -> tuple[list[source.NodeRow], Mapping[str, str]]:
         """Run a query in each of the given cells.
 
-        :param patient: see ``Threads.read``
+        :param full: see ``Threads.read``
         :returns: the nodes of the cells that answered, and the cells that did
             not answer: name to reason
         """
-        reads = {cell.name: functools.partial(self._read, cell, query, patient)
+        reads = {cell.name: functools.partial(self._read, cell, query, full)
                  for cell, query in queries.items()}
-        answers = (self._threads.read(reads, patient) if self._threads
+        answers = (self._threads.read(reads, full) if self._threads
                    else in_turn(reads))
         rows: list[source.NodeRow] = []
         down: dict[str, str] = {}
@@ -252,11 +252,11 @@ class Cells:
         return answer
 
     def _read(self, cell: Cell, query: Callable[[Any], Any],
-              patient: bool) -> Any:
+              full: bool) -> Any:
         pool = self._pools.setdefault(
-            (cell.connection, patient), connections.Pool(
+            (cell.connection, full), connections.Pool(
                 lambda: cell.connection, CONF.database,
-                self._whole if patient else self._some))
+                self._whole if full else self._some))
         with pool.reading() as connection:
             return query(connection)
 

@@ -30,15 +30,15 @@ class DatabaseSource:
     :param limits: how long each database may let this process wait
     :param threads: whether to read several cells in threads, which nova-api
         must not start
-    :param hurried: whether other hosts wait as well: a cell that is late is
+    :param prompt: whether other hosts wait as well: a cell that is late is
         left out, and statements end soon
     """
 
     def __init__(self, limits: engines.Limits = engines.Limits(60.0),
-                 threads: bool = False, hurried: bool = False) -> None:
+                 threads: bool = False, prompt: bool = False) -> None:
         self._api = connections.ApiDatabase(
-            min(limits.answer, cells.SOON) if hurried else limits.answer)
-        self._cells = cells.Cells(limits, threads, hurried)
+            min(limits.answer, cells.SOON) if prompt else limits.answer)
+        self._cells = cells.Cells(limits, threads, prompt)
 
     def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
         with self._api.reading() as api:
@@ -116,7 +116,7 @@ class DatabaseSource:
         else:
             rows, silent = self._query(records, (
                 cell for cell in candidates if cell.name not in down),
-                (), nodes, whole=True)
+                (), nodes, full=True)
             down = {**down, **silent}
         located = compute_nodes.locate(rows, records.home, not down, nodes)
         return source.Nova(
@@ -136,7 +136,7 @@ class DatabaseSource:
             home = {host: by_id[cell].name for host, cell
                     in api.execute(statements.MAPPED) if cell in by_id}
         rows, down = self._cells.rows(
-            dict.fromkeys(by_id.values(), _all_nodes), patient=True)
+            dict.fromkeys(by_id.values(), _all_nodes), full=True)
         located = compute_nodes.locate(rows, home, not down)
         return source.Nova(
             aggregates=existing, members={
@@ -168,14 +168,14 @@ class DatabaseSource:
 
     def _query(self, records: host_data.HostData,
                candidates: Iterable[cells.Cell], hosts: Collection[str],
-               nodes: frozenset[str], whole: bool = False
+               nodes: frozenset[str], full: bool = False
                ) -> tuple[list[source.NodeRow], Down]:
         """Query cells, and read the data of hosts that are new."""
         rows, down = self._cells.rows({cell: functools.partial(
             _find_nodes, nodes=nodes, hosts=frozenset(
                 host for host in hosts
                 if records.mapped.get(host, cell) == cell))
-            for cell in candidates}, whole)
+            for cell in candidates}, full)
         new_hosts = records.missing(rows)
         if new_hosts:
             with self._api.reading() as api:

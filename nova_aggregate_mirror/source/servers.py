@@ -66,7 +66,7 @@ class Servers:
 
     def __init__(self, limits: engines.Limits) -> None:
         self._api = connections.ApiDatabase(limits.answer)
-        self._cells = cells.Cells(limits, threads=True, hurried=False)
+        self._cells = cells.Cells(limits, threads=True, prompt=False)
         self.cells_down: dict[str, str] = {}
         """Cells that did not answer so far, name to the reason."""
 

@@ -120,10 +120,10 @@ class Cells(cells.Cells):
         return super().rows(*arguments, **options)
 
     def _read(self, cell: cells.Cell, query: Callable[[Any], Any],
-              patient: bool) -> Any:
+              full: bool) -> Any:
         fault = self._nova.bad_cells.get(cell.connection)
         if fault:
-            limits = self._whole if patient else self._some
+            limits = self._whole if full else self._some
             seconds = SECONDS[fault]
             # The driver gives up after that.
             self._clock.wait(min(seconds, limits.answer))
@@ -142,11 +142,11 @@ class Cells(cells.Cells):
 
 def source(clock: threads.Clock, nova: simulated_nova.Nova,
            limits: engines.Limits, threaded: bool = False,
-           hurried: bool = False) -> database.DatabaseSource:
+           prompt: bool = False) -> database.DatabaseSource:
     """Build the real source, on the databases of a schedule."""
-    made = database.DatabaseSource(limits, threaded, hurried)
+    made = database.DatabaseSource(limits, threaded, prompt)
     made._api = Api(clock.world, nova)
-    made._cells = Cells(clock, nova, limits, threaded, hurried)
+    made._cells = Cells(clock, nova, limits, threaded, prompt)
     return made
 
 

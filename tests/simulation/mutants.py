@@ -307,7 +307,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
         return
     start = threads._start
 
-    def begin(name, read, answers, patient):
+    def begin(name, read, answers, full):
         def attempt():
             try:
                 return read()
@@ -316,7 +316,7 @@ def takes_an_error_for_an_answer(parts: Parts) -> None:
                 threads._took[name] = cells.SOON
                 raise
 
-        return start(name, attempt, answers, patient)
+        return start(name, attempt, answers, full)
 
     threads._start = begin
     threads._wait_in_vain = lambda name: None
@@ -382,8 +382,8 @@ def follows_the_last_cell(parts: Parts) -> None:
     found = parts.source._cells
     real = found.rows
 
-    def rows(queries, patient=False):
-        every, down = real(queries, patient)
+    def rows(queries, full=False):
+        every, down = real(queries, full)
         return [*{row.node: row for row in every}.values()], down
 
     found.rows = rows
@@ -393,8 +393,8 @@ def takes_a_silent_cell_for_an_empty_one(parts: Parts) -> None:
     """Without rule 15: a node that no other cell has does not exist."""
     found = parts.source._cells
     real = found.rows
-    found.rows = lambda queries, patient=False: (
-        real(queries, patient)[0], {})
+    found.rows = lambda queries, full=False: (
+        real(queries, full)[0], {})
 
 
 PARTS = (has_one_row_per_host, hands_over_only_what_is_there,

@@ -19,7 +19,7 @@ from tests.simulation import threads
 from tests.simulation import world as simulated
 
 
-DRAIN = {'threaded': True, 'hurried': True}
+DRAIN = {'threaded': True, 'prompt': True}
 SYNC = {'threaded': True}
 """How the loops of an agent read cells; see ``databases.source``."""
 Mutate = Callable[[processes.Parts], object]

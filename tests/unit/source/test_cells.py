@@ -32,7 +32,7 @@ class TestThreads(testtools.TestCase):
             'nova_aggregate_mirror.source.cells.time', types.SimpleNamespace(
                 monotonic=lambda: time.monotonic() + self.ahead)))
         self.threads = cells.Threads(0.01, 0.01)
-        self.threads.read({'first': self.silent}, patient=False)
+        self.threads.read({'first': self.silent}, full=False)
         # From now on, a read waits for ever, if at all.
         self.threads._timeout = self.threads._soon = FOREVER
         self.wait_at_once(FOREVER)
@@ -56,10 +56,10 @@ class TestThreads(testtools.TestCase):
     def refuse(self):
         raise OSError('refused')
 
-    def read(self, patient=False):
+    def read(self, full=False):
         """Read both cells; return whether the first is unavailable."""
         found = self.threads.read(
-            {'first': self.silent, 'second': lambda: {'node': 'h2'}}, patient)
+            {'first': self.silent, 'second': lambda: {'node': 'h2'}}, full)
         self.assertEqual({'node': 'h2'}, found['second'])
         return isinstance(found['first'], exceptions.CellUnavailable)
 
@@ -85,7 +85,7 @@ class TestThreads(testtools.TestCase):
             'threading.excepthook', lambda args: None))
         self.threads = cells.Threads(FOREVER, FOREVER)
         self.answering.set()
-        found = self.threads.read({'first': lambda: {}[0]}, patient=False)
+        found = self.threads.read({'first': lambda: {}[0]}, full=False)
         self.assertIn('unexpectedly', str(found['first']))
         self.assertFalse(self.read())
 
@@ -124,16 +124,16 @@ class TestThreads(testtools.TestCase):
         self.answer_too_late()
         self.answering.clear()
         self.wait_at_once(0.01)
-        self.assertTrue(self.read(patient=True))
+        self.assertTrue(self.read(full=True))
 
     def test_full_sync_of_a_cell_that_answers_again(self):
         """It is not left out because it was silent before."""
         self.answer_too_late()
-        self.assertFalse(self.read(patient=True))
+        self.assertFalse(self.read(full=True))
 
-    def waits(self, query, patient=False):
+    def waits(self, query, full=False):
         """Read the first cell; return the wait, as its error states it."""
-        found = self.threads.read({'first': query}, patient)['first']
+        found = self.threads.read({'first': query}, full)['first']
         return str(found).removeprefix('no answer within ').removesuffix(
             ' seconds')
 
@@ -172,14 +172,14 @@ class TestThreads(testtools.TestCase):
             ending.wait()
             raise OSError('timed out')
 
-        self.assertEqual('0.01', self.waits(give_up_late, patient=True))
+        self.assertEqual('0.01', self.waits(give_up_late, full=True))
         self.threads._timeout = FOREVER
         ending.set()
         for thread in threading.enumerate():
             if thread.name == 'first':
                 thread.join()
         self.answering.clear()
-        self.assertEqual('0.01', self.waits(self.silent, patient=True))
+        self.assertEqual('0.01', self.waits(self.silent, full=True))
 
     def test_cell_that_refuses(self):
         """It costs no wait, so that it is not silent afterwards."""
@@ -204,10 +204,10 @@ class TestThreads(testtools.TestCase):
             return {}
 
         threads = cells.Threads(FOREVER, 0.01)
-        while threads.read({'slow': slow}, patient=False) != {'slow': {}}:
+        while threads.read({'slow': slow}, full=False) != {'slow': {}}:
             pass
         threading.Timer(0.1, self.answering.set).start()
-        found = threads.read({'slow': self.silent}, patient=False)
+        found = threads.read({'slow': self.silent}, full=False)
         self.assertEqual({'slow': {'silent': 'h1'}}, found)
 
     def test_very_slow_cell(self):
@@ -220,7 +220,7 @@ class TestThreads(testtools.TestCase):
             'nova_aggregate_mirror.source.cells.LATEST', 0.02))
         self.threads = cells.Threads(FOREVER, 0.01)
         while self.threads.read(
-                {'first': slow}, patient=False) != {'first': {}}:
+                {'first': slow}, full=False) != {'first': {}}:
             pass
         self.assertEqual('0.02', self.waits(self.silent))
 
