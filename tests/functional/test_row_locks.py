@@ -37,7 +37,7 @@ class TestRowLocks(test_journal_databases.DatabaseTest):
                 self.ledger, self.nova, self.placement, self.rows),
             self.figures, now=lambda: self.clock)
         self.lost = 0
-        for name in 'close', 'mirrored', 'not_mirrored', 'failed':
+        for name in 'close', 'set_mirrored', 'set_pending', 'set_failed':
             setattr(self.rows, name, self.counting(getattr(self.rows, name)))
         self.locker = sa.create_engine(self.url).connect()
         self.addCleanup(self.locker.close)
