@@ -39,6 +39,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import progress
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--host', action='append', default=[], metavar='HOST', dest='hosts',
         help='only servers on this host; may be repeated')
     parser.add_argument(
-        '--project', default='', metavar='ID',
+        '--project', default='', metavar='NAME_OR_ID',
         help='only servers of this project')
     parser.add_argument(
         '--rule', action='append', default=[], choices=audit.RULES,
@@ -83,7 +84,8 @@ def run(conf: cfg.ConfigOpts, journal: history.History | None) -> int:
     source = servers.Servers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
     found = prepare(conf, _past(journal), asked.rules, asked.zone)
-    pages = found.run(source.pages(asked.hosts, asked.project))
+    pages = found.run(source.pages(
+        asked.hosts, identifiers.Identifiers(conf).project(asked.project)))
     interrupted = False
     try:
         with progress.shown(asked.quiet) as display:

@@ -13,11 +13,11 @@ condition, with three more requests. Inventories are read for at most 20 hosts
 per resource class; --host selects others.
 
   # why is this server in ERROR?
-  %(prog)s --server 1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55
+  %(prog)s --server web-1
   # where could it be migrated to?
-  %(prog)s --server 1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55 --for migrate
+  %(prog)s --server web-1 --for migrate
   # is there room for such a server?
-  %(prog)s --flavor m1.large --zone az-1 --project 5d1f8f9ba1934c4b
+  %(prog)s --flavor m1.large --zone az-1 --project demo
   # the same as a page with the conditions drawn as bars
   %(prog)s --flavor m1.large --zone az-1 --html /var/lib/nova/explained.html
 
@@ -31,7 +31,6 @@ Exit status:
        could not be written; no page is written
 """
 
-import argparse
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror.cmd import explain_arguments
+from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
@@ -122,6 +122,11 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                 ', '.join(unknown), ''.join(
                     '; cell %s did not answer: %s' % each
                     for each in sorted(known.cells_down.items()))))
+    names = identifiers.Identifiers(conf)
+    server, project = names.server(asked.server), names.project(asked.project)
+    networks = [names.network(network) for network in asked.networks]
+    image = _image(conf, names.image(asked.image), asked.properties)
+    hints = names.hints(_lists(asked.hints))
     pending, notes = _pending(journal)
     # Nova's scheduler takes seconds to import, and other commands need none.
     from nova_aggregate_mirror.cmd import nova_objects
@@ -130,15 +135,13 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     from nova_aggregate_mirror.explain import gather
     from nova_aggregate_mirror.explain import requests
     with nova_objects.translated():
-        if asked.server:
+        if server:
             request = requests.of_server(
-                context, asked.server, operation, flavor, asked.networks,
-                asked.ports)
+                context, server, operation, flavor, networks, asked.ports)
         else:
             request = requests.described(context, requests.Description(
-                asked.flavor, _image(conf, asked), asked.volume,
-                asked.project, asked.zone, asked.networks, asked.ports,
-                _lists(asked.hints), asked.count))
+                asked.flavor, image, asked.volume, project, asked.zone,
+                networks, asked.ports, hints, asked.count))
         return gather.explain(
             gather.Inputs(context, known, placement, pending,
                           parallel.Workers(asked.workers).each),
@@ -157,15 +160,14 @@ def _show(form: str, answer: explanation.Answer) -> None:
                  render.hosts(answer))
 
 
-def _image(conf: cfg.ConfigOpts, asked: argparse.Namespace
-           ) -> Mapping[str, Any]:
-    """Return what the arguments tell about the image."""
-    properties = dict(asked.properties)
-    if asked.image:
-        with deadline.within(conf.aggregate_mirror.request_timeout):
-            found = images.read(conf, asked.image)
-        return {**found, 'properties': {**found['properties'], **properties}}
-    return {'properties': properties}
+def _image(conf: cfg.ConfigOpts, identifier: str,
+           properties: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+    """Return the image, with these properties added or replaced."""
+    if not identifier:
+        return {'properties': dict(properties)}
+    with deadline.within(conf.aggregate_mirror.request_timeout):
+        image = images.read(conf, identifier)
+    return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
 def _pending(journal: rows.Rows | None) -> tuple[dict[str, float], list[str]]:

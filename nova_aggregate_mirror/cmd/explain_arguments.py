@@ -13,7 +13,7 @@ from nova_aggregate_mirror.explain import explanation
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        '--server', type=arguments.uuid, metavar='UUID',
+        '--server', default='', metavar='NAME_OR_ID',
         help='the request of this server as nova has stored it, also of a '
              'server in ERROR')
     what.add_argument(
@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'followed by the new flavor; the default is create'
              % ', '.join(explanation.OPERATIONS))
     parser.add_argument(
-        '--image', metavar='ID', help='with --flavor: the image, read from '
-        'glance with the credentials of [placement]')
+        '--image', default='', metavar='NAME_OR_ID',
+        help='with --flavor: the image, read from glance with the '
+             'credentials of [placement]')
     parser.add_argument(
         '--image-property', action='append', default=[], type=arguments.pair,
         metavar='KEY=VALUE', dest='properties',
@@ -37,13 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --flavor: the server boots from a volume, and the root '
              'disk of the flavor is not requested')
     parser.add_argument(
-        '--project', default='', metavar='ID',
-        help='with --flavor: ID of the project')
+        '--project', default='', metavar='NAME_OR_ID',
+        help='with --flavor: the project')
     parser.add_argument(
         '--zone', default='', metavar='ZONE',
         help='with --flavor: the availability zone')
     parser.add_argument(
-        '--network', action='append', default=[], metavar='ID',
+        '--network', action='append', default=[], metavar='NAME_OR_ID',
         dest='networks',
         help='a network, which replaces those of the server; may be repeated')
     parser.add_argument(
@@ -52,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--hint', action='append', default=[], type=arguments.pair,
         metavar='KEY=VALUE', dest='hints',
-        help='with --flavor: a scheduler hint; may be repeated')
+        help='with --flavor: a scheduler hint, servers and server group by '
+             'name or ID; may be repeated')
     parser.add_argument(
         '--count', type=arguments.servers, default=1, metavar='N',
         help='with --flavor: number of servers that are requested at once')

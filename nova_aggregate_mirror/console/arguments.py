@@ -3,8 +3,6 @@
 
 import argparse
 
-from oslo_utils import uuidutils
-
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.reconcile import full_sync
 
@@ -44,13 +42,6 @@ def timeout(text: str) -> int:
 def servers(text: str) -> int:
     """Parse the number of servers that are requested at once."""
     return _between(text, MOST_SERVERS)
-
-
-def uuid(text: str) -> str:
-    """Check that the text is a UUID."""
-    if not uuidutils.is_uuid_like(text):
-        raise argparse.ArgumentTypeError('%r is not a UUID' % text)
-    return text
 
 
 def pair(text: str) -> tuple[str, str]:

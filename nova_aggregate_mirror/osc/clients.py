@@ -5,7 +5,9 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from typing import Any
 
+from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import resource_names
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
@@ -24,6 +26,7 @@ class Clients:
 
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
+        self._sdk = sdk
         self.placement = client.Client(connection.Connected(sdk, TIMEOUT))
         nova = api.connect(
             session=sdk.session, service_type='compute',
@@ -32,6 +35,14 @@ class Clients:
             endpoint_override=config.get_endpoint('compute'))
         self.nova = api.ApiSource(nova, TIMEOUT)
         self.servers = api_servers.Servers(nova, TIMEOUT)
+
+    def project(self, name: str) -> str:
+        """Return the ID of a project given by name or ID.
+
+        :raises UnknownName: see ``lookup.resource``
+        """
+        return lookup.resource(lambda: self._sdk.identity,
+                               resource_names.PROJECT, name, TIMEOUT)
 
     def find(self, names: Collection[str]) -> frozenset[str]:
         """Return the UUIDs of aggregates given by name, UUID or ID.

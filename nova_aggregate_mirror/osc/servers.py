@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import functools
 
 from nova_aggregate_mirror import audit
@@ -51,7 +52,7 @@ class Servers(command.Lister):
             dest='hosts', help='Only servers on this host; may be repeated')
         parser.add_argument(
             '--project', metavar='<project>', default='',
-            help='Only servers of this project (ID)')
+            help='Only servers of this project (name or ID)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -65,7 +66,8 @@ class Servers(command.Lister):
             _members(aggregates), zone=parsed_args.zone, default_zone=default,
             complete=servers.arrived)
         rows = [_row(misplacement) for misplacement in auditing.run(
-            _audited(servers, parsed_args))]
+            _audited(servers, parsed_args.hosts,
+                     self.clients.project(parsed_args.project)))]
         # Nova-api leaves out the servers of a cell that is down.
         down = nova.hosts_down()
         if parsed_args.hosts:
@@ -83,10 +85,10 @@ class Servers(command.Lister):
         return COLUMNS, rows
 
 
-def _audited(servers: api_servers.Servers, parsed_args: argparse.Namespace
-             ) -> Iterator[auditor.Audited]:
+def _audited(servers: api_servers.Servers, hosts: Sequence[str],
+             project: str) -> Iterator[auditor.Audited]:
     """Read the servers on hosts, each with the zone that it requests."""
-    for page in servers.pages(parsed_args.hosts, parsed_args.project):
+    for page in servers.pages(hosts, project):
         for shown in page:
             if shown.server.host:
                 yield auditor.Audited(shown.server, constraints.Request(

@@ -27,6 +27,9 @@ cell_mappings = sa.table(
 compute_nodes = sa.table(
     'compute_nodes', sa.column('uuid', sa.String),
     sa.column('host', sa.String), sa.column('deleted', sa.Integer))
+instance_groups = sa.table(
+    'instance_groups', sa.column('uuid', sa.String),
+    sa.column('name', sa.String))
 instances = sa.table(
     'instances', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
     sa.column('display_name', sa.String), sa.column('host', sa.String),

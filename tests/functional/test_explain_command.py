@@ -144,6 +144,9 @@ class TestExplain(ExplainTest):
         for argv, said in (
                 (['--flavor', 'm1.none'], 'openstack flavor list --all'),
                 (['--server', uuidsentinel.none], 'Describe the server with'),
+                (['--server', 'none'], 'openstack server list'),
+                (['--flavor', 'm1.small', '--project', 'none'],
+                 'looking up project none'),
                 (['--flavor', 'm1.small', '--host', 'none'],
                  'openstack compute service list'),
                 (['--flavor', 'm1.small', '--hint',

@@ -34,6 +34,12 @@ class TestServers(test_openstack_client.ClientTest):
         neutron.answers['/v2.0/ports'] = (200, {'ports': []})
         self.cloud.nova.conf.config(endpoint_override=neutron.url,
                                     group='neutron')
+        self.keystone = self.useFixture(servers.Cloud())
+        self.keystone.answers['/v3/projects/tenant-a'] = (200, {})
+        self.keystone.answers['/v3/projects'] = (200, {'projects': [
+            {'id': 'tenant-a', 'name': 'demo'}]})
+        self.write_clouds(identity_endpoint_override=(
+            self.keystone.url + '/v3'), **self.clouds)
 
     def create(self, host, cell='cell1', zone='az1', state='active'):
         server = uuidutils.generate_uuid()
@@ -103,7 +109,7 @@ class TestServers(test_openstack_client.ClientTest):
         self.create('far', 'cell2')
         for argv, count, misplaced in (
                 (['--host', 'near', '--host', 'far'], 3, 1),
-                (['--host', 'near'], 1, 0), (['--project', 'other'], 0, 0),
+                (['--host', 'near'], 1, 0), (['--project', 'demo'], 3, 1),
                 (['--project', 'tenant-a'], 3, 1), (['--zone', 'az1'], 2, 1),
                 (['--zone', 'nova'], 2, 1)):
             rows, errors = self.servers(*argv, status=7 * misplaced)

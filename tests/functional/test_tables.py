@@ -17,6 +17,7 @@ MODELS = {
     'host_mappings': api_models.HostMapping,
     'cell_mappings': api_models.CellMapping,
     'compute_nodes': main_models.ComputeNode,
+    'instance_groups': api_models.InstanceGroup,
     'instances': main_models.Instance,
     'migrations': main_models.Migration,
     'request_specs': api_models.RequestSpec,

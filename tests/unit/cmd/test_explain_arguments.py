@@ -52,7 +52,7 @@ class TestArguments(testtools.TestCase):
 
     def test_not_parsed(self):
         """One of server and flavor is required, in the right form."""
-        for arguments in ([], [*SERVER, *FLAVOR], ['--server', 'web-1'],
+        for arguments in ([], [*SERVER, *FLAVOR],
                           [*FLAVOR, '--hint', 'group'],
                           [*FLAVOR, '--hint', '=x'],
                           [*FLAVOR, '--count', '0']):

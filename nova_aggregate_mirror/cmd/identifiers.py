@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IDs of what the arguments of ``-manage`` name."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import sys
+
+from oslo_config import cfg
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.console import lookup
+from nova_aggregate_mirror.http import resource_names
+from nova_aggregate_mirror.limits import engines
+from nova_aggregate_mirror.source import server_names
+
+SERVER_HINTS = ('same_host', 'different_host')
+GROUP_HINT = 'group'
+
+
+class Identifiers:
+    """IDs of names or IDs.
+
+    Each method raises the errors of ``lookup.resource``.
+
+    :param conf: nova's configuration
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._nova = server_names.ServerNames(
+            engines.Limits(conf.aggregate_mirror.cell_timeout))
+
+    def project(self, name: str) -> str:
+        return self._resource(resource_names.PROJECT, name)
+
+    def network(self, name: str) -> str:
+        return self._resource(resource_names.NETWORK, name)
+
+    def image(self, name: str) -> str:
+        # An image with this ID is read in any case.
+        if uuidutils.is_uuid_like(name):
+            return name
+        return self._resource(resource_names.IMAGE, name)
+
+    def server(self, name: str) -> str:
+        # So is the request of this server.
+        if not name or uuidutils.is_uuid_like(name):
+            return name
+        uuids = self._nova.servers(name)
+        down = ''.join('; cell %s did not answer: %s' % cell for cell in
+                       sorted(self._nova.cells_down.items()))
+        if down and uuids:
+            print('Server %s is %s%s' % (name, ', '.join(uuids), down),
+                  file=sys.stderr)
+        return lookup.single(
+            'nova', 'server', name, uuids,
+            'openstack server list --all-projects', down)
+
+    def hints(self, hints: Mapping[str, Sequence[str]]
+              ) -> Mapping[str, Sequence[str]]:
+        """Convert the values of hints that name servers or a group."""
+        convert = {**dict.fromkeys(SERVER_HINTS, self.server),
+                   GROUP_HINT: self._server_group}
+        return {hint: [convert[hint](name) for name in names]
+                if hint in convert else names
+                for hint, names in hints.items()}
+
+    def _server_group(self, name: str) -> str:
+        if uuidutils.is_uuid_like(name):
+            return name
+        return lookup.single(
+            'nova', 'server group', name, self._nova.server_groups(name),
+            'openstack server group list --all-projects')
+
+    def _resource(self, kind: resource_names.Kind, name: str) -> str:
+        return lookup.resource(
+            lambda: resource_names.adapter(self._conf, kind), kind, name,
+            self._conf.aggregate_mirror.request_timeout)

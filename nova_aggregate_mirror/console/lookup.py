@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IDs of resources that a command line gives by name or ID."""
+
+from collections.abc import Sequence
+import sys
+
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import resource_names
+from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import printable
+
+
+def resource(build: resource_names.Build, kind: resource_names.Kind,
+             name: str, seconds: float) -> str:
+    """Return the ID of a resource of a service.
+
+    An ID that cannot be looked up is returned as it is, after a line on
+    standard error; so is the empty text of an argument that is not given,
+    without a line.
+
+    :param seconds: how long the service may take
+    :raises UnknownName: when no resource has the name, or several have, or
+        it cannot be looked up
+    """
+    if not name:
+        return name
+    try:
+        with deadline.within(seconds):
+            ids = resource_names.identifiers(build, kind, name)
+    except exceptions.MirrorError as exc:
+        if not uuidutils.is_uuid_like(name):
+            raise exceptions.UnknownName(
+                '%s; give the ID instead' % exc) from exc
+        print(printable.line('%s is taken as the ID of a %s: %s' % (
+            name, kind.noun, exc)), file=sys.stderr)
+        return name
+    return single(kind.service, kind.noun, name, ids,
+                  'openstack %s list' % kind.noun)
+
+
+def single(service: str, noun: str, name: str, ids: Sequence[str],
+           listing: str, unread: str = '') -> str:
+    """Return the only ID of those with a name.
+
+    :param listing: the command that lists all names
+    :param unread: what else may have the name
+    :raises UnknownName: there is none, or there are several
+    """
+    if not ids:
+        raise exceptions.UnknownName('%s has no %s %s; see "%s"%s' % (
+            service, noun, name, listing, unread))
+    if len(ids) > 1:
+        raise exceptions.UnknownName(
+            '%s has %d %ss with the name %s; give the ID of one: %s' % (
+                service, len(ids), noun, name, ', '.join(ids)))
+    return ids[0]
