@@ -74,16 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='print no progress')
 
 
-def run(conf: cfg.ConfigOpts, journal: history.History | None) -> int:
+def run(conf: cfg.ConfigOpts, past: history.History) -> int:
     """Audit the servers; return the exit status.
 
-    :param journal: None if there is no journal
+    :param past: full syncs, which tell some causes
     :raises MirrorError: the servers could not be audited
     """
     asked = conf.command
     source = servers.Servers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
-    found = prepare(conf, _past(journal), asked.rules, asked.zone)
+    found = prepare(conf, _entries(past), asked.rules, asked.zone)
     pages = found.run(source.pages(
         asked.hosts, identifiers.Identifiers(conf).project(asked.project)))
     interrupted = False
@@ -203,12 +203,9 @@ def _finish(asked: argparse.Namespace, found: Any,
     return exit_status.DRIFT if counts.misplaced else exit_status.OK
 
 
-def _past(journal: history.History | None) -> list[history.Entry]:
-    """Read the history of full syncs, which tells some causes."""
-    if journal is None:
-        return []
+def _entries(past: history.History) -> list[history.Entry]:
     try:
-        return journal.newest()
+        return past.newest()
     except exceptions.JournalUnavailable as exc:
         _tell('The history of full syncs is not used: %s' % exc)
         return []

@@ -63,10 +63,9 @@ HOST, NO_HOST = 0, 1
 
 
 def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-        journal: rows.Rows | None) -> int:
+        journal: rows.Rows) -> int:
     """Explain the request of the command line; return the exit status.
 
-    :param journal: None if there is no journal
     :raises MirrorError: the request could not be explained
     """
     asked = conf.command
@@ -83,7 +82,7 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 
 
 def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-                journal: rows.Rows | None, name: str) -> explanation.Answer:
+                journal: rows.Rows, name: str) -> explanation.Answer:
     """Write the HTML page, and print the summary."""
     # Imported here, so that the tables do not need the template engine.
     from nova_aggregate_mirror.html_report import answer as page
@@ -106,7 +105,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
-             journal: rows.Rows | None) -> explanation.Answer:
+             journal: rows.Rows) -> explanation.Answer:
     asked = conf.command
     operation, flavor = explain_arguments.check(asked)
     placement = client.Client(conf)
@@ -170,10 +169,8 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
     return {**image, 'properties': {**image['properties'], **dict(properties)}}
 
 
-def _pending(journal: rows.Rows | None) -> tuple[dict[str, float], list[str]]:
+def _pending(journal: rows.Rows) -> tuple[dict[str, float], list[str]]:
     """Return host to the age of its oldest row, and notes."""
-    if journal is None:
-        return {}, []
     try:
         found: dict[str, float] = {}
         for row in journal.all():

@@ -11,12 +11,12 @@ from nova_aggregate_mirror.explain import explanation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
+    subject = parser.add_mutually_exclusive_group(required=True)
+    subject.add_argument(
         '--server', default='', metavar='NAME_OR_ID',
         help='the request of this server as nova has stored it, also of a '
              'server in ERROR')
-    what.add_argument(
+    subject.add_argument(
         '--flavor', metavar='FLAVOR',
         help='the request of a server with this flavor, given by name or ID')
     parser.add_argument(
@@ -75,40 +75,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'page is complete')
 
 
-def check(asked: argparse.Namespace) -> tuple[str, str]:
+def check(options: argparse.Namespace) -> tuple[str, str]:
     """Check arguments that depend on each other.
 
     :returns: the operation, and the flavor of a resize
     :raises InvalidConfiguration: names the argument
     """
-    operation, *more = asked.operation
+    operation, *parameters = options.operation
     if operation not in explanation.OPERATIONS:
         raise exceptions.InvalidConfiguration(
             '--for %s is not an operation: use one of %s' % (
                 operation, ', '.join(explanation.OPERATIONS)))
-    if len(more) != (operation == 'resize'):
+    if len(parameters) != (operation == 'resize'):
         raise exceptions.InvalidConfiguration(
             '--for resize needs the new flavor, as in "--for resize m1.large"'
             if operation == 'resize' else
             '--for %s takes no further value: %s' % (
-                operation, ' '.join(more)))
-    described = ('image', 'properties', 'volume', 'project', 'zone', 'hints')
-    wrong = [name for name in described if getattr(asked, name)]
-    if asked.server and wrong:
+                operation, ' '.join(parameters)))
+    of_flavor = ('image', 'properties', 'volume', 'project', 'zone', 'hints')
+    misused = [name for name in of_flavor if getattr(options, name)]
+    if options.server and misused:
         raise exceptions.InvalidConfiguration(
             '--%s applies to --flavor only: a server has its own' %
-            wrong[0].replace('properties', 'image-property').replace(
+            misused[0].replace('properties', 'image-property').replace(
                 'hints', 'hint'))
-    reserved = [name for name, _value in asked.hints
+    reserved = [name for name, _value in options.hints
                 if name.startswith('_nova')]
     if reserved:
         raise exceptions.InvalidConfiguration(
             '--hint %s: names that begin with _nova are reserved for nova'
             % reserved[0])
-    if asked.server and asked.count > 1:
+    if options.server and options.count > 1:
         raise exceptions.InvalidConfiguration(
             '--count applies to --flavor only')
-    if asked.flavor and asked.operation != ['create']:
+    if options.flavor and options.operation != ['create']:
         raise exceptions.InvalidConfiguration(
             '--for %s needs --server' % operation)
-    return operation, more[0] if more else ''
+    return operation, parameters[0] if parameters else ''

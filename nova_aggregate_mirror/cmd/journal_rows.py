@@ -36,13 +36,13 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
         help='also delete rows whose operations may still run')
 
 
-def show(kept: rows.Rows, form: str, name: str,
+def show(journal_rows: rows.Rows, form: str, name: str,
          now: Callable[[], float] = time.time) -> int:
     """List the operations in the journal, oldest first.
 
     :param name: of the journal, to display
     """
-    rows = kept.all()
+    rows = journal_rows.all()
     cells = [[row.id, row.dirty.host, row.state,
               '%d s' % max(0, now() - row.created_at), row.attempts,
               row.last_error] for row in rows]
@@ -61,19 +61,19 @@ def show(kept: rows.Rows, form: str, name: str,
     return OK
 
 
-def retry(kept: rows.Rows, ids: Collection[str]) -> int:
+def retry(journal_rows: rows.Rows, ids: Collection[str]) -> int:
     """Make the agent retry failed rows immediately.
 
     :param ids: rows to retry; empty for all rows
     """
-    present = {row.id for row in kept.all()}
-    status = _complain(set(ids) - present)
-    count = kept.retry(set(ids) & present if ids else present)
+    present = {row.id for row in journal_rows.all()}
+    status = _report_unknown(set(ids) - present)
+    count = journal_rows.retry(set(ids) & present if ids else present)
     print('Rows that are due now: %d' % count)
     return status
 
 
-def forget(kept: rows.Rows, ids: Collection[str],
+def forget(journal_rows: rows.Rows, ids: Collection[str],
            force: bool = False) -> int:
     """Delete rows from the journal although they are not mirrored.
 
@@ -81,20 +81,20 @@ def forget(kept: rows.Rows, ids: Collection[str],
 
     :param force: also delete rows of operations that may still run
     """
-    rows = [row for row in kept.all() if row.id in ids]
-    status = _complain(set(ids) - {row.id for row in rows})
-    left = [row for row in rows if row.running and not force]
-    for row in left:
+    rows = [row for row in journal_rows.all() if row.id in ids]
+    status = _report_unknown(set(ids) - {row.id for row in rows})
+    running = [row for row in rows if row.running and not force]
+    for row in running:
         print('Row %s was kept: its operation may still run. The agent closes '
               'it after [aggregate_mirror] max_call_age; --force deletes it '
               'now' % row.id, file=sys.stderr)
         status = STILL_RUNNING
-    print('Rows forgotten: %d' % kept.close(
-        row.id for row in rows if row not in left))
+    print('Rows forgotten: %d' % journal_rows.close(
+        row.id for row in rows if row not in running))
     return status
 
 
-def _complain(unknown: Collection[str]) -> int:
+def _report_unknown(unknown: Collection[str]) -> int:
     for row in sorted(unknown):
         print('There is no row %s; see "nova-aggregate-mirror-manage journal '
               'list"' % row, file=sys.stderr)
