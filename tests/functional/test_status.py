@@ -129,12 +129,3 @@ class TestNova(status_command.StatusTest):
         self.assert_row(WARNING, rows['Hook'], 'switched off',
                         '  hooks = mirror')
         self.assert_others_good(rows, 'Hook')
-
-
-class TestRequestFilters(status_command.StatusTest):
-
-    def test_no_request_filters(self):
-        """Their checks print nothing, with any release of nova."""
-        rows = self.rows(SUCCESS)
-        for name in ('Request filters', 'Sharing providers'):
-            self.assertEqual('', rows[name].details)

@@ -2,7 +2,6 @@
 """The status command on the metadata of host aggregates."""
 
 from tests.functional import status_command
-from tests.functional.status_command import FAILURE
 from tests.functional.status_command import SUCCESS
 from tests.functional.status_command import WARNING
 
@@ -21,14 +20,6 @@ class TestMetadata(status_command.StatusTest):
             WARNING, rows['Availability zones'],
             'No host can serve availability zone az2.',
             '  openstack aggregate unset --property availability_zone empty')
-        self.assert_others_good(rows, 'Availability zones')
-
-    def test_zone_of_all_requests(self):
-        """The option is nova's, in the same file."""
-        self.write_conf(more='[DEFAULT]\ndefault_schedule_zone = az9\n')
-        rows = self.rows(FAILURE)
-        self.assert_row(FAILURE, rows['Availability zones'],
-                        '  default_schedule_zone = az9')
         self.assert_others_good(rows, 'Availability zones')
 
     def test_keys_that_mean_nothing(self):

@@ -182,13 +182,6 @@ class TestBacklog(JournalTest):
         rows = self.rows(SUCCESS)
         self.assertIn('1 operation is pending', rows['Backlog'].details)
 
-    def test_mirrored_operations_that_may_run(self):
-        """Mirrored operations are not pending, at any age."""
-        row = self.operation(age=600)
-        self.journal().rows.set_mirrored([row.id])
-        rows = self.rows(SUCCESS)
-        self.assertIn('No operation is pending', rows['Backlog'].details)
-
     def test_old_operations_without_an_agent(self):
         """The command that starts the agent is printed."""
         self.left_over(age=600)
