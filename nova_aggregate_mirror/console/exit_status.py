@@ -19,9 +19,10 @@ COULD_NOT_RUN = 255
 
 _COULD_NOT_RUN = (
     exceptions.NovaUnavailable, exceptions.UnexpectedNova,
-    exceptions.JournalUnavailable, exceptions.UnknownName,
-    exceptions.InvalidConfiguration, exceptions.MissingPackage)
-"""Errors of nova, the journal or the command line; others are placement's."""
+    exceptions.JournalUnavailable, exceptions.WrongNova,
+    exceptions.UnknownName, exceptions.InvalidConfiguration,
+    exceptions.MissingCredentials, exceptions.MissingPackage)
+"""Errors of nova, the journal or the configuration; others are placement's."""
 
 
 def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
@@ -31,6 +32,8 @@ def of(error: exceptions.MirrorError, unwritten: bool = False) -> int:
     """
     if isinstance(error, exceptions.CellUnavailable):
         return NO_NODE
+    if isinstance(error, exceptions.RemovalsRefused):
+        return REFUSED
     if isinstance(error, _COULD_NOT_RUN):
         return COULD_NOT_RUN
     return NOT_UPDATED if unwritten else NOT_READ

@@ -225,7 +225,7 @@ class Result:
                         exceptions.CellUnavailable(text, [name]))
         if self.sync.refused:
             yield Fault(
-                exit_status.REFUSED, '',
+                exit_status.of(self.sync.refused), '',
                 'Removals refused: %s' % refusal(self.sync.refused),
                 self.sync.refused)
         for subject, exc in outcome.failed.items():

@@ -160,7 +160,7 @@ class TestOutage(ReportTest):
         """The missing option is named."""
         self.conf.write_text(self.conf.read_text().replace(
             'auth_type = admin_token', ''))
-        page = self.report(2)
+        page = self.report(255)
         self.assertIn('auth_type', page)
         self.assertIn('<bdi>h1</bdi>', page)
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a full sync: rows, summary, judgement, exit status."""
+"""The result of a full sync: rows, summary, judgement."""
 
 import testtools
 
-from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -112,20 +111,3 @@ class TestJudgement(testtools.TestCase):
 
     def test_failure(self):
         self.assertEqual('failure', self.judgement(not_compared=FAILED))
-
-
-class TestExitStatus(testtools.TestCase):
-
-    def test_errors(self):
-        """Each has the same status in all commands."""
-        for error, unwritten, status in (
-                (exceptions.InvalidConfiguration, False, 255),
-                (exceptions.UnknownName, False, 255),
-                (exceptions.NovaUnavailable, False, 255),
-                (exceptions.JournalUnavailable, False, 255),
-                (exceptions.UnexpectedNova, False, 255),
-                (exceptions.MissingPackage, False, 255),
-                (exceptions.CellUnavailable, False, 5),
-                (exceptions.ServiceUnreachable, False, 2),
-                (exceptions.ServiceFailed, True, 3)):
-            self.assertEqual(status, exit_status.of(error(''), unwritten))
