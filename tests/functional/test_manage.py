@@ -81,7 +81,7 @@ class TestSyncAggregates(ManageTest):
         self.assertEqual([], self.cloud.drift())
         *table, summary = done.stdout.splitlines()
         self.assertEqual(
-            [['added', host.name, node, 'zone', self.zone.uuid]
+            [['add', host.name, node, 'zone', self.zone.uuid]
              for host in (one, two) for node in sorted(host.nodes)],
             [[cell.strip() for cell in line.split('|')[1:-1]]
              for line in table[3:-1]])
