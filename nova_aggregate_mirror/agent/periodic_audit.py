@@ -22,7 +22,7 @@ LOOP = 'audit'
 class Progress:
     """An audit after a page of servers."""
 
-    counts: auditor.Counts
+    counts: auditor.Totals
     cells_down: int = 0
 
 
@@ -54,7 +54,7 @@ class PeriodicAudit:
         if start < self._due:
             return
         self._due = start + self._interval
-        last, trouble = Progress(auditor.Counts()), ''
+        last, trouble = Progress(auditor.Totals()), ''
         identity: object = None
         try:
             for last in self._audit():

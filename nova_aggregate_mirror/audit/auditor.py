@@ -16,11 +16,11 @@ from nova_aggregate_mirror import source
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Audited:
+class AuditedServer:
     """A server and its request."""
 
     server: source.PlacedServer
-    request: constraints.Request | None
+    request: constraints.ServerRequest | None
     """None if nova has no request of the server that can be read."""
     why: str = ''
     """Why it cannot be read."""
@@ -31,7 +31,7 @@ class Audited:
 
 
 @dataclasses.dataclass
-class Counts:
+class Totals:
     """What an audit has seen so far."""
 
     servers: int = 0
@@ -59,14 +59,14 @@ class Auditor:
 
     def __init__(self, checks: Sequence[tuple[str, rules.Check]],
                  known: source.Aggregates,
-                 syncs: Sequence[causes.Compared] = (), zone: str = '',
+                 syncs: Sequence[causes.PastSync] = (), zone: str = '',
                  default_zone: str = '',
                  complete: Callable[[source.PlacedServer],
                                     source.PlacedServer] = lambda one: one
                  ) -> None:
-        self.counts = Counts()
+        self.counts = Totals()
         self._known = known
-        self._rules = rules.Checks(checks, known.metadata)
+        self._rules = rules.RuleCache(checks, known.metadata)
         self._checks = checks
         self._syncs = syncs
         self._zone = zone
@@ -81,22 +81,23 @@ class Auditor:
         :param hosts: these hosts
         """
         if known.metadata != self._known.metadata:
-            self._rules = rules.Checks(self._checks, known.metadata)
+            self._rules = rules.RuleCache(self._checks, known.metadata)
         self._known = dataclasses.replace(known, members={
             **self._known.members, **dict.fromkeys(hosts, {}),
             **known.members})
 
-    def suspects(self, found: Iterable[Audited]) -> frozenset[str]:
+    def suspects(self, found: Iterable[AuditedServer]) -> frozenset[str]:
         """Return the hosts with servers that appear to be misplaced."""
         return frozenset(one.server.host for one in found
                          if self._broken(one))
 
-    def run(self, found: Iterable[Audited]) -> Iterator[audit.Misplacement]:
+    def run(self, found: Iterable[AuditedServer]
+            ) -> Iterator[audit.Misplacement]:
         """Audit servers one after another."""
         for one in found:
             yield from self._audit(one)
 
-    def _audit(self, one: Audited) -> Iterator[audit.Misplacement]:
+    def _audit(self, one: AuditedServer) -> Iterator[audit.Misplacement]:
         server, counts = one.server, self.counts
         if one.request is None:
             counts.unknown += 1
@@ -122,7 +123,8 @@ class Auditor:
                 causes.cause(server, name, rule, one.forced, self._known,
                              self._syncs))
 
-    def _broken(self, one: Audited) -> list[tuple[str, constraints.Rule]]:
+    def _broken(self, one: AuditedServer
+                ) -> list[tuple[str, constraints.Rule]]:
         """List the rules that the host of a server does not pass."""
         if one.request is None:
             return []

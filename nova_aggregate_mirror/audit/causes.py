@@ -19,7 +19,7 @@ _MOVES = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Compared:
+class PastSync:
     """A full sync that compared all of nova with placement, or several."""
 
     started: float
@@ -32,7 +32,7 @@ class Compared:
 
 def cause(server: source.PlacedServer, name: str, rule: constraints.Rule,
           forced: bool, known: source.Aggregates,
-          syncs: Sequence[Compared] = ()) -> audit.Cause:
+          syncs: Sequence[PastSync] = ()) -> audit.Cause:
     """Find out why, as far as nova and the history of syncs tell.
 
     :param forced: whether the request names its host
@@ -95,7 +95,7 @@ def _concerns(key: str, name: str, rule: constraints.Rule) -> bool:
             [rule.subject.rpartition(' ')[2]]).values())
 
 
-def _drift(at: float | None, syncs: Sequence[Compared]) -> str:
+def _drift(at: float | None, syncs: Sequence[PastSync]) -> str:
     """Report what the first sync after a time found; empty if nothing."""
     if at is None or not any(one.started <= at for one in syncs):
         return ''

@@ -13,12 +13,12 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.audit import network_segments
 from nova_aggregate_mirror.audit import scheduler_rules
+from nova_aggregate_mirror.audit import stored_requests
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.scheduler import stored_requests
-from nova_aggregate_mirror.source import aggregates
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror.source import database_servers
+from nova_aggregate_mirror.source import host_aggregates
 
 
 class DatabaseAudit:
@@ -41,7 +41,7 @@ class DatabaseAudit:
                  past: Iterable[history.Entry] = (), zone: str = '',
                  asked: bool = False) -> None:
         self._database = connections.ApiDatabase()
-        known = aggregates.read(self._database)
+        known = host_aggregates.read(self._database)
         self._auditor = auditor.Auditor(
             scheduler_rules.load(conf, rules, asked), known,
             compared(past), zone,
@@ -49,11 +49,11 @@ class DatabaseAudit:
         self._segments = (
             network_segments.Segments(conf, placement, known.names)
             if audit.SEGMENT in rules else None)
-        self._requests = stored_requests.Requests()
+        self._requests = stored_requests.RequestCache()
         self.counts = self._auditor.counts
         self.counts.by_rule.update(dict.fromkeys(rules, 0))
 
-    def run(self, pages: Iterable[servers.Page]
+    def run(self, pages: Iterable[database_servers.Page]
             ) -> Iterator[list[audit.Misplacement]]:
         """Audit page after page; yield what each has.
 
@@ -65,10 +65,11 @@ class DatabaseAudit:
             if suspects:
                 # A host may have been added to a zone, and used, meanwhile.
                 self._auditor.refresh(
-                    aggregates.read(self._database, suspects), suspects)
+                    host_aggregates.read(self._database, suspects), suspects)
             yield list(self._auditor.run(found))
 
-    def _audited(self, page: servers.Page) -> Iterator[auditor.Audited]:
+    def _audited(self, page: database_servers.Page
+                 ) -> Iterator[auditor.AuditedServer]:
         own = self._segments.rules(
             [one.uuid for one in page.servers]) if self._segments else {}
         for server in page.servers:
@@ -76,16 +77,16 @@ class DatabaseAudit:
                 stored = self._requests.parse(
                     page.requests.get(server.uuid, ''), server.uuid)
             except stored_requests.Unreadable as exc:
-                yield auditor.Audited(server, None, str(exc))
+                yield auditor.AuditedServer(server, None, str(exc))
                 continue
-            yield auditor.Audited(
+            yield auditor.AuditedServer(
                 server, stored.request, '', stored.forced,
                 [(audit.SEGMENT, rule) for rule in own.get(server.uuid, ())])
 
 
-def compared(past: Iterable[history.Entry]) -> list[causes.Compared]:
+def compared(past: Iterable[history.Entry]) -> list[causes.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
-    found = [causes.Compared(one.started_at, one.ended_at,
+    found = [causes.PastSync(one.started_at, one.ended_at,
                              one.added + one.removed)
              for one in past if one.compared]
     return sorted(found, key=lambda one: one.ended)

@@ -47,7 +47,7 @@ def fields(one: audit.Misplacement) -> Mapping[str, Any]:
         moment(cause.since) if cause.since else None, one.command)))
 
 
-def totals(counts: auditor.Counts, cells_down: Mapping[str, str]
+def totals(counts: auditor.Totals, cells_down: Mapping[str, str]
            ) -> Mapping[str, Any]:
     """Return the counts for a program."""
     return {'servers': counts.servers, 'misplaced': counts.misplaced,
@@ -56,7 +56,7 @@ def totals(counts: auditor.Counts, cells_down: Mapping[str, str]
 
 
 def document(pages: Iterable[Iterable[audit.Misplacement]],
-             counts: auditor.Counts, cells_down: Mapping[str, str]
+             counts: auditor.Totals, cells_down: Mapping[str, str]
              ) -> Iterator[str]:
     """Yield the parts of a JSON object; counts follow the misplacements."""
     yield '{"misplacements": ['
@@ -68,7 +68,7 @@ def document(pages: Iterable[Iterable[audit.Misplacement]],
     yield '\n], %s\n' % json.dumps(totals(counts, cells_down))[1:]
 
 
-def summary(counts: auditor.Counts) -> str:
+def summary(counts: auditor.Totals) -> str:
     """Return the result in one sentence."""
     text = '%d of %s on a host that contradicts the request' % (
         counts.misplaced, plurals.count(

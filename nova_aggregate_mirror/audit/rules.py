@@ -12,7 +12,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 
-Check = Callable[[constraints.Request, constraints.Metadata],
+Check = Callable[[constraints.ServerRequest, constraints.Metadata],
                  Sequence[constraints.Rule]]
 """Returns the rules for the host of a request."""
 
@@ -20,7 +20,7 @@ KEPT = 4096
 """Requests whose rules are kept; most servers share theirs with others."""
 
 
-def zone(request: constraints.Request, metadata: constraints.Metadata,
+def zone(request: constraints.ServerRequest, metadata: constraints.Metadata,
          default: str) -> list[constraints.Rule]:
     """Require the availability zone of a request.
 
@@ -39,7 +39,7 @@ def zone(request: constraints.Request, metadata: constraints.Metadata,
     return []
 
 
-class Checks:
+class RuleCache:
     """The rules of each request, kept for the next request of that kind.
 
     :param checks: the name of a rule, and what returns it
@@ -52,7 +52,7 @@ class Checks:
         self._of = functools.lru_cache(KEPT)(self._rules)
         self._shared: dict[frozenset[str], frozenset[str]] = {}
 
-    def broken(self, request: constraints.Request, within: frozenset[str]
+    def broken(self, request: constraints.ServerRequest, within: frozenset[str]
                ) -> list[tuple[str, constraints.Rule]]:
         """List the rules that a host in these aggregates does not pass."""
         return [(name, rule) for name, rule in self._of(
@@ -65,7 +65,7 @@ class Checks:
                extra_specs: frozenset[tuple[str, str]],
                image: frozenset[tuple[str, str]], zone: str
                ) -> list[tuple[str, constraints.Rule]]:
-        request = constraints.Request(
+        request = constraints.ServerRequest(
             project, flavor, dict(extra_specs), dict(image), zone)
         # All tenants share the large set of aggregates that restrict others.
         found = []

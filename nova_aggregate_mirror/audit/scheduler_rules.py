@@ -80,14 +80,14 @@ def load(conf: cfg.ConfigOpts, names: Collection[str], asked: bool = False
     return found
 
 
-def _tenant(request: constraints.Request, metadata: constraints.Metadata,
+def _tenant(request: constraints.ServerRequest, metadata: constraints.Metadata,
             always: bool) -> list[constraints.Rule]:
     return filter_rules.tenant_aggregate(request.project, metadata, always)
 
 
 def _check(plugin: request_filters.RequestFilter) -> rules.Check:
-    def check(request: constraints.Request, metadata: constraints.Metadata
-              ) -> list[constraints.Rule]:
+    def check(request: constraints.ServerRequest,
+              metadata: constraints.Metadata) -> list[constraints.Rule]:
         return request_filters.rules([plugin], request, metadata)
 
     return check

@@ -12,8 +12,8 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source as nova_state
-from nova_aggregate_mirror.source import aggregates as metadata
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import host_aggregates
 
 
 class Deployment:
@@ -41,7 +41,7 @@ class Deployment:
 
     @functools.cached_property
     def aggregates(self) -> nova_state.Aggregates:
-        return metadata.read()
+        return host_aggregates.read()
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:

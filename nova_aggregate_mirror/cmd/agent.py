@@ -32,7 +32,7 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror.source import database_servers
 
 LOG = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     figures.expect_audits(rules)
 
     def audit() -> Iterator[periodic_audit.Progress]:
-        source = servers.Servers(
+        source = database_servers.DatabaseServers(
             engines.Limits(CONF.aggregate_mirror.cell_timeout))
         found = readers.DatabaseAudit(
             CONF, context, client.Client(CONF), rules)

@@ -49,7 +49,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror.source import database_servers
 
 ROWS = 500
 """Rows per table: bounds the memory of a long list."""
@@ -81,7 +81,7 @@ def run(conf: cfg.ConfigOpts, past: history.History) -> int:
     :raises MirrorError: the servers could not be audited
     """
     asked = conf.command
-    source = servers.Servers(
+    source = database_servers.DatabaseServers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
     found = prepare(conf, _entries(past), asked.rules, asked.zone)
     pages = found.run(source.pages(
@@ -121,7 +121,7 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
 
 
 def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
-          source: servers.Servers) -> None:
+          source: database_servers.DatabaseServers) -> None:
     from nova_aggregate_mirror.audit import render
     if form == 'json':
         for part in render.document(pages, found.counts, source.cells_down):
@@ -151,7 +151,7 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
 
 
 def _show_yaml(pages: Iterable[list[audit.Misplacement]], found: Any,
-               source: servers.Servers) -> None:
+               source: database_servers.DatabaseServers) -> None:
     from nova_aggregate_mirror.audit import render
     # A list, and each part of it, has no indentation.
     print('misplacements:')
@@ -180,7 +180,7 @@ def counted(pages: Iterator[list[audit.Misplacement]], found: Any,
 
 
 def _finish(asked: argparse.Namespace, found: Any,
-            source: servers.Servers) -> int:
+            source: database_servers.DatabaseServers) -> int:
     from nova_aggregate_mirror.audit import render
     counts, down = found.counts, source.cells_down
     for name, reason in sorted(down.items()):

@@ -46,7 +46,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror.source import database_servers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,13 +91,13 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
 
 def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
            display: context.Progress, past: Sequence[history.Entry]
-           ) -> misplaced.Findings:
+           ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found.
 
     :raises Stopped: when it was interrupted
     """
-    counts, trouble, groups = auditor.Counts(), '', misplaced.Groups()
-    source = servers.Servers(
+    counts, trouble, groups = auditor.Totals(), '', misplaced.Groups()
+    source = database_servers.DatabaseServers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
     display.step('Auditing the servers')
     try:
@@ -112,8 +112,8 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
         trouble = str(exc)
     if stopping():
         raise exceptions.Stopped('interrupted')
-    return misplaced.Findings(counts, groups.ordered(), groups.more,
-                              source.cells_down, trouble)
+    return misplaced.Misplacements(
+        counts, groups.ordered(), groups.more, source.cells_down, trouble)
 
 
 def summarize(name: str, summary: str) -> None:

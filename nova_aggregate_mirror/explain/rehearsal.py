@@ -42,7 +42,7 @@ class _Asked:
 
     @classmethod
     def of(cls, spec: request_spec.RequestSpec) -> '_Asked':
-        found = request_spec.query(spec)
+        found = request_spec.member_of(spec)
         return cls(found.required, found.forbidden, frozenset(
             [*spec.root_required, *('!' + name for name
                                     in spec.root_forbidden)]))

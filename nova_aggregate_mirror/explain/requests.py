@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests as nova-scheduler gets them: of a server, or a description."""
+"""Requests as nova-scheduler gets them: of a server, or a description.
+
+Long because each kind of request is built from the same parts.
+"""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -20,7 +23,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import creation
 from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
-from nova_aggregate_mirror.scheduler import stored_requests
 
 CREATE, REBUILD, RESIZE = 'create', 'rebuild', 'resize'
 LIVE_MIGRATE, UNSHELVE = 'live-migrate', 'unshelve'
@@ -101,7 +103,7 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     :param flavor: of a resize, name or ID
     :raises UnknownName: when nova has no such server, or no readable request
     """
-    spec = stored_requests.read(context, server)
+    spec = _stored(context, server)
     notes: list[str] = []
     instance, cell = _instance(context, server)
     about = {'server': server, 'operation': operation}
@@ -143,6 +145,35 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
     return Prepared(spec, _present(about), notes)
+
+
+class _ReadOnly(request_spec.RequestSpec):
+    """A request that nova cannot save: reading an old one may do so."""
+
+    def save(self) -> None:
+        """Do nothing."""
+
+
+def _stored(context: Any, server: str) -> request_spec.RequestSpec:
+    """Read the request of a server, as nova-scheduler gets it.
+
+    :raises UnknownName: when nova has no such server, or no readable request
+    """
+    instead = ('Describe the server with --flavor, --image, --project and '
+               '--zone instead')
+    try:
+        spec: request_spec.RequestSpec = _ReadOnly.get_by_instance_uuid(
+            context, server)
+    except nova_exception.RequestSpecNotFound as exc:
+        raise exceptions.UnknownName(
+            'nova has no request of server %s: there is no such server, or '
+            '"nova-manage db archive_deleted_rows" has removed it. %s'
+            % (server, instead)) from exc
+    except request_spec.UNREADABLE as exc:
+        raise exceptions.UnknownName(
+            'nova cannot read its request of server %s (%s). %s'
+            % (server, type(exc).__name__, instead)) from exc
+    return spec
 
 
 def _prepare(spec: Any, instance: Any, cell: Any, operation: str) -> None:

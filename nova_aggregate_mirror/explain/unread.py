@@ -49,7 +49,7 @@ def notes(spec: request_spec.RequestSpec, manager: host_states.HostManager,
     return found
 
 
-def _narrows(request: constraints.Request, name: str) -> bool:
+def _narrows(request: constraints.ServerRequest, name: str) -> bool:
     """Check whether this package's request filters read an extra spec."""
     without = dataclasses.replace(request, extra_specs={})
     alone = dataclasses.replace(

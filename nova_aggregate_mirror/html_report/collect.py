@@ -26,7 +26,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
-Audit = Callable[[Sequence[history.Entry]], misplaced.Findings]
+Audit = Callable[[Sequence[history.Entry]], misplaced.Misplacements]
 """Audits all servers, given the full syncs of the past, newest first."""
 
 
@@ -63,7 +63,7 @@ class Collected:
     zones: database.Zones
     endpoint: str
     """Region, interface and endpoint of placement."""
-    findings: misplaced.Findings | None = None
+    findings: misplaced.Misplacements | None = None
     """None if the servers were not audited."""
 
 

@@ -85,10 +85,10 @@ class Groups:
 
 
 @dataclasses.dataclass(frozen=True)
-class Findings:
+class Misplacements:
     """What the page shows of an audit."""
 
-    counts: auditor.Counts
+    counts: auditor.Totals
     groups: Sequence[Group] = ()
     more: int = 0
     """Misplacements that are in no group."""

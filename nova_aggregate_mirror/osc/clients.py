@@ -34,7 +34,7 @@ class Clients:
             endpoint_type=config.get_interface('compute') or 'public',
             endpoint_override=config.get_endpoint('compute'))
         self.nova = api.ApiSource(nova, TIMEOUT)
-        self.servers = api_servers.Servers(nova, TIMEOUT)
+        self.servers = api_servers.ApiServers(nova, TIMEOUT)
 
     def project(self, name: str) -> str:
         """Return the ID of a project given by name or ID.

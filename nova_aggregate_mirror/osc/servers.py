@@ -31,7 +31,7 @@ STATUS = (
     'read. The lowest applies.')
 
 
-class Servers(command.Lister):
+class ListServers(command.Lister):
     """List servers on hosts outside of the availability zone they request.
 
     Nova-api does not show which other rules nova-scheduler enforces, so that
@@ -85,14 +85,15 @@ class Servers(command.Lister):
         return COLUMNS, rows
 
 
-def _audited(servers: api_servers.Servers, hosts: Sequence[str],
-             project: str) -> Iterator[auditor.Audited]:
+def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],
+             project: str) -> Iterator[auditor.AuditedServer]:
     """Read the servers on hosts, each with the zone that it requests."""
     for page in servers.pages(hosts, project):
         for shown in page:
             if shown.server.host:
-                yield auditor.Audited(shown.server, constraints.Request(
-                    shown.server.project, '', {}, {}, shown.zone))
+                yield auditor.AuditedServer(
+                    shown.server, constraints.ServerRequest(
+                        shown.server.project, '', {}, {}, shown.zone))
 
 
 def _members(aggregates: Iterable[api_responses.Aggregate]

@@ -22,7 +22,7 @@ class Unsatisfiable(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class ServerRequest:
     """The fields of a server request that aggregate metadata can restrict.
 
     ``image`` has the image properties that are not empty or false, as text.
@@ -57,7 +57,7 @@ class Rule:
 
 
 @dataclasses.dataclass(frozen=True)
-class Query:
+class MemberOf:
     """The aggregate conditions of a query to placement (``member_of``).
 
     A host must be in an aggregate of each set in ``required``, and in no
@@ -72,15 +72,15 @@ class Query:
         groups = ['in:' + ','.join(group) for group in self.required]
         if self.forbidden:
             groups.append('!in:' + ','.join(self.forbidden))
-        return len(parse.urlencode([('member_of', one) for one in groups]))
+        return len(parse.urlencode([('member_of', group) for group in groups]))
 
-    def __or__(self, other: 'Query') -> 'Query':
-        return Query(self.required + other.required,
-                     self.forbidden | other.forbidden)
+    def __or__(self, other: 'MemberOf') -> 'MemberOf':
+        return MemberOf(self.required + other.required,
+                        self.forbidden | other.forbidden)
 
 
 def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
-           asked: Query, budget: int) -> tuple[Query, int]:
+           asked: MemberOf, budget: int) -> tuple[MemberOf, int]:
     """Express the rules as conditions of one query, as far as possible.
 
     A host that passes every rule is never excluded. A restricting aggregate
@@ -93,17 +93,17 @@ def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
     :returns: the conditions to add, and the number that did not fit
     :raises Unsatisfiable: when no aggregate matches a required rule
     """
-    added, left_out = Query(), 0
+    added, left_out = MemberOf(), 0
     for group in _required(rules, asked):
-        more = added | Query(required=(group,))
+        more = added | MemberOf(required=(group,))
         if (asked | more).size() <= budget:
             added = more
         else:
             left_out += 1
     forbidden = sorted(_forbidden(rules, together) - asked.forbidden)
 
-    def first(count: int) -> Query:
-        return added | Query(forbidden=frozenset(forbidden[:count]))
+    def first(count: int) -> MemberOf:
+        return added | MemberOf(forbidden=frozenset(forbidden[:count]))
 
     fitting = bisect.bisect_right(
         range(1, len(forbidden) + 1), budget,
@@ -126,7 +126,8 @@ def subjects(rules: Iterable[Rule]) -> dict[str | frozenset[str], str]:
     return found
 
 
-def _required(rules: Collection[Rule], asked: Query) -> list[frozenset[str]]:
+def _required(rules: Collection[Rule], asked: MemberOf
+              ) -> list[frozenset[str]]:
     """List the sets that other sets do not imply, the smallest first."""
     for rule in rules:
         if rule.required and not rule.matching:

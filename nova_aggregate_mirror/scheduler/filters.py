@@ -130,7 +130,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         if rebuild:
             # A rebuild does not query placement.
             return kept
-        query = request_spec.query(spec_obj)
+        query = request_spec.member_of(spec_obj)
         required = self._checked(query, kept, spec_obj)
         belonging = [
             host for host in kept
@@ -167,7 +167,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                           ', '.join(broken[within]))
         return [host for host in hosts if not broken[_aggregates(host)]]
 
-    def _checked(self, query: constraints.Query, hosts: list[Any],
+    def _checked(self, query: constraints.MemberOf, hosts: list[Any],
                  spec: request_spec.RequestSpec) -> list[frozenset[str]]:
         """Return the required groups that are all nova's.
 

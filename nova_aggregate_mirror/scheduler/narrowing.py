@@ -42,7 +42,7 @@ class Narrowing(query_filter.QueryFilter):
         """
         return not request_spec.forced(spec) and self._narrow(spec)
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         """Return the metadata keys that affect a request."""
         return _union(one.keys(request) for one in self._filters)
 
@@ -65,17 +65,18 @@ class Narrowing(query_filter.QueryFilter):
         rules, together = self._read(request_spec.request(spec))
         # What the query includes already is not counted.
         return constraints.narrow(
-            rules, together, request_spec.query(spec), self._budget)[1]
+            rules, together, request_spec.member_of(spec), self._budget)[1]
 
     def _narrow(self, spec: request_spec.RequestSpec) -> bool:
         rules, together = self._read(request_spec.request(spec))
         if not rules:
             return False
         added, left_out = constraints.narrow(
-            rules, together, request_spec.query(spec), self._budget)
+            rules, together, request_spec.member_of(spec), self._budget)
         if left_out:
             self._warn(left_out)
-        if added == constraints.Query() or not request_spec.narrowable(spec):
+        if added == constraints.MemberOf() or not (
+                request_spec.narrowable(spec)):
             return False
         LOG.debug('Query narrowed: in an aggregate of each of %s, in none '
                   'of %s',
@@ -84,7 +85,7 @@ class Narrowing(query_filter.QueryFilter):
         request_spec.add(spec, added)
         return True
 
-    def _read(self, request: constraints.Request) -> tuple[
+    def _read(self, request: constraints.ServerRequest) -> tuple[
             list[constraints.Rule], frozenset[frozenset[str]]]:
         """Read the rules of a request, and pairs of aggregates with a host."""
         asked = [(one.keys(request), one.texts(request))

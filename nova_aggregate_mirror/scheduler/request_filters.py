@@ -39,10 +39,10 @@ class RequestFilter(Protocol):
     on_rebuild: bool
     """Whether the rules also apply to a rebuild, which stays on its host."""
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         """Return the metadata keys that affect a request."""
 
-    def texts(self, request: constraints.Request) -> frozenset[str]:
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         """Return the texts that the values of matching aggregates contain.
 
         Empty if a host in no restricting aggregate does not pass. Otherwise
@@ -50,7 +50,7 @@ class RequestFilter(Protocol):
         of aggregates, by the same key or by keys with the same prefix.
         """
 
-    def rules(self, request: constraints.Request,
+    def rules(self, request: constraints.ServerRequest,
               found: constraints.Metadata) -> list[constraints.Rule]:
         """Return the rules for the host of a request."""
 
@@ -63,14 +63,14 @@ class FlavorExtraSpecs:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         return metadata.Keys(frozenset(
             filter_rules.extra_spec_keys(request.extra_specs).values()))
 
-    def texts(self, request: constraints.Request) -> frozenset[str]:
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset()
 
-    def rules(self, request: constraints.Request,
+    def rules(self, request: constraints.ServerRequest,
               found: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.flavor_extra_specs(
             request.extra_specs, found, extra_specs_ops.match)
@@ -84,13 +84,13 @@ class TenantIsolation:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._suffixes = _isolates_by_suffix()
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         return metadata.Keys(prefixes=frozenset({filter_rules.TENANT}))
 
-    def texts(self, request: constraints.Request) -> frozenset[str]:
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.project or ''})
 
-    def rules(self, request: constraints.Request,
+    def rules(self, request: constraints.ServerRequest,
               found: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.tenant_isolation(
             request.project, found, self._suffixes)
@@ -104,17 +104,17 @@ class ImageProperties:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf.filter_scheduler
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         return metadata.Keys(frozenset(self._compared(request)))
 
-    def texts(self, request: constraints.Request) -> frozenset[str]:
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset(self._compared(request).values())
 
-    def rules(self, request: constraints.Request,
+    def rules(self, request: constraints.ServerRequest,
               found: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.image_properties(self._compared(request), found)
 
-    def _compared(self, request: constraints.Request) -> dict[str, str]:
+    def _compared(self, request: constraints.ServerRequest) -> dict[str, str]:
         namespace = self._option('namespace', '')
         prefix = namespace and namespace + self._option('separator', '.')
         return {name: value for name, value in request.image.items()
@@ -135,13 +135,13 @@ class TypeAffinity:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         return metadata.Keys(frozenset({filter_rules.FLAVOR}))
 
-    def texts(self, request: constraints.Request) -> frozenset[str]:
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.flavor})
 
-    def rules(self, request: constraints.Request,
+    def rules(self, request: constraints.ServerRequest,
               found: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.type_affinity(request.flavor, found)
 
@@ -157,15 +157,15 @@ class DefaultZone:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
-    def keys(self, request: constraints.Request) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
         if request.zone != self._conf.default_availability_zone:
             return metadata.Keys()
         return metadata.Keys(frozenset({filter_rules.ZONE}))
 
-    def texts(self, request: constraints.Request) -> frozenset[str]:
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.zone})
 
-    def rules(self, request: constraints.Request,
+    def rules(self, request: constraints.ServerRequest,
               found: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.default_zone(request.zone, found)
 
@@ -199,7 +199,7 @@ def load(conf: cfg.ConfigOpts) -> Loaded:
     return Loaded([one for one in found if one not in queries], queries)
 
 
-def rules(filters: Iterable[RequestFilter], request: constraints.Request,
+def rules(filters: Iterable[RequestFilter], request: constraints.ServerRequest,
           found: constraints.Metadata) -> list[constraints.Rule]:
     """Return the rules of all these filters for the host of a request."""
     return [rule for one in filters if one.keys(request)

@@ -7,9 +7,11 @@ import dataclasses
 from typing import Any
 from typing import TypeAlias
 
+from nova import exception as nova_exception
 from nova.objects import base
 from nova.objects import request_spec as objects
 from nova.scheduler import utils
+from oslo_versionedobjects import exception as object_exception
 
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import room
@@ -17,11 +19,18 @@ from nova_aggregate_mirror.scheduler import room
 
 RequestSpec: TypeAlias = objects.RequestSpec
 
+UNREADABLE = (
+    # RuntimeError includes those of too many brackets and of a later version.
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError,
+    RuntimeError, nova_exception.NovaException,
+    object_exception.VersionedObjectsException)
+"""Exceptions of nova's objects for a text that they cannot read."""
 
-def request(spec: RequestSpec) -> constraints.Request:
+
+def request(spec: RequestSpec) -> constraints.ServerRequest:
     """Read the fields that aggregates can restrict; unset fields are empty."""
     flavor = spec.flavor
-    return constraints.Request(
+    return constraints.ServerRequest(
         project=_field(spec, 'project_id'),
         flavor=flavor.name,
         extra_specs=_field(flavor, 'extra_specs') or {},
@@ -99,18 +108,18 @@ def narrowable(spec: RequestSpec) -> bool:
     return bool(group.resources)
 
 
-def query(spec: RequestSpec) -> constraints.Query:
+def member_of(spec: RequestSpec) -> constraints.MemberOf:
     """Read the aggregate conditions that the query already has."""
     destination = _field(spec, 'requested_destination')
     if not destination:
-        return constraints.Query()
-    return constraints.Query(
+        return constraints.MemberOf()
+    return constraints.MemberOf(
         tuple(frozenset(group.split(','))
               for group in destination.aggregates or ()),
         frozenset(destination.forbidden_aggregates or ()))
 
 
-def add(spec: RequestSpec, added: constraints.Query) -> None:
+def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
     """Add aggregate conditions to the query."""
     if not _field(spec, 'requested_destination'):
         spec.requested_destination = objects.Destination()

@@ -49,7 +49,7 @@ class SegmentAddresses(query_filter.QueryFilter):
         routed = (self._conf.scheduler
                   .query_placement_for_routed_network_aggregates)
         # Nova has required no aggregate of a network without segments.
-        if not routed or not request_spec.query(spec).required:
+        if not routed or not request_spec.member_of(spec).required:
             return False
         with deadline.within(self._conf.aggregate_mirror.inline_timeout):
             wanted = self._wanted(spec)
@@ -116,7 +116,7 @@ class SegmentAddresses(query_filter.QueryFilter):
         for known in (self._aggregates, {}):
             # What is known may be outdated.
             self._aggregates = known
-            if self._union(segments) in request_spec.query(spec).required:
+            if self._union(segments) in request_spec.member_of(spec).required:
                 return True
         LOG.info('Free addresses of network %s are not considered: the '
                  'aggregates of its segments have changed', network)

@@ -22,7 +22,7 @@ PAGE = 500
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class ListedServer:
     """A server as nova-api shows it."""
 
     server: source.PlacedServer
@@ -31,7 +31,7 @@ class Shown:
     """That it has asked for, or was pinned to; empty if none."""
 
 
-class Servers:
+class ApiServers:
     """Nova's REST API, for all servers.
 
     :param nova: a client of python-novaclient
@@ -42,7 +42,7 @@ class Servers:
         self._api = api_connection.Api(nova, timeout)
 
     def pages(self, hosts: Sequence[str] = (), project: str = ''
-              ) -> Iterator[list[Shown]]:
+              ) -> Iterator[list[ListedServer]]:
         """Read the servers of all projects, page by page.
 
         :param hosts: hosts whose servers to read; all by default
@@ -79,10 +79,10 @@ class Servers:
         last = max(moves, key=lambda one: one.at)
         return source.placed(server, last.kind, last.at)
 
-    def _page(self, query: str) -> list[Shown]:
+    def _page(self, query: str) -> list[ListedServer]:
         try:
             return self._api.entries(
-                '/servers/detail?' + query, 'servers', _shown,
+                '/servers/detail?' + query, 'servers', _listed,
                 PINNED)
         except exceptions.UnexpectedNova as exc:
             raise exceptions.UnexpectedNova(
@@ -109,7 +109,7 @@ def _migration(call: errors.Call, one: dict[str, Any]) -> _Migration:
                       _time(call, at) or 0.0)
 
 
-def _shown(call: errors.Call, one: dict[str, Any]) -> Shown:
+def _listed(call: errors.Call, one: dict[str, Any]) -> ListedServer:
     uuid = api_responses.uuid(call, one, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in one:
         raise exceptions.NovaUnavailable(
@@ -117,7 +117,7 @@ def _shown(call: errors.Call, one: dict[str, Any]) -> Shown:
             step='give the user a role that nova\'s policy '
             'os_compute_api:os-extended-server-attributes allows')
     moving = one.get('OS-EXT-STS:task_state') in source.MOVING
-    return Shown(
+    return ListedServer(
         source.PlacedServer(
             uuid, str(one.get('name') or ''),
             '' if moving else str(one['OS-EXT-SRV-ATTR:host'] or ''),

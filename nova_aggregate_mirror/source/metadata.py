@@ -36,7 +36,7 @@ class Keys:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class MatchingAggregates:
     """Aggregates that have any of the requested keys."""
 
     metadata: Mapping[str, Mapping[str, str]]
@@ -53,7 +53,7 @@ class MetadataSource:
         self._api = connections.ApiDatabase()
 
     def read(self, keys: Keys, paired: Keys = Keys(),
-             texts: Iterable[str] = ()) -> Found:
+             texts: Iterable[str] = ()) -> MatchingAggregates:
         """Read aggregates and their values of ``keys``, in one statement.
 
         :param paired: the keys for which to find pairs: one aggregate of a
@@ -74,7 +74,7 @@ class MetadataSource:
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
                 found.setdefault(uuid, {})[key] = value
-        return Found(found, frozenset(together))
+        return MatchingAggregates(found, frozenset(together))
 
     def known(self, uuids: Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova.

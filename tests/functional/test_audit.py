@@ -10,7 +10,7 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.audit import scheduler_rules
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror.source import database_servers
 from tests import neutron_service
 from tests.scheduling import explaining
 
@@ -28,7 +28,7 @@ class AuditTest(explaining.ExplainingTest):
         found = readers.DatabaseAudit(
             CONF, self.context, explaining.Placement(),
             rules or scheduler_rules.enforced(CONF), past, zone)
-        self.source = servers.Servers(engines.Limits(60.0))
+        self.source = database_servers.DatabaseServers(engines.Limits(60.0))
         pages = list(found.run(self.source.pages(**chosen)))
         self.counts = found.counts
         return [one for page in pages for one in page]
@@ -87,7 +87,8 @@ class TestZones(AuditTest):
         statements = []
 
         def pages():
-            for page in servers.Servers(engines.Limits(60.0)).pages():
+            for page in database_servers.DatabaseServers(
+                    engines.Limits(60.0)).pages():
                 for position, server in enumerate(page.servers):
                     if position == 3:
                         with engine.begin() as connection:
@@ -95,7 +96,7 @@ class TestZones(AuditTest):
                                 'INSERT INTO aggregate_hosts (host, '
                                 'aggregate_id) VALUES (\'third\', %d)'
                                 % self.east)
-                    yield servers.Page([server], page.requests)
+                    yield database_servers.Page([server], page.requests)
 
         engine = explaining.api_db.get_engine()
         found = readers.DatabaseAudit(

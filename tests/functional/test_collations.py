@@ -16,10 +16,10 @@ import testtools
 
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import aggregates
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import database_servers
+from nova_aggregate_mirror.source import host_aggregates
 from nova_aggregate_mirror.source import metadata
-from nova_aggregate_mirror.source import servers
 from nova_aggregate_mirror.source import tables
 from tests import databases
 
@@ -105,8 +105,9 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({AGGREGATE}, metadata.MetadataSource().known(
                 [AGGREGATE]))
             self.assertEqual({AGGREGATE: 'zone', OTHER: 'rack'},
-                             aggregates.read().names)
-            page, _last = servers.Servers(engines.Limits(60.0)).pages()
+                             host_aggregates.read().names)
+            page, _last = database_servers.DatabaseServers(
+                engines.Limits(60.0)).pages()
             self.assertEqual('resize', page.servers[0].moved)
             self.assertEqual({SERVER: '{}'}, page.requests)
 

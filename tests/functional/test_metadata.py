@@ -58,8 +58,9 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
         self.aggregate('other', color='blue')
         found = self.source.read(names('ssd', 'gpu'))
         self.assertEqual(
-            metadata.Found({uuids.fast: {'ssd': 'true'},
-                            uuids.slow: {'ssd': 'false'}}, frozenset()),
+            metadata.MatchingAggregates({
+                uuids.fast: {'ssd': 'true'}, uuids.slow: {'ssd': 'false'},
+            }, frozenset()),
             found)
 
     def test_keys_with_a_beginning(self):

@@ -55,7 +55,7 @@ class World:
 
     def read(self, keys: metadata.Keys,
              paired: metadata.Keys = metadata.Keys(),
-             texts: Iterable[str] = ()) -> metadata.Found:
+             texts: Iterable[str] = ()) -> metadata.MatchingAggregates:
         """Return aggregates and pairs as MetadataSource does."""
         kinds = [metadata.Keys(names=frozenset({name}))
                  for name in paired.names]
@@ -67,7 +67,7 @@ class World:
                         for key, value in has.items() for text in texts)
                  for other, others in self.metadata.items()
                  if any(key in kind for key in others)}
-        return metadata.Found(
+        return metadata.MatchingAggregates(
             {uuid: {key: value for key, value in has.items() if key in keys}
              for uuid, has in self.metadata.items()
              if any(key in keys for key in has)},

@@ -31,9 +31,9 @@ class TestAuditor(testtools.TestCase):
     def suspects(self):
         """Return the hosts that appear to have a misplaced server."""
         return sorted(self.auditor.suspects([
-            auditor.Audited(
+            auditor.AuditedServer(
                 source.PlacedServer('u', 'n', host, 'p', 'active'),
-                constraints.Request('p', 'f', {}, {}, 'az-1'))
+                constraints.ServerRequest('p', 'f', {}, {}, 'az-1'))
             for host in ('h1', 'h2')]))
 
     def test_members_are_read_again(self):

@@ -56,25 +56,25 @@ class TestCause(testtools.TestCase):
         """Nothing can be called later than it."""
         self.assertEqual(audit.UNKNOWN, self.cause(
             known(101.0, 200.0), arrived=None,
-            syncs=[causes.Compared(0.0, 1.0, 5)]).kind)
+            syncs=[causes.PastSync(0.0, 1.0, 5)]).kind)
 
     def test_first_sync_after_the_arrival_tells(self):
         """If an earlier sync is known as well."""
-        before = causes.Compared(50.0, 60.0, 0)
+        before = causes.PastSync(50.0, 60.0, 0)
         for syncs, kind in (
-                ([before, causes.Compared(110.0, 120.0, 3)], audit.DRIFT),
-                ([before, causes.Compared(90.0, 110.0, 3)], audit.DRIFT),
-                ([before, causes.Compared(101.0, 110.0, 0),
-                  causes.Compared(120.0, 130.0, 3)], audit.UNKNOWN),
-                ([causes.Compared(110.0, 120.0, 3)], audit.UNKNOWN),
+                ([before, causes.PastSync(110.0, 120.0, 3)], audit.DRIFT),
+                ([before, causes.PastSync(90.0, 110.0, 3)], audit.DRIFT),
+                ([before, causes.PastSync(101.0, 110.0, 0),
+                  causes.PastSync(120.0, 130.0, 3)], audit.UNKNOWN),
+                ([causes.PastSync(110.0, 120.0, 3)], audit.UNKNOWN),
                 ([before], audit.UNKNOWN)):
             self.assertEqual(kind, self.cause(known(), syncs=syncs).kind,
                              syncs)
 
     def test_move_during_drift(self):
         """Both are told, and it is later than the creation."""
-        syncs = [causes.Compared(50.0, 60.0, 0),
-                 causes.Compared(110.0, 120.0, 1)]
+        syncs = [causes.PastSync(50.0, 60.0, 0),
+                 causes.PastSync(110.0, 120.0, 1)]
         found = self.cause(known(), forced=True, syncs=syncs,
                            moved='live-migration')
         self.assertEqual(

@@ -23,7 +23,7 @@ class TestRender(testtools.TestCase):
 
     def test_document(self):
         """It is one JSON object, however many pages there are."""
-        counts = auditor.Counts(3, 2, 1, {'zone': 2})
+        counts = auditor.Totals(3, 2, 1, {'zone': 2})
         for pages, expected in (([], 0), ([[]], 0), ([[found()], [],
                                                       [found()]], 2)):
             answer = json.loads(''.join(render.document(
@@ -68,7 +68,7 @@ class TestRender(testtools.TestCase):
     def test_summary(self):
         self.assertEqual(
             '1 of 1 server is on a host that contradicts the request: 1 zone',
-            render.summary(auditor.Counts(1, 1, 0, {'zone': 1, 'segment': 0})))
+            render.summary(auditor.Totals(1, 1, 0, {'zone': 1, 'segment': 0})))
         self.assertEqual(
             '0 of 2 servers are on a host that contradicts the request',
-            render.summary(auditor.Counts(2)))
+            render.summary(auditor.Totals(2)))

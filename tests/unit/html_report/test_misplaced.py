@@ -35,9 +35,9 @@ def findings(servers, **options):
     """Build what an audit has found, as the command does."""
     groups = misplaced.Groups()
     groups.add(servers)
-    counts = options.pop('counts', auditor.Counts(
+    counts = options.pop('counts', auditor.Totals(
         len(servers) + 5, len(servers), 0, {'zone': len(servers)}))
-    return misplaced.Findings(
+    return misplaced.Misplacements(
         counts, groups.ordered(), groups.more, **options)
 
 
@@ -139,7 +139,7 @@ class TestSection(testtools.TestCase):
 
     def test_counts(self):
         """Each audited rule has a figure, also without a server."""
-        found = findings([], counts=auditor.Counts(
+        found = findings([], counts=auditor.Totals(
             20, 0, 3, {'zone': 0, 'tenant_isolation': 0}))
         text = section(found)
         for name, count in (('audited', 20), ('misplaced', 0),
@@ -159,7 +159,7 @@ class TestSection(testtools.TestCase):
 
     def test_incomplete_audit(self):
         """Nothing found is not known to be nothing."""
-        nothing = auditor.Counts()
+        nothing = auditor.Totals()
         for options, reason in (
                 ({'trouble': 'neutron is down'}, 'incomplete: <bdi>neutron'),
                 ({'cells_down': {'cell1': 'late'}}, 'Cell <bdi>cell1</bdi>')):

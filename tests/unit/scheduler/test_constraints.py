@@ -9,7 +9,7 @@ import testtools
 
 from nova_aggregate_mirror.scheduler import constraints
 
-NOTHING = constraints.Query()
+NOTHING = constraints.MemberOf()
 UNBOUNDED = 65536
 
 
@@ -53,7 +53,7 @@ class TestNarrow(testtools.TestCase):
     def test_required_aggregates(self):
         """A host must be in an aggregate of each rule."""
         self.assertEqual(
-            (constraints.Query((aggregates('c'), aggregates('a', 'b'))), 0),
+            (constraints.MemberOf((aggregates('c'), aggregates('a', 'b'))), 0),
             self.narrow(required('a', 'b'), required('c')))
 
     def test_nothing_matches(self):
@@ -64,31 +64,31 @@ class TestNarrow(testtools.TestCase):
 
     def test_implied_set_is_left_out(self):
         """A set that nova already requires is not sent again."""
-        asked = constraints.Query((aggregates('a'),))
+        asked = constraints.MemberOf((aggregates('a'),))
         self.assertEqual((NOTHING, 0), self.narrow(
             required('a', 'b'), asked=asked))
         self.assertEqual(
-            (constraints.Query((aggregates('a'),)), 0),
+            (constraints.MemberOf((aggregates('a'),)), 0),
             self.narrow(required('a', 'b'), required('a'), required('a')))
 
     def test_restricting_aggregates_are_forbidden(self):
         """Matching aggregates do not restrict."""
         self.assertEqual(
-            (constraints.Query(forbidden=aggregates('b', 'c')), 0),
+            (constraints.MemberOf(forbidden=aggregates('b', 'c')), 0),
             self.narrow(divided(['a'], ['a', 'b', 'c'])))
 
     def test_host_in_both_kinds(self):
         """An aggregate of such a host cannot be forbidden."""
         self.assertEqual(
-            (constraints.Query(forbidden=aggregates('c')), 0),
+            (constraints.MemberOf(forbidden=aggregates('c')), 0),
             self.narrow(divided(['a'], ['b', 'c']),
                         together=[('a', 'b'), ('b', 'c')]))
 
     def test_forbidden_already(self):
         """Only missing aggregates are added and counted."""
-        asked = constraints.Query(forbidden=aggregates('b'))
+        asked = constraints.MemberOf(forbidden=aggregates('b'))
         self.assertEqual(
-            (constraints.Query(forbidden=aggregates('c')), 0),
+            (constraints.MemberOf(forbidden=aggregates('c')), 0),
             self.narrow(divided([], ['b', 'c']), asked=asked))
 
 
@@ -104,8 +104,8 @@ class TestBudget(testtools.TestCase):
     def test_size_is_what_nova_sends(self):
         """The size equals the bytes of the query that nova generates."""
         objects.register_all()
-        query = constraints.Query((self.SMALL, self.LARGE),
-                                  aggregates(uuids.d, uuids.e))
+        query = constraints.MemberOf((self.SMALL, self.LARGE),
+                                     aggregates(uuids.d, uuids.e))
         group = objects.RequestGroup(
             resources={'VCPU': 1}, aggregates=list(query.required),
             forbidden_aggregates=set(query.forbidden))
@@ -116,7 +116,7 @@ class TestBudget(testtools.TestCase):
     def test_everything_fits_exactly(self):
         """A query that uses the whole budget is sent."""
         forbidden = aggregates(uuids.d, uuids.e)
-        everything = constraints.Query((self.SMALL, self.LARGE), forbidden)
+        everything = constraints.MemberOf((self.SMALL, self.LARGE), forbidden)
         self.assertEqual((everything, 0), self.narrow(everything.size()))
         added, left_out = self.narrow(everything.size() - 1)
         self.assertEqual((1, everything.required, 1),
@@ -124,20 +124,20 @@ class TestBudget(testtools.TestCase):
 
     def test_small_sets_come_first(self):
         """A set is never truncated: that would exclude hosts."""
-        small = constraints.Query((self.SMALL,))
+        small = constraints.MemberOf((self.SMALL,))
         self.assertEqual((small, 3), self.narrow(small.size()))
         self.assertEqual((NOTHING, 4), self.narrow(small.size() - 1))
 
     def test_what_nova_asks_counts(self):
         """The limit applies to the whole URL."""
-        asked = constraints.Query((aggregates(uuids.zone),))
-        small = constraints.Query((self.SMALL,))
+        asked = constraints.MemberOf((aggregates(uuids.zone),))
+        small = constraints.MemberOf((self.SMALL,))
         budget = (asked | small).size()
         self.assertEqual((small, 3), self.narrow(budget, asked))
         self.assertEqual((NOTHING, 4), self.narrow(budget - 1, asked))
 
     def test_nova_asks_for_more_already(self):
         """Then nothing is added, and nothing fails."""
-        asked = constraints.Query((self.LARGE,), self.LARGE)
+        asked = constraints.MemberOf((self.LARGE,), self.LARGE)
         added, left_out = self.narrow(0, asked)
         self.assertEqual((NOTHING, 3), (added, left_out))

@@ -36,7 +36,7 @@ class Source:
         self.reads.append((keys, paired, texts))
         if self.error:
             raise self.error
-        return metadata.Found(self.aggregates, frozenset())
+        return metadata.MatchingAggregates(self.aggregates, frozenset())
 
 
 class NarrowingTest(testtools.TestCase):
@@ -173,13 +173,13 @@ class TestFailure(NarrowingTest):
         """It is logged once, with the option; what fits is added."""
         spec = worlds.request_spec(extra_specs=FAST)
         self.process.configure('flavor_extra_specs', 'tenant_isolation')
-        budget = constraints.Query((frozenset({uuids.fast}),)).size()
+        budget = constraints.MemberOf((frozenset({uuids.fast}),)).size()
         narrow = narrowing.Narrowing(
             request_filters.load(CONF).of_metadata, self.source, budget)
         for _ in range(2):
             narrow(None, spec)
-        self.assertEqual(constraints.Query((frozenset({uuids.fast}),)),
-                         request_spec.query(spec))
+        self.assertEqual(constraints.MemberOf((frozenset({uuids.fast}),)),
+                         request_spec.member_of(spec))
         self.assertEqual(1, narrow.omitted(spec))
         self.assertEqual(0, narrowing.Narrowing(
             request_filters.load(CONF).of_metadata, self.source,

@@ -8,7 +8,7 @@ from nova import objects
 from oslo_utils import uuidutils
 import testtools
 
-from nova_aggregate_mirror.scheduler import stored_requests
+from nova_aggregate_mirror.audit import stored_requests
 from tests.scheduling import worlds
 
 SPEC = ('{"nova_object.name": "RequestSpec", "nova_object.version": "1.14", '
@@ -36,7 +36,7 @@ class TestRequests(testtools.TestCase):
     def setUp(self):
         super().setUp()
         objects.register_all()
-        self.requests = stored_requests.Requests()
+        self.requests = stored_requests.RequestCache()
         self.parsed = 0
 
         def parse(text):

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import servers
+from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import tables
 
 _AGGREGATE, _MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
@@ -38,12 +38,12 @@ def read(database: connections.ApiDatabase | None = None,
         for row in api.execute(statement):
             if row.aggregate_id in uuids:
                 members.setdefault(row.host, {})[uuids[row.aggregate_id]] = (
-                    servers.epoch(row.created_at))
+                    database_servers.epoch(row.created_at))
         metadata: dict[str, dict[str, str]] = {uuid: {} for uuid in names}
         changed: dict[tuple[str, str], source.Since] = {}
         for row in api.execute(_VALUES):
             if row.aggregate_id in uuids:
                 uuid = uuids[row.aggregate_id]
                 metadata[uuid][row.key] = row.value
-                changed[uuid, row.key] = servers.epoch(row.changed_at)
+                changed[uuid, row.key] = database_servers.epoch(row.changed_at)
     return source.Aggregates(names, metadata, members, changed)

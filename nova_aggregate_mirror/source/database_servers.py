@@ -58,7 +58,7 @@ class Page:
     """Server UUID to its RequestSpec, as nova stored it; JSON."""
 
 
-class Servers:
+class DatabaseServers:
     """The servers of all cells, which are read one after another.
 
     :param limits: how long a cell may let this process wait

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that nova has stored, as far as aggregates restrict them."""
+
+import dataclasses
+import functools
+import json
+
+from nova import objects
+
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import request_spec
+
+KEPT, LONGEST = 2048, 16384
+"""Number and length of the texts that are kept. Nova writes ASCII: 32 MB."""
+_SERVER = '"instance_uuid": "%s"'
+_ANY = _SERVER % '00000000-0000-0000-0000-000000000000'
+
+
+class Unreadable(Exception):
+    """Nova cannot read the request, with the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredRequest:
+    """A request, and whether it names its host."""
+
+    request: constraints.ServerRequest
+    forced: bool
+
+
+def parse(text: str) -> StoredRequest:
+    """Parse the JSON of a RequestSpec, as far as aggregates restrict it.
+
+    Nova's objects have to be registered.
+
+    :raises Unreadable: it is of a later nova, or damaged
+    """
+    if not text:
+        raise Unreadable('nova has none')
+    try:
+        spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
+        return StoredRequest(
+            request_spec.request(spec), request_spec.names_host(spec))
+    except request_spec.UNREADABLE as exc:
+        raise Unreadable('%s: %s' % (type(exc).__name__, exc)) from exc
+
+
+class RequestCache:
+    """Requests of many servers, most of which differ in the server only."""
+
+    def __init__(self) -> None:
+        self._kept = functools.lru_cache(KEPT)(parse)
+
+    def parse(self, text: str, server: str) -> StoredRequest:
+        """Parse the JSON of a RequestSpec as if it were of any server.
+
+        :param server: UUID of its server
+        :raises Unreadable: it is of a later nova, or damaged
+        """
+        text = text.replace(_SERVER % server, _ANY)
+        return self._kept(text) if len(text) <= LONGEST else parse(text)
