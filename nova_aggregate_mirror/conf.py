@@ -68,15 +68,16 @@ OPTS = [
         help='Request filters that narrow the queries of nova-scheduler to '
              'placement to hosts of matching aggregates: names of entry '
              'points in ``nova_aggregate_mirror.request_filters``. Available '
-             'are ``flavor_extra_specs``, ``tenant_isolation``, '
-             '``image_properties``, ``type_affinity``, '
-             '``default_availability_zone`` and ``segment_addresses``. They '
-             'run only if ``[filter_scheduler] available_filters`` includes '
+             'are %s. They run only if ``[filter_scheduler] '
+             'available_filters`` includes '
              '``nova_aggregate_mirror.scheduler.filters.all_filters``; also '
              'add ``AggregateMembershipFilter`` to ``enabled_filters``. '
              'Nova-scheduler does not start with an unknown name, or if '
              'neither this filter nor the corresponding host filter of nova '
-             'is enabled.'),
+             'is enabled.' % ', '.join(
+                 '``%s``' % entry_point.name
+                 for entry_point in metadata.distribution(PACKAGE).entry_points
+                 if entry_point.group.endswith('.request_filters'))),
     cfg.IntOpt(
         'max_member_of_bytes',
         default=1200, min=0, max=65536,

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Sphinx builds the documentation."""
 
+import re
+
 from docutils import nodes
+
+from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.scheduler import filter_table
 
 project = 'nova-aggregate-mirror'
 author = 'nova-aggregate-mirror contributors'
@@ -39,6 +44,27 @@ man_pages = [
 
 def setup(app):
     app.connect('doctree-resolved', keep_text_only)
+    app.connect('source-read', fill_tables)
+
+
+def fill_tables(_app, _page, source):
+    """Write the rows of tables that the package itself reads."""
+    tables = {
+        'request filters': [
+            ('``%s``' % row.name, '``%s``' % row.host_filter
+             if row.host_filter else 'None', row.effect)
+            for row in filter_table.FILTERS],
+        'audit rules': [
+            ('``%s``' % name, text[0].upper() + text[1:] + '.')
+            for name, text in rules.descriptions().items()]}
+
+    def rows(marker):
+        indent = marker[1]
+        return '\n'.join(
+            '%s%s - %s' % (indent, ' ' if column else '*', cell)
+            for row in tables[marker[2]] for column, cell in enumerate(row))
+
+    source[0] = re.sub(r'( *)\.\. rows: (.*)', rows, source[0])
 
 
 def keep_text_only(app, doctree, _page):

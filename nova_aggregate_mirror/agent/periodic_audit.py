@@ -22,7 +22,7 @@ LOOP = 'audit'
 class Progress:
     """An audit after a page of servers."""
 
-    counts: auditor.Totals
+    totals: auditor.Totals
     cells_down: int = 0
 
 
@@ -69,24 +69,24 @@ class PeriodicAudit:
         if last.cells_down and not trouble:
             trouble = '%s did not answer' % plurals.count(
                 last.cells_down, 'cell')
-        counts = last.counts
-        if counts.unknown and not counts.servers and not trouble:
+        totals = last.totals
+        if totals.unknown and not totals.servers and not trouble:
             trouble = ('nova has no request that it can read: %s'
-                       % counts.why_unknown)
+                       % totals.why_unknown)
         self._say(trouble, identity or trouble)
         seconds = self._now() - start
         if trouble:
             self._figures.observe_audit('failure', seconds)
             return
         self._figures.observe_audit(
-            'success', seconds, counts.servers, counts.by_rule)
-        if counts.misplaced > self._misplaced:
+            'success', seconds, totals.servers, totals.by_rule)
+        if totals.misplaced > self._misplaced:
             LOG.warning(
                 'Audit: %s on a host that contradicts the request: run '
                 '"nova-aggregate-mirror-manage placement audit_servers" for '
                 'the list', plurals.count(
-                    counts.misplaced, 'server is', 'servers are'))
-        self._misplaced = counts.misplaced
+                    totals.misplaced, 'server is', 'servers are'))
+        self._misplaced = totals.misplaced
 
     def _say(self, text: str, identity: object) -> None:
         """Log a lasting problem once, not at each audit."""

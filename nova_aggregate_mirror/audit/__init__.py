@@ -5,11 +5,6 @@ import dataclasses
 
 from nova_aggregate_mirror import source
 
-ZONE, TENANT, FLAVOR = 'zone', 'tenant_isolation', 'flavor_extra_specs'
-IMAGE, TYPE, SEGMENT = 'image_properties', 'type_affinity', 'segment'
-RULES = (ZONE, TENANT, FLAVOR, IMAGE, TYPE, SEGMENT)
-"""Rules that can be audited, by the names of the request filters."""
-
 FORCED, MOVED, CHANGED = 'forced', 'moved', 'aggregate_changed'
 DRIFT, UNKNOWN = 'drift', 'unknown'
 """Kinds of causes."""
@@ -40,7 +35,7 @@ class Misplacement:
 
     server: source.PlacedServer
     rule: str
-    """One of ``RULES``, or the name of a plugin."""
+    """One of ``rules.NAMES``, or the name of a plugin."""
     asked: str
     """What the request requires, such as ``zone az-1``."""
     found: str

@@ -26,13 +26,13 @@ class AuditedServer:
     """Why it cannot be read."""
     forced: bool = False
     """Whether the request names its host."""
-    own: Sequence[tuple[str, constraints.Rule]] = ()
-    """Rules of this server only, such as that of a segment."""
+    segments: rules.Segments = dataclasses.field(default_factory=dict)
+    """Segments that it has addresses of."""
 
 
 @dataclasses.dataclass
 class Totals:
-    """What an audit has seen so far."""
+    """Numbers of the servers that were audited so far."""
 
     servers: int = 0
     """Servers that were audited."""
@@ -49,86 +49,88 @@ class Totals:
 class Auditor:
     """Compares servers with the aggregates of their hosts.
 
-    :param checks: the rules to check, by name
-    :param known: every aggregate
+    :param audited: the rules to check
+    :param aggregates: every aggregate
     :param syncs: full syncs that compared everything, oldest first
     :param zone: only servers that request this zone, or are on its hosts
     :param default_zone: the zone of hosts that are in no zone
-    :param complete: adds what is known about the arrival of a server
+    :param complete: adds when and how a server arrived on its host
     """
 
-    def __init__(self, checks: Sequence[tuple[str, rules.Check]],
-                 known: source.Aggregates,
+    def __init__(self, audited: Sequence[rules.AuditRule],
+                 aggregates: source.Aggregates,
+                 settings: rules.Settings = rules.Settings(),
                  syncs: Sequence[causes.PastSync] = (), zone: str = '',
                  default_zone: str = '',
                  complete: Callable[[source.PlacedServer],
-                                    source.PlacedServer] = lambda one: one
-                 ) -> None:
-        self.counts = Totals()
-        self._known = known
-        self._rules = rules.RuleCache(checks, known.metadata)
-        self._checks = checks
+                                    source.PlacedServer] = lambda server:
+                 server) -> None:
+        self.totals = Totals()
+        self._aggregates = aggregates
+        self._audited = audited
+        self._settings = settings
+        self._rules = rules.RuleCache(audited, settings, aggregates.metadata)
         self._syncs = syncs
         self._zone = zone
         self._default_zone = default_zone
         self._complete = complete
 
-    def refresh(self, known: source.Aggregates, hosts: Collection[str]
+    def refresh(self, aggregates: source.Aggregates, hosts: Collection[str]
                 ) -> None:
         """Compare with these aggregates from now on.
 
-        :param known: every aggregate, with its members among some hosts
+        :param aggregates: every aggregate, with its members among some hosts
         :param hosts: these hosts
         """
-        if known.metadata != self._known.metadata:
-            self._rules = rules.RuleCache(self._checks, known.metadata)
-        self._known = dataclasses.replace(known, members={
-            **self._known.members, **dict.fromkeys(hosts, {}),
-            **known.members})
+        if aggregates.metadata != self._aggregates.metadata:
+            self._rules = rules.RuleCache(
+                self._audited, self._settings, aggregates.metadata)
+        self._aggregates = dataclasses.replace(aggregates, members={
+            **self._aggregates.members, **dict.fromkeys(hosts, {}),
+            **aggregates.members})
 
-    def suspects(self, found: Iterable[AuditedServer]) -> frozenset[str]:
+    def suspects(self, page: Iterable[AuditedServer]) -> frozenset[str]:
         """Return the hosts with servers that appear to be misplaced."""
-        return frozenset(one.server.host for one in found
-                         if self._broken(one))
+        return frozenset(audited.server.host for audited in page
+                         if self._broken(audited))
 
-    def run(self, found: Iterable[AuditedServer]
+    def run(self, page: Iterable[AuditedServer]
             ) -> Iterator[audit.Misplacement]:
         """Audit servers one after another."""
-        for one in found:
-            yield from self._audit(one)
+        for audited in page:
+            yield from self._audit(audited)
 
-    def _audit(self, one: AuditedServer) -> Iterator[audit.Misplacement]:
-        server, counts = one.server, self.counts
-        if one.request is None:
-            counts.unknown += 1
-            counts.why_unknown = counts.why_unknown or one.why
+    def _audit(self, audited: AuditedServer) -> Iterator[audit.Misplacement]:
+        totals = self.totals
+        if audited.request is None:
+            totals.unknown += 1
+            totals.why_unknown = totals.why_unknown or audited.why
             return
-        within = self._known.of(server.host)
-        if self._zone and self._zone not in (one.request.zone, *(
-                rules.zones(within, self._known.metadata)
+        within = self._aggregates.of(audited.server.host)
+        if self._zone and self._zone not in (audited.request.zone, *(
+                rules.zones(within, self._aggregates.metadata)
                 or [self._default_zone])):
             return
-        counts.servers += 1
-        broken = self._broken(one)
+        totals.servers += 1
+        broken = self._broken(audited)
         if not broken:
             return
-        counts.misplaced += 1
-        server = self._complete(server)
+        totals.misplaced += 1
+        server = self._complete(audited.server)
         for name in {name for name, _rule in broken}:
-            counts.by_rule[name] = counts.by_rule.get(name, 0) + 1
+            totals.by_rule[name] = totals.by_rule.get(name, 0) + 1
         for name, rule in broken:
             yield audit.Misplacement(
                 server, name, rule.subject,
-                rules.found(name, rule, within, self._known),
-                causes.cause(server, name, rule, one.forced, self._known,
+                causes.contradiction(rule, within, self._aggregates),
+                causes.cause(server, rule, audited.forced, self._aggregates,
                              self._syncs))
 
-    def _broken(self, one: AuditedServer
+    def _broken(self, audited: AuditedServer
                 ) -> list[tuple[str, constraints.Rule]]:
         """List the rules that the host of a server does not pass."""
-        if one.request is None:
+        if audited.request is None:
             return []
-        within = self._known.of(one.server.host)
-        return [*self._rules.broken(one.request, within), *(
-            (name, rule) for name, rule in one.own
-            if not rule.passes(within))]
+        return self._rules.broken(
+            audited.request, audited.segments,
+            self._aggregates.of(audited.server.host))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a server is on a host that contradicts its request: pure, no I/O."""
+"""How a host contradicts the request of a server, and why: pure, no I/O."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import time
@@ -11,7 +12,6 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
-
 
 _MOVES = {
     source.LIVE: 'a live migration', 'evacuation': 'an evacuation',
@@ -30,17 +30,17 @@ class PastSync:
     """Associations that were repaired, of any host."""
 
 
-def cause(server: source.PlacedServer, name: str, rule: constraints.Rule,
-          forced: bool, known: source.Aggregates,
-          syncs: Sequence[PastSync] = ()) -> audit.Cause:
+def cause(server: source.PlacedServer, rule: constraints.Rule, forced: bool,
+          aggregates: source.Aggregates, syncs: Sequence[PastSync] = ()
+          ) -> audit.Cause:
     """Find out why, as far as nova and the history of syncs tell.
 
     :param forced: whether the request names its host
     :param syncs: full syncs, oldest first
     """
-    changed = _changed(server, name, rule, known)
-    if changed:
-        return changed
+    change = _changed(server, rule, aggregates)
+    if change:
+        return change
     arrived = server.arrived
     drift = _drift(arrived, syncs)
     if server.moved:
@@ -58,51 +58,61 @@ def cause(server: source.PlacedServer, name: str, rule: constraints.Rule,
         'an aggregate was changed, or placement differed from nova')
 
 
-def _changed(server: source.PlacedServer, name: str, rule: constraints.Rule,
-             known: source.Aggregates) -> audit.Cause | None:
+def _changed(server: source.PlacedServer, rule: constraints.Rule,
+             aggregates: source.Aggregates) -> audit.Cause | None:
     """Return the latest change of the host's aggregates, if it explains it.
 
     Nova keeps no record of a host that was removed from an aggregate.
     """
     if server.arrived is None:
         return None
-    found: list[tuple[float, str]] = []
-    for uuid, added in known.members.get(server.host, {}).items():
-        keys = [key for key in known.metadata.get(uuid, {})
-                if _concerns(key, name, rule)]
-        title = rules.listed(frozenset({uuid}), known.names)
+    changes: list[tuple[float, str]] = []
+    for uuid, added in aggregates.members.get(server.host, {}).items():
+        keys = [key for key in aggregates.metadata.get(uuid, {})
+                if key in rule.keys]
+        title = _listed(frozenset({uuid}), aggregates.names)
         if keys:
-            found.append((added or 0.0, 'the host was added to %s' % title))
-        found += [(known.changed.get((uuid, key)) or 0.0,
-                   'the metadata of %s was changed' % title) for key in keys]
-    at, text = max(found, default=(0.0, ''))
+            changes.append((added or 0.0, 'the host was added to %s' % title))
+        changes += [
+            (aggregates.changed.get((uuid, key)) or 0.0,
+             'the metadata of %s was changed' % title) for key in keys]
+    at, text = max(changes, default=(0.0, ''))
     if at <= server.arrived:
         return None
     return audit.Cause(
         audit.CHANGED, text + ' after the server had arrived', at)
 
 
-def _concerns(key: str, name: str, rule: constraints.Rule) -> bool:
-    """Check whether a rule depends on a metadata key."""
-    if name == audit.TENANT:
-        return key.startswith(filter_rules.TENANT)
-    known = {audit.ZONE: filter_rules.ZONE, audit.TYPE: filter_rules.FLAVOR}
-    if name in known:
-        return key == known[name]
-    # The subject ends with the image property, or with the extra spec.
-    return name in (audit.IMAGE, audit.FLAVOR) and (
-        key in filter_rules.extra_spec_keys(
-            [rule.subject.rpartition(' ')[2]]).values())
-
-
 def _drift(at: float | None, syncs: Sequence[PastSync]) -> str:
     """Report what the first sync after a time found; empty if nothing."""
-    if at is None or not any(one.started <= at for one in syncs):
+    if at is None or not any(sync.started <= at for sync in syncs):
         return ''
-    first = next((one for one in syncs if one.ended >= at), None)
+    first = next((sync for sync in syncs if sync.ended >= at), None)
     if first is None or not first.differences:
         return ''
     at_text = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(first.ended))
     return (' while placement differed from nova: the full sync of %s '
             'repaired %s' % (
                 at_text, plurals.count(first.differences, 'association')))
+
+
+def contradiction(rule: constraints.Rule, within: frozenset[str],
+                  aggregates: source.Aggregates) -> str:
+    """Describe what a host has instead of what a rule requires."""
+    if filter_rules.ZONE in rule.keys:
+        return ', '.join('zone %s' % zone for zone in rules.zones(
+            within, aggregates.metadata)) or 'no zone'
+    excluding = frozenset() if rule.required else rule.restricting & within
+    if excluding:
+        return 'in %s, which is for others' % _listed(
+            excluding, aggregates.names)
+    if not rule.matching:
+        return 'no aggregate matches'
+    return 'not in %s' % _listed(rule.matching, aggregates.names)
+
+
+def _listed(uuids: frozenset[str], names: Mapping[str, str]) -> str:
+    """Name a few aggregates."""
+    titles = sorted('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids)
+    more = ['%d more' % (len(titles) - 3)] if titles[3:] else []
+    return ', '.join(titles[:3] + more)

@@ -7,11 +7,11 @@ import contextlib
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.scheduler import constraints
 
 MANY = 50
 """Servers per request: 2 KB of URL."""
@@ -32,11 +32,11 @@ class Segments:
         self._known = frozenset(known)
         self._segments: Mapping[str, str] | None = None
         """Subnet to its segment."""
-        self._rules: dict[str, list[constraints.Rule]] = {}
+        self._aggregates: dict[str, frozenset[str]] = {}
+        """Segment to its host aggregates."""
 
-    def rules(self, servers: Collection[str]
-              ) -> Mapping[str, list[constraints.Rule]]:
-        """Return a rule for each segment of each server.
+    def read(self, servers: Collection[str]) -> Mapping[str, rules.Segments]:
+        """Return the segments of each server, with their host aggregates.
 
         :param servers: UUIDs
         :raises MirrorError: neutron or placement could not be read
@@ -46,32 +46,29 @@ class Segments:
                 subnets = self._networks.subnets()
             self._segments = {subnet.id: subnet.segment for subnet in subnets
                               if subnet.segment}
-        found: dict[str, list[constraints.Rule]] = {}
+        by_server: dict[str, dict[str, frozenset[str]]] = {}
         ordered = sorted(servers) if self._segments else []
         for start in range(0, len(ordered), MANY):
             with deadline.within(self._timeout):
                 ports = self._networks.ports(
                     device_id=ordered[start:start + MANY])
             for port in ports:
-                for segment in sorted(
-                        {self._segments[subnet] for subnet, _address
-                         in port.addresses if subnet in self._segments}):
-                    found.setdefault(port.device, []).extend(
-                        self._of(segment))
-        return found
+                for segment in {
+                        self._segments[subnet] for subnet, _address
+                        in port.addresses if subnet in self._segments}:
+                    aggregates = self._of(segment)
+                    # There are none if neutron has created none.
+                    if aggregates:
+                        by_server.setdefault(port.device, {})[
+                            segment] = aggregates
+        return by_server
 
-    def _of(self, segment: str) -> list[constraints.Rule]:
-        """Return the rule of a segment, as nova's request filter has it.
-
-        There is none if neutron has created no host aggregate for it.
-        """
-        if segment not in self._rules:
-            matching: frozenset[str] = frozenset()
+    def _of(self, segment: str) -> frozenset[str]:
+        """Return the host aggregates of a segment, as nova reads them."""
+        if segment not in self._aggregates:
+            aggregates: frozenset[str] = frozenset()
             with contextlib.suppress(exceptions.ProviderNotFound):
                 # The provider of a segment has the UUID of the segment.
-                matching = self._placement.get(segment).aggregates
-            matching &= self._known
-            self._rules[segment] = [constraints.Rule(
-                'segment %s' % segment, matching, required=True)
-            ] if matching else []
-        return self._rules[segment]
+                aggregates = self._placement.get(segment).aggregates
+            self._aggregates[segment] = aggregates & self._known
+        return self._aggregates[segment]

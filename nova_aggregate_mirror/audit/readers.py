@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit of nova's databases, and the history of full syncs."""
+"""The audit of nova's databases, with nova's options and the history."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 
 from oslo_config import cfg
 
@@ -12,10 +11,12 @@ from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.audit import network_segments
-from nova_aggregate_mirror.audit import scheduler_rules
+from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.audit import stored_requests
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror import plugins
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import host_aggregates
@@ -27,31 +28,34 @@ class DatabaseAudit:
     Nova's objects have to be registered.
 
     :param conf: nova's configuration, with this package's options
-    :param context: nova's context of an administrator
-    :param rules: names of the rules to check
+    :param names: the rules to check; those that nova-scheduler enforces by
+        default
     :param past: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
-    :param asked: whether the rules were selected, see ``checks.load``
     :raises MirrorError: nova's API database could not be read, or a plugin
         could not be loaded
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, context: Any,
-                 placement: client.Client, rules: Collection[str],
-                 past: Iterable[history.Entry] = (), zone: str = '',
-                 asked: bool = False) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
+                 names: Collection[str] = (),
+                 past: Iterable[history.Entry] = (), zone: str = '') -> None:
         self._database = connections.ApiDatabase()
-        known = host_aggregates.read(self._database)
+        aggregates = host_aggregates.read(self._database)
+        selected = list(dict.fromkeys(names))
+        settings = read_settings(conf, selected)
+        names = selected or rules.enforced(conf)
         self._auditor = auditor.Auditor(
-            scheduler_rules.load(conf, rules, asked), known,
-            compared(past), zone,
+            [*(rule for rule in rules.RULES if rule.name in names),
+             *(rules.of_filter(name) for name in names
+               if name not in rules.NAMES)],
+            aggregates, settings, past_syncs(past), zone,
             conf.default_availability_zone)
         self._segments = (
-            network_segments.Segments(conf, placement, known.names)
-            if audit.SEGMENT in rules else None)
+            network_segments.Segments(conf, placement, aggregates.names)
+            if 'segment' in names else None)
         self._requests = stored_requests.RequestCache()
-        self.counts = self._auditor.counts
-        self.counts.by_rule.update(dict.fromkeys(rules, 0))
+        self.totals = self._auditor.totals
+        self.totals.by_rule.update(dict.fromkeys(names, 0))
 
     def run(self, pages: Iterable[database_servers.Page]
             ) -> Iterator[list[audit.Misplacement]]:
@@ -60,18 +64,18 @@ class DatabaseAudit:
         :raises MirrorError: neutron or placement could not be read
         """
         for page in pages:
-            found = list(self._audited(page))
-            suspects = self._auditor.suspects(found)
+            audited = list(self._audited(page))
+            suspects = self._auditor.suspects(audited)
             if suspects:
                 # A host may have been added to a zone, and used, meanwhile.
                 self._auditor.refresh(
                     host_aggregates.read(self._database, suspects), suspects)
-            yield list(self._auditor.run(found))
+            yield list(self._auditor.run(audited))
 
     def _audited(self, page: database_servers.Page
                  ) -> Iterator[auditor.AuditedServer]:
-        own = self._segments.rules(
-            [one.uuid for one in page.servers]) if self._segments else {}
+        segments = self._segments.read(
+            [server.uuid for server in page.servers]) if self._segments else {}
         for server in page.servers:
             try:
                 stored = self._requests.parse(
@@ -81,12 +85,36 @@ class DatabaseAudit:
                 continue
             yield auditor.AuditedServer(
                 server, stored.request, '', stored.forced,
-                [(audit.SEGMENT, rule) for rule in own.get(server.uuid, ())])
+                segments.get(server.uuid, {}))
 
 
-def compared(past: Iterable[history.Entry]) -> list[causes.PastSync]:
+def read_settings(conf: cfg.ConfigOpts, names: Collection[str]
+                  ) -> rules.Settings:
+    """Read options, and load the request filters whose rules are checked.
+
+    :param names: rules that were selected; empty if nova-scheduler's apply
+    :raises InvalidConfiguration: when a plugin cannot be loaded
+    """
+    confined = conf.scheduler.limit_tenants_to_placement_aggregate
+    filters = [
+        name for name in names or rules.enforced(conf)
+        if name not in rules.NAMES or name in filter_table.HOST_FILTERS and (
+            # The rule of tenants that nova confines is another one.
+            name != 'tenant_isolation' or not confined
+            or rules.filtered(name, conf))]
+    loaded = zip(filters, plugins.load(
+        filter_table.NAMESPACE, filter_table.OPTION, filters, conf))
+    return rules.Settings(
+        # A zone that was selected is compared although it is not enforced.
+        conf.default_availability_zone if 'zone' in names
+        or filter_table.DEFAULT_ZONE in filter_table.configured(conf) else '',
+        confined, conf.scheduler.placement_aggregate_required_for_tenants,
+        # Filters of queries have no rules.
+        {name: plugin for name, plugin in loaded if hasattr(plugin, 'rules')})
+
+
+def past_syncs(past: Iterable[history.Entry]) -> list[causes.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
-    found = [causes.PastSync(one.started_at, one.ended_at,
-                             one.added + one.removed)
-             for one in past if one.compared]
-    return sorted(found, key=lambda one: one.ended)
+    return sorted((causes.PastSync(
+        entry.started_at, entry.ended_at, entry.added + entry.removed)
+        for entry in past if entry.compared), key=lambda sync: sync.ended)

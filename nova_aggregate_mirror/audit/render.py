@@ -22,59 +22,60 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
           'found', 'cause', 'why', 'since', 'command')
 
 
-def table(found: Iterable[audit.Misplacement]) -> str:
+def table(misplacements: Iterable[audit.Misplacement]) -> str:
     """Render some misplacements."""
-    shown = prettytable.PrettyTable(COLUMNS)
-    shown.align, shown.max_width = 'l', WIDTH
-    for one in found:
-        server, cause = one.server, one.cause
+    rows = prettytable.PrettyTable(COLUMNS)
+    rows.align, rows.max_width = 'l', WIDTH
+    for misplacement in misplacements:
+        server, cause = misplacement.server, misplacement.cause
         # Line by line, because a cell has several lines.
-        shown.add_row(['\n'.join(map(printable.line, cell)) for cell in (
+        rows.add_row(['\n'.join(map(printable.line, cell)) for cell in (
             (server.name, server.uuid, 'project %s' % server.project),
-            (server.host,), (one.asked,), (one.found,),
+            (server.host,), (misplacement.asked,), (misplacement.found,),
             (cause.text, 'since %s' % moment(cause.since))
-            if cause.since else (cause.text,), (one.command,))],
+            if cause.since else (cause.text,), (misplacement.command,))],
             divider=True)
-    return str(shown.get_string())
+    return str(rows.get_string())
 
 
-def fields(one: audit.Misplacement) -> Mapping[str, Any]:
+def fields(misplacement: audit.Misplacement) -> Mapping[str, Any]:
     """Return a misplacement for a program; see the command's page."""
-    server, cause = one.server, one.cause
+    server, cause = misplacement.server, misplacement.cause
     return dict(zip(FIELDS, (
         server.uuid, server.name, server.host, server.project, server.state,
-        one.rule, one.asked, one.found, cause.kind, cause.text,
-        moment(cause.since) if cause.since else None, one.command)))
+        misplacement.rule, misplacement.asked, misplacement.found, cause.kind,
+        cause.text, moment(cause.since) if cause.since else None,
+        misplacement.command)))
 
 
-def totals(counts: auditor.Totals, cells_down: Mapping[str, str]
-           ) -> Mapping[str, Any]:
-    """Return the counts for a program."""
-    return {'servers': counts.servers, 'misplaced': counts.misplaced,
-            'without_request': counts.unknown,
-            'rules': dict(counts.by_rule), 'cells_down': dict(cells_down)}
+def figures(totals: auditor.Totals, cells_down: Mapping[str, str]
+            ) -> Mapping[str, Any]:
+    """Return the totals for a program."""
+    return {'servers': totals.servers, 'misplaced': totals.misplaced,
+            'without_request': totals.unknown,
+            'rules': dict(totals.by_rule), 'cells_down': dict(cells_down)}
 
 
 def document(pages: Iterable[Iterable[audit.Misplacement]],
-             counts: auditor.Totals, cells_down: Mapping[str, str]
+             totals: auditor.Totals, cells_down: Mapping[str, str]
              ) -> Iterator[str]:
-    """Yield the parts of a JSON object; counts follow the misplacements."""
+    """Yield the parts of a JSON object; totals follow the misplacements."""
     yield '{"misplacements": ['
     separator = '\n'
     for page in pages:
-        for one in page:
-            yield separator + json.dumps(fields(one))
+        for misplacement in page:
+            yield separator + json.dumps(fields(misplacement))
             separator = ',\n'
-    yield '\n], %s\n' % json.dumps(totals(counts, cells_down))[1:]
+    yield '\n], %s\n' % json.dumps(figures(totals, cells_down))[1:]
 
 
-def summary(counts: auditor.Totals) -> str:
+def summary(totals: auditor.Totals) -> str:
     """Return the result in one sentence."""
     text = '%d of %s on a host that contradicts the request' % (
-        counts.misplaced, plurals.count(
-            counts.servers, 'server is', 'servers are'))
+        totals.misplaced, plurals.count(
+            totals.servers, 'server is', 'servers are'))
     rules = ', '.join('%d %s' % (count, name) for name, count
-                      in counts.by_rule.items() if count)
+                      in totals.by_rule.items() if count)
     return text + (': ' + rules if rules else '')
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that the host of a server has to pass: pure, no I/O."""
+"""Rules that an audit checks, as a list of pure functions."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -7,75 +7,195 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 
-from nova_aggregate_mirror import audit
+from oslo_config import cfg
+
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
-from nova_aggregate_mirror import source
+from nova_aggregate_mirror.scheduler import filter_table
 
-Check = Callable[[constraints.ServerRequest, constraints.Metadata],
-                 Sequence[constraints.Rule]]
-"""Returns the rules for the host of a request."""
+Segments = Mapping[str, frozenset[str]]
+"""Segments that a server has addresses of, to their host aggregates."""
 
-KEPT = 4096
-"""Requests whose rules are kept; most servers share theirs with others."""
+RULES_CACHED = 4096
+"""Requests whose rules are cached; most servers share theirs with others."""
 
 
-def zone(request: constraints.ServerRequest, metadata: constraints.Metadata,
-         default: str) -> list[constraints.Rule]:
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What rules depend on apart from servers: options and plugins."""
+
+    default_zone: str = ''
+    """The zone of hosts that are in no zone; empty if it is not enforced."""
+    tenants_confined: bool = False
+    """Nova's ``limit_tenants_to_placement_aggregate``."""
+    tenants_need_aggregate: bool = False
+    """Nova's ``placement_aggregate_required_for_tenants``."""
+    filters: Mapping[str, filter_rules.RequestFilter] = dataclasses.field(
+        default_factory=dict)
+    """Request filters by name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the rules for the host of a server are derived from."""
+
+    request: constraints.ServerRequest
+    metadata: constraints.Metadata
+    settings: Settings = Settings()
+    segments: Segments = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditRule:
+    """A rule that an audit can check."""
+
+    name: str
+    compares: str
+    """What it compares, for the help and the command's page."""
+    enforced: Callable[[cfg.ConfigOpts], bool]
+    """Whether nova-scheduler enforces it."""
+    conditions: Callable[[Facts], Sequence[constraints.Rule]]
+    per_server: bool = False
+    """Whether servers with the same request may differ."""
+
+
+def zone(facts: Facts) -> list[constraints.Rule]:
     """Require the availability zone of a request.
 
     Nova requires no aggregate for a zone that no aggregate has.
-
-    :param default: the zone of hosts that are in no zone, if it is enforced
     """
+    requested = facts.request.zone
     matching = frozenset(
-        uuid for uuid, values in metadata.items()
-        if request.zone and values.get(filter_rules.ZONE) == request.zone)
+        uuid for uuid, values in facts.metadata.items()
+        if requested and values.get(filter_rules.ZONE) == requested)
+    subject = 'zone %s' % requested
     if matching:
         return [constraints.Rule(
-            'zone %s' % request.zone, matching, required=True)]
-    if request.zone and request.zone == default:
-        return filter_rules.default_zone(request.zone, metadata)
+            subject, matching, required=True,
+            keys=filter_rules.Keys(frozenset({filter_rules.ZONE})))]
+    if requested and requested == facts.settings.default_zone:
+        return [filter_rules.among(
+            subject, filter_rules.ZONE, requested, facts.metadata)]
     return []
 
 
-class RuleCache:
-    """The rules of each request, kept for the next request of that kind.
+def tenant_aggregate(facts: Facts) -> list[constraints.Rule]:
+    """Require the aggregates of the tenant, if nova confines tenants."""
+    if not facts.settings.tenants_confined:
+        return []
+    return filter_rules.tenant_aggregate(
+        facts.request.project, facts.metadata,
+        facts.settings.tenants_need_aggregate)
 
-    :param checks: the name of a rule, and what returns it
+
+def request_filter(name: str, facts: Facts) -> list[constraints.Rule]:
+    """Require what a request filter does, if it is loaded."""
+    filters = facts.settings.filters
+    return filter_rules.rules(
+        [filters[name]] if name in filters else [], facts.request,
+        facts.metadata)
+
+
+def segment(facts: Facts) -> list[constraints.Rule]:
+    """Require a host on each segment that the server has an address of."""
+    return [constraints.Rule('segment %s' % name, aggregates, required=True)
+            for name, aggregates in sorted(facts.segments.items())]
+
+
+def filtered(name: str, conf: cfg.ConfigOpts) -> bool:
+    """Check whether a request filter or nova's host filter is enabled."""
+    return (name in conf.aggregate_mirror.request_filters
+            or filter_table.HOST_FILTERS.get(name)
+            in conf.filter_scheduler.enabled_filters)
+
+
+def of_filter(name: str, compares: str = '') -> AuditRule:
+    """Return the rule of a request filter."""
+    return AuditRule(name, compares, functools.partial(filtered, name),
+                     functools.partial(request_filter, name))
+
+
+RULES = (
+    # Placement enforces the zones of aggregates, whatever is configured.
+    AuditRule('zone', 'the zone requested, or pinned by nova',
+              lambda conf: True, zone),
+    # The rules of nova's host filters, in the query or not.
+    *(of_filter(row.name, row.metadata)
+      for row in filter_table.FILTERS if row.host_filter),
+    # Nova's own request filter for tenants.
+    AuditRule('tenant_isolation',
+              'with ``limit_tenants_to_placement_aggregate`` the tenant\'s '
+              'own aggregates',
+              lambda conf: bool(
+                  conf.scheduler.limit_tenants_to_placement_aggregate),
+              tenant_aggregate),
+    # Neutron gives a server an address of the segment that its host is on.
+    AuditRule('segment', 'segments of routed networks, as known to neutron',
+              lambda conf: bool(
+                  conf.scheduler
+                  .query_placement_for_routed_network_aggregates),
+              segment, per_server=True),
+)
+
+NAMES = tuple(dict.fromkeys(rule.name for rule in RULES))
+
+
+def enforced(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the names of the rules that nova-scheduler enforces.
+
+    :param conf: nova's configuration, with this package's options
     """
+    names = {rule.name for rule in RULES if rule.enforced(conf)}
+    ours = {row.name for row in filter_table.FILTERS}
+    return [*(name for name in NAMES if name in names),
+            # Request filters of other packages.
+            *(name for name in filter_table.configured(conf) if name not in ours)]
 
-    def __init__(self, checks: Sequence[tuple[str, Check]],
+
+def descriptions() -> dict[str, str]:
+    """Return what each rule compares, in reStructuredText."""
+    return {name: ', and '.join(rule.compares for rule in RULES
+                                if rule.name == name) for name in NAMES}
+
+
+class RuleCache:
+    """The rules of each request, kept for the next request of that kind."""
+
+    def __init__(self, audited: Sequence[AuditRule], settings: Settings,
                  metadata: constraints.Metadata) -> None:
-        self._checks = checks
+        self._shared = [rule for rule in audited if not rule.per_server]
+        self._per_server = [rule for rule in audited if rule.per_server]
+        self._settings = settings
         self._metadata = metadata
-        self._of = functools.lru_cache(KEPT)(self._rules)
-        self._shared: dict[frozenset[str], frozenset[str]] = {}
+        self._of = functools.lru_cache(RULES_CACHED)(self._rules)
+        self._aggregates: dict[frozenset[str], frozenset[str]] = {}
 
-    def broken(self, request: constraints.ServerRequest, within: frozenset[str]
-               ) -> list[tuple[str, constraints.Rule]]:
+    def broken(self, request: constraints.ServerRequest, segments: Segments,
+               within: frozenset[str]) -> list[tuple[str, constraints.Rule]]:
         """List the rules that a host in these aggregates does not pass."""
-        return [(name, rule) for name, rule in self._of(
+        facts = Facts(request, self._metadata, self._settings, segments)
+        conditions = [*self._of(
             request.project, request.flavor,
             frozenset(request.extra_specs.items()),
-            frozenset(request.image.items()), request.zone)
-            if not rule.passes(within)]
+            frozenset(request.image.items()), request.zone), *(
+                (rule.name, condition) for rule in self._per_server
+                for condition in rule.conditions(facts))]
+        return [(name, condition) for name, condition in conditions
+                if not condition.passes(within)]
 
     def _rules(self, project: str | None, flavor: str,
                extra_specs: frozenset[tuple[str, str]],
-               image: frozenset[tuple[str, str]], zone: str
+               image: frozenset[tuple[str, str]], requested_zone: str
                ) -> list[tuple[str, constraints.Rule]]:
-        request = constraints.ServerRequest(
-            project, flavor, dict(extra_specs), dict(image), zone)
+        facts = Facts(constraints.ServerRequest(
+            project, flavor, dict(extra_specs), dict(image), requested_zone),
+            self._metadata, self._settings)
         # All tenants share the large set of aggregates that restrict others.
-        found = []
-        for name, check in self._checks:
-            for rule in check(request, self._metadata):
-                others = self._shared.setdefault(
-                    rule.restricting, rule.restricting)
-                found.append(
-                    (name, dataclasses.replace(rule, restricting=others)))
-        return found
+        return [
+            (rule.name, dataclasses.replace(
+                condition, restricting=self._aggregates.setdefault(
+                    condition.restricting, condition.restricting)))
+            for rule in self._shared for condition in rule.conditions(facts)]
 
 
 def zones(within: frozenset[str], metadata: constraints.Metadata
@@ -83,30 +203,3 @@ def zones(within: frozenset[str], metadata: constraints.Metadata
     """List the zones of a host in these aggregates."""
     return sorted({metadata[uuid][filter_rules.ZONE] for uuid in within
                    if filter_rules.ZONE in metadata.get(uuid, {})})
-
-
-def found(name: str, rule: constraints.Rule, within: frozenset[str],
-          known: source.Aggregates) -> str:
-    """Describe what a host has instead of what a rule requires."""
-    if name == audit.ZONE:
-        return ', '.join('zone %s' % one for one in zones(
-            within, known.metadata)) or 'no zone'
-    excluding = excluders(rule, within)
-    if excluding:
-        return 'in %s, which is for others' % listed(excluding, known.names)
-    if not rule.matching:
-        return 'no aggregate matches'
-    return 'not in %s' % listed(rule.matching, known.names)
-
-
-def excluders(rule: constraints.Rule, within: frozenset[str]
-              ) -> frozenset[str]:
-    """Return the aggregates of a host that exclude the request."""
-    return frozenset() if rule.required else rule.restricting & within
-
-
-def listed(uuids: frozenset[str], names: Mapping[str, str]) -> str:
-    """Name a few aggregates."""
-    shown = sorted('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids)
-    more = ['%d more' % (len(shown) - 3)] if shown[3:] else []
-    return ', '.join(shown[:3] + more)

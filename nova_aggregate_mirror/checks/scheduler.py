@@ -12,33 +12,27 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plugins
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import filter_table
 
-NAMESPACE = 'nova_aggregate_mirror.request_filters'
-OPTION = '[aggregate_mirror] request_filters'
+NAMESPACE, OPTION = filter_table.NAMESPACE, filter_table.OPTION
 NOVAS = 'nova.scheduler.filters.all_filters'
-OURS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
-GUARD = filter_rules.GUARD
-SEGMENT_ADDRESSES, COUNTING = 'segment_addresses', 'SegmentAddressesFilter'
+OURS = filter_table.ALL_FILTERS
+GUARD, COUNTER = filter_table.GUARD, filter_table.COUNTER
+SEGMENT_ADDRESSES = filter_table.SEGMENT_ADDRESSES
 # When neutron deletes a segment, it also deletes the first aggregate of the
 # segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
 
 
-def chosen(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the request filters configured in nova.conf."""
-    return list(dict.fromkeys(conf.aggregate_mirror.request_filters))
-
-
 def filters_requests(deployment: inputs.Deployment) -> bool:
     """Check whether request filters are configured."""
-    return bool(chosen(deployment.conf))
+    return bool(filter_table.configured(deployment.conf))
 
 
 def filters(deployment: inputs.Deployment) -> checks.Findings:
     """Check that request filters and host filters exist and are paired."""
     conf = deployment.conf
-    names = chosen(conf)
+    names = filter_table.configured(conf)
     findings = [
         *(_unknown(names) or _unloadable(conf, names)
           or _unchecked(conf, names)),
@@ -113,7 +107,7 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
     if not names or GUARD in enabled:
         return []
     lines = _enabled(names, enabled)
-    unchecked = filter_rules.unchecked(dict(zip(names, plugins.load(
+    unchecked = filter_table.unchecked(dict(zip(names, plugins.load(
         NAMESPACE, OPTION, names, conf))), enabled)
     if unchecked:
         return [checks.failure(
@@ -130,7 +124,7 @@ def _unchecked(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
 
 def _enabled(names: list[str], enabled: list[str]) -> tuple[str, str]:
     """Return the option with all host filters that request filters need."""
-    needed = [GUARD, *([COUNTING] if SEGMENT_ADDRESSES in names else [])]
+    needed = [GUARD, *([COUNTER] if SEGMENT_ADDRESSES in names else [])]
     return '[filter_scheduler]', 'enabled_filters = %s' % ','.join(
         [*enabled, *(name for name in needed if name not in enabled)])
 
@@ -141,7 +135,7 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
     enabled = conf.filter_scheduler.enabled_filters
     if SEGMENT_ADDRESSES not in names:
         return
-    if COUNTING not in enabled:
+    if COUNTER not in enabled:
         yield checks.warning(
             'Of several servers that are requested together, more may be '
             'scheduled to a segment than it has addresses. Set:',
@@ -162,7 +156,7 @@ def _unavailable(conf: cfg.ConfigOpts,
     """
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
-    ours = frozenset({GUARD, COUNTING})
+    ours = frozenset({GUARD, COUNTER})
     known = set(ours)
     for path in available:
         try:
@@ -182,7 +176,7 @@ def _unavailable(conf: cfg.ConfigOpts,
         OURS not in available)
     if missing:
         text = ('nova-scheduler has neither the request filters nor %s and %s'
-                % (GUARD, COUNTING))
+                % (GUARD, COUNTER))
     elif lost:
         text = 'nova-scheduler does not start: it does not find %s' % (
             checks.some(lost))

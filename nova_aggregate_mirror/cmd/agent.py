@@ -8,7 +8,6 @@ import gc
 import signal
 import sys
 import threading
-from typing import Any
 
 from nova.conf import CONF
 from oslo_config import cfg
@@ -20,6 +19,7 @@ from nova_aggregate_mirror.agent import guru_report
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror.agent import service
+from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
@@ -95,8 +95,8 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
         return None
     trouble = ''
     try:
-        context = _context()
-        rules = _rules()
+        _prepare_nova()
+        enforced = rules.enforced(CONF)
     except (exceptions.MirrorError, cfg.Error) as exc:
         trouble = str(exc)
     if trouble:
@@ -107,30 +107,24 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
         figures.expect_audits(())
         return None
     from nova_aggregate_mirror.audit import readers
-    figures.expect_audits(rules)
+    figures.expect_audits(enforced)
 
     def audit() -> Iterator[periodic_audit.Progress]:
         source = database_servers.DatabaseServers(
             engines.Limits(CONF.aggregate_mirror.cell_timeout))
-        found = readers.DatabaseAudit(
-            CONF, context, client.Client(CONF), rules)
-        for _misplaced in found.run(source.pages()):
-            yield periodic_audit.Progress(found.counts)
-        yield periodic_audit.Progress(found.counts, len(source.cells_down))
+        auditing = readers.DatabaseAudit(CONF, client.Client(CONF))
+        for _misplaced in auditing.run(source.pages()):
+            yield periodic_audit.Progress(auditing.totals)
+        yield periodic_audit.Progress(auditing.totals, len(source.cells_down))
 
     return periodic_audit.PeriodicAudit(audit, interval, figures)
 
 
 @functools.cache
-def _context() -> Any:
-    from nova_aggregate_mirror.cmd import nova_objects
-    return nova_objects.prepare(CONF)
-
-
-def _rules() -> list[str]:
+def _prepare_nova() -> None:
     # Nova's scheduler takes seconds to import, and memory.
-    from nova_aggregate_mirror.audit import scheduler_rules
-    return scheduler_rules.enforced(CONF)
+    from nova_aggregate_mirror.cmd import nova_objects
+    nova_objects.prepare(CONF)
 
 
 def _note(journal: store.Journal, seconds: float,

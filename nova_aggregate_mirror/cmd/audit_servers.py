@@ -8,13 +8,7 @@ is compared with the host aggregates that nova has now. Nothing is changed.
 
 By default the rules are those that nova-scheduler enforces by this
 configuration: availability zones always, the others if their host filter or
-request filter is enabled. --rule selects others:
-  zone                  the zone requested, or pinned by nova
-  tenant_isolation      filter_tenant_id in the metadata of aggregates
-  flavor_extra_specs    extra specs of the flavor
-  image_properties      properties of the image
-  type_affinity         instance_type in the metadata of aggregates
-  segment               segments of routed networks, as known to neutron
+request filter is enabled. --rule selects others.
 
 The cells are read one after another, page by page. Servers whose request nova
 does not have, or cannot read, are counted and not audited.
@@ -39,6 +33,8 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import audit
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
@@ -67,8 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--project', default='', metavar='NAME_OR_ID',
         help='only servers of this project')
     parser.add_argument(
-        '--rule', action='append', default=[], choices=audit.RULES,
-        dest='rules', help='check this rule; may be repeated')
+        '--rule', action='append', default=[], choices=rules.NAMES,
+        dest='rules', help='check this rule; may be repeated: ' + '; '.join(
+            '%s (%s)' % (name, text.replace('``', ''))
+            for name, text in rules.descriptions().items()))
     formats.add_argument(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
@@ -80,62 +78,62 @@ def run(conf: cfg.ConfigOpts, past: history.History) -> int:
     :param past: full syncs, which tell some causes
     :raises MirrorError: the servers could not be audited
     """
-    asked = conf.command
+    arguments = conf.command
     source = database_servers.DatabaseServers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
-    found = prepare(conf, _entries(past), asked.rules, asked.zone)
-    pages = found.run(source.pages(
-        asked.hosts, identifiers.Identifiers(conf).project(asked.project)))
+    auditing = prepare(
+        conf, _entries(past), arguments.rules, arguments.zone)
+    pages = auditing.run(source.pages(
+        arguments.hosts,
+        identifiers.Identifiers(conf).project(arguments.project)))
     interrupted = False
     try:
-        with progress.shown(asked.quiet) as display:
-            _show(asked.format, counted(pages, found, display), found,
-                  source)
+        with progress.shown(arguments.quiet) as display:
+            _show(arguments.format, counted(pages, auditing.totals, display),
+                  auditing.totals, source)
     except KeyboardInterrupt:
         _tell('Interrupted: the other servers are not audited')
         interrupted = True
-    status = _finish(asked, found, source)
+    status = _finish(arguments, auditing.totals, source)
     return exit_status.INTERRUPTED if interrupted else status
 
 
 def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
-            rules: Collection[str] = (), zone: str = '') -> Any:
+            names: Collection[str] = (), zone: str = '') -> Any:
     """Return an audit of nova's databases.
 
     :param past: full syncs, newest first
-    :param rules: the rules that nova-scheduler enforces by default
+    :param names: of rules; those that nova-scheduler enforces by default
     :param zone: only servers that request this zone, or are on its hosts
     :raises MirrorError: nova's API database could not be read, or a plugin
         could not be loaded
     """
     # Nova's objects take seconds to import, and other commands need none.
     from nova_aggregate_mirror.cmd import nova_objects
-    context = nova_objects.prepare(conf)
+    nova_objects.prepare(conf)
     from nova_aggregate_mirror.audit import readers
-    from nova_aggregate_mirror.audit import scheduler_rules
     return readers.DatabaseAudit(
-        conf, context, client.Client(conf),
-        list(dict.fromkeys(rules)) or scheduler_rules.enforced(conf), past,
-        zone,
-        asked=bool(rules))
+        conf, client.Client(conf), names, past, zone)
 
 
-def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
-          source: database_servers.DatabaseServers) -> None:
+def _show(form: str, pages: Iterable[list[audit.Misplacement]],
+          totals: auditor.Totals, source: database_servers.DatabaseServers
+          ) -> None:
     from nova_aggregate_mirror.audit import render
     if form == 'json':
-        for part in render.document(pages, found.counts, source.cells_down):
+        for part in render.document(pages, totals, source.cells_down):
             print(part, end='')
         return
     if form == 'yaml':
-        _show_yaml(pages, found, source)
+        _show_yaml(pages, totals, source)
         return
     if form in formats.LINES:
         if form == 'csv':
             formats.lines(form, [render.FIELDS])
         for page in pages:
             formats.lines(form, [
-                tuple(render.fields(one).values()) for one in page])
+                tuple(render.fields(misplacement).values())
+                for misplacement in page])
         return
     rows: list[audit.Misplacement] = []
     try:
@@ -150,7 +148,8 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]], found: Any,
             print(render.table(rows), flush=True)
 
 
-def _show_yaml(pages: Iterable[list[audit.Misplacement]], found: Any,
+def _show_yaml(pages: Iterable[list[audit.Misplacement]],
+               totals: auditor.Totals,
                source: database_servers.DatabaseServers) -> None:
     from nova_aggregate_mirror.audit import render
     # A list, and each part of it, has no indentation.
@@ -160,47 +159,50 @@ def _show_yaml(pages: Iterable[list[audit.Misplacement]], found: Any,
         if page:
             empty = False
             print(formats.document(
-                'yaml', [dict(render.fields(one)) for one in page]), end='')
+                'yaml', [dict(render.fields(misplacement))
+                         for misplacement in page]), end='')
     if empty:
         print('  []')
     print(formats.document(
-        'yaml', render.totals(found.counts, source.cells_down)), end='')
+        'yaml', render.figures(totals, source.cells_down)), end='')
 
 
-def counted(pages: Iterator[list[audit.Misplacement]], found: Any,
-            display: context.Progress) -> Iterator[list[audit.Misplacement]]:
+def counted(pages: Iterator[list[audit.Misplacement]],
+            totals: auditor.Totals, display: context.Progress
+            ) -> Iterator[list[audit.Misplacement]]:
     """Report the progress of a long audit."""
-    said = time.monotonic()
+    shown = time.monotonic()
     for page in pages:
-        if time.monotonic() - said >= progress.INTERVAL:
+        if time.monotonic() - shown >= progress.INTERVAL:
             display.step('%d servers audited, %d misplaced' % (
-                found.counts.servers, found.counts.misplaced))
-            said = time.monotonic()
+                totals.servers, totals.misplaced))
+            shown = time.monotonic()
         yield page
 
 
-def _finish(asked: argparse.Namespace, found: Any,
+def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
             source: database_servers.DatabaseServers) -> int:
     from nova_aggregate_mirror.audit import render
-    counts, down = found.counts, source.cells_down
+    down = source.cells_down
     for name, reason in sorted(down.items()):
         _tell('Cell %s did not answer; its other servers are not audited: %s'
               % (name, reason))
-    if counts.unknown:
+    if totals.unknown:
         _tell('%s not audited: nova has no request that it can read (%s)'
-              % (plurals.count(counts.unknown, 'server is', 'servers are'),
-                 counts.why_unknown))
-    if not counts.servers and (asked.zone or asked.hosts or asked.project):
+              % (plurals.count(totals.unknown, 'server is', 'servers are'),
+                 totals.why_unknown))
+    if not totals.servers and (
+            arguments.zone or arguments.hosts or arguments.project):
         _tell('No server is selected: check --zone, --host and --project')
-    if asked.format == 'table':
-        print(render.summary(counts))
-    elif asked.format in formats.LINES:
-        _tell(render.summary(counts))
+    if arguments.format == 'table':
+        print(render.summary(totals))
+    elif arguments.format in formats.LINES:
+        _tell(render.summary(totals))
     if down:
         return exit_status.NO_NODE
-    if counts.unknown and not counts.servers:
+    if totals.unknown and not totals.servers:
         return exit_status.COULD_NOT_RUN
-    return exit_status.DRIFT if counts.misplaced else exit_status.OK
+    return exit_status.DRIFT if totals.misplaced else exit_status.OK
 
 
 def _entries(past: history.History) -> list[history.Entry]:

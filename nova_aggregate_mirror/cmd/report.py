@@ -96,15 +96,15 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
 
     :raises Stopped: when it was interrupted
     """
-    counts, trouble, groups = auditor.Totals(), '', misplaced.Groups()
+    totals, trouble, groups = auditor.Totals(), '', misplaced.Groups()
     source = database_servers.DatabaseServers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
     display.step('Auditing the servers')
     try:
-        found = audit_servers.prepare(conf, past)
-        counts = found.counts
+        auditing = audit_servers.prepare(conf, past)
+        totals = auditing.totals
         for page in audit_servers.counted(
-                found.run(source.pages()), found, display):
+                auditing.run(source.pages()), totals, display):
             groups.add(page)
             if stopping():
                 break
@@ -113,7 +113,7 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
     if stopping():
         raise exceptions.Stopped('interrupted')
     return misplaced.Misplacements(
-        counts, groups.ordered(), groups.more, source.cells_down, trouble)
+        totals, groups.ordered(), groups.more, source.cells_down, trouble)
 
 
 def summarize(name: str, summary: str) -> None:

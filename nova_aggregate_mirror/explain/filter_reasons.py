@@ -7,29 +7,20 @@ from typing import Any
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.scheduler import filter_table
 
 Reason = explanation.Reason
 
-GUARD = 'AggregateMembershipFilter'
 
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
-_AGGREGATES = (
-    'check the aggregates of the host and their metadata with "openstack '
-    'aggregate show"')
 # Filter to a phrase for the summary and advice.
 _KNOWN: Mapping[str, tuple[str, str]] = {
     'AffinityFilter': ('on the wrong side of an affinity', 'see the hints'),
-    'AggregateImagePropertiesIsolation': (
-        'in an aggregate for other images', _AGGREGATES),
-    'AggregateInstanceExtraSpecsFilter': (
-        'without an aggregate that matches the flavor', _AGGREGATES),
-    GUARD: (
+    **{row.host_filter: (row.phrase, row.advice)
+       for row in filter_table.FILTERS if row.host_filter},
+    filter_table.GUARD: (
         'in other aggregates in nova than in placement',
         'nova-aggregate-mirror-manage placement sync_aggregates'),
-    'AggregateMultiTenancyIsolation': (
-        'in an aggregate for other tenants', _AGGREGATES),
-    'AggregateTypeAffinityFilter': (
-        'in an aggregate for other flavors', _AGGREGATES),
     'ComputeCapabilitiesFilter': (
         'without a capability that the flavor requires',
         'compare the flavor\'s extra specs with "openstack hypervisor show"'),
@@ -67,8 +58,7 @@ _KNOWN: Mapping[str, tuple[str, str]] = {
 }
 
 OF_AGGREGATES = frozenset(
-    name for name, (_phrase, advice) in _KNOWN.items()
-    if advice == _AGGREGATES or name == GUARD)
+    {filter_table.GUARD, *filter_table.HOST_FILTERS.values()})
 """Filters that use the aggregates in the memory of nova-scheduler."""
 
 
@@ -90,9 +80,10 @@ def of_filter(step: host_states.Filtered, node: str, service: Any,
             service is not None and service.forced_down, said)
     phrase, advice = _KNOWN.get(
         step.name, ('rejected by %s' % step.name, _SEE))
-    if step.name == GUARD and not stale and 'rules' in said:
+    if step.name == filter_table.GUARD and not stale and 'rules' in said:
         phrase, advice = (
-            'in aggregates that exclude the request', _AGGREGATES)
+            'in aggregates that exclude the request',
+            filter_table.COMPARE_AGGREGATES)
     return Reason('filter', phrase, '%s: %s' % (step.name, said)
                   if said else step.name, advice)
 

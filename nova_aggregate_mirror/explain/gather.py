@@ -24,6 +24,7 @@ from nova_aggregate_mirror.explain import verdicts
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror import source
@@ -103,7 +104,7 @@ def _manager() -> host_states.HostManager:
         start
     """
     request_filters.load(CONF)
-    if filters.ALL_FILTERS in CONF.filter_scheduler.available_filters:
+    if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
         # The function itself would exit, after a log message.
         filters.install()
     try:

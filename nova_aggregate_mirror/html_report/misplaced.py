@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import operator
 import shlex
 
 from nova_aggregate_mirror import audit
@@ -45,12 +46,12 @@ class Group:
         return '%s --host %s' % (
             COMMAND, shlex.quote(self.first.server.host))
 
-    def add(self, one: audit.Misplacement, named: bool) -> None:
+    def add(self, misplacement: audit.Misplacement, named: bool) -> None:
         """Count a server; keep its name if it is to be named."""
         self.count += 1
         if named:
-            self.servers.append(one)
-        since = one.cause.since
+            self.servers.append(misplacement)
+        since = misplacement.cause.since
         if since is not None:
             self.earliest = min(since, self.earliest or since)
             self.latest = max(since, self.latest or since)
@@ -65,30 +66,32 @@ class Groups:
         self.more = 0
         """Misplacements that are in no group."""
 
-    def add(self, found: Iterable[audit.Misplacement]) -> None:
+    def add(self, page: Iterable[audit.Misplacement]) -> None:
         """Add a page of an audit."""
-        for one in found:
-            key = (one.server.host, one.rule, one.asked, one.found,
-                   one.cause.kind, one.cause.text)
+        for misplacement in page:
+            cause = misplacement.cause
+            key = (misplacement.server.host, misplacement.rule,
+                   misplacement.asked, misplacement.found, cause.kind,
+                   cause.text)
             if key not in self._groups and len(self._groups) >= GROUPS:
                 self.more += 1
                 continue
             group = self._groups.setdefault(key, Group([]))
             named = not group.servers or self._named < NAMED
             self._named += named
-            group.add(one, named)
+            group.add(misplacement, named)
 
     def ordered(self) -> list[Group]:
         """Return the groups by host, rule, requirement, finding and cause."""
         return [group for _key, group in sorted(
-            self._groups.items(), key=lambda item: item[0])]
+            self._groups.items(), key=operator.itemgetter(0))]
 
 
 @dataclasses.dataclass(frozen=True)
 class Misplacements:
     """What the page shows of an audit."""
 
-    counts: auditor.Totals
+    totals: auditor.Totals
     groups: Sequence[Group] = ()
     more: int = 0
     """Misplacements that are in no group."""
@@ -100,8 +103,8 @@ class Misplacements:
     @property
     def summary(self) -> str:
         """The result in one sentence."""
-        text = render.summary(self.counts)
-        if self.trouble and not self.counts.servers:
+        text = render.summary(self.totals)
+        if self.trouble and not self.totals.servers:
             return 'the servers could not be audited'
         return text + (', as far as they could be audited' if self.trouble
                        or self.cells_down else '')
@@ -110,4 +113,4 @@ class Misplacements:
     def figure(self) -> int | str:
         """The number of misplaced servers; ? rather than an unsure 0."""
         incomplete = self.trouble or self.cells_down
-        return self.counts.misplaced or ('?' if incomplete else 0)
+        return self.totals.misplaced or ('?' if incomplete else 0)

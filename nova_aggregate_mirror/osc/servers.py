@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-import functools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
@@ -62,7 +61,7 @@ class ListServers(command.Lister):
         default = min(servers.zones() - {
             aggregate.zone for aggregate in aggregates}, default='')
         auditing = auditor.Auditor(
-            [(audit.ZONE, functools.partial(rules.zone, default=''))],
+            [rule for rule in rules.RULES if rule.name == 'zone'],
             _members(aggregates), zone=parsed_args.zone, default_zone=default,
             complete=servers.arrived)
         rows = [_row(misplacement) for misplacement in auditing.run(
@@ -77,8 +76,8 @@ class ListServers(command.Lister):
                           'read the cell of %s' % (
                               plurals.count(len(down), 'host'),
                               api.some(down))])
-        command.tell([render.summary(auditing.counts)])
-        if auditing.counts.misplaced:
+        command.tell([render.summary(auditing.totals)])
+        if auditing.totals.misplaced:
             self.status = exit_status.DRIFT
         if down:
             self.status = exit_status.NO_NODE
@@ -89,11 +88,11 @@ def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],
              project: str) -> Iterator[auditor.AuditedServer]:
     """Read the servers on hosts, each with the zone that it requests."""
     for page in servers.pages(hosts, project):
-        for shown in page:
-            if shown.server.host:
+        for listed in page:
+            if listed.server.host:
                 yield auditor.AuditedServer(
-                    shown.server, constraints.ServerRequest(
-                        shown.server.project, '', {}, {}, shown.zone))
+                    listed.server, constraints.ServerRequest(
+                        listed.server.project, '', {}, {}, listed.zone))
 
 
 def _members(aggregates: Iterable[api_responses.Aggregate]

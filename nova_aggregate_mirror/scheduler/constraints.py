@@ -13,6 +13,8 @@ from collections.abc import Set
 import dataclasses
 from urllib import parse
 
+from nova_aggregate_mirror.source import metadata_keys
+
 Metadata = Mapping[str, Mapping[str, str]]
 """Aggregate UUID to its metadata."""
 
@@ -48,6 +50,8 @@ class Rule:
     matching: frozenset[str]
     restricting: frozenset[str] = frozenset()
     required: bool = False
+    keys: metadata_keys.Keys = metadata_keys.Keys()
+    """The metadata keys that it depends on."""
 
     def passes(self, aggregates: Set[str]) -> bool:
         """Check whether a host in exactly these aggregates passes."""

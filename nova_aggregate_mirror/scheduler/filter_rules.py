@@ -2,44 +2,58 @@
 """Nova's filters on aggregate metadata, as rules: pure, no I/O."""
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Protocol
 
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.source import metadata_keys
 
+Keys = metadata_keys.Keys
 Match = Callable[[str, str], bool]
 Metadata = constraints.Metadata
 Rule = constraints.Rule
-
-GUARD = 'AggregateMembershipFilter'
-"""The host filter that checks the rules of all request filters."""
-HOST_FILTERS: Mapping[str, str] = {
-    'flavor_extra_specs': 'AggregateInstanceExtraSpecsFilter',
-    'tenant_isolation': 'AggregateMultiTenancyIsolation',
-    'image_properties': 'AggregateImagePropertiesIsolation',
-    'type_affinity': 'AggregateTypeAffinityFilter'}
-"""Request filters to nova's host filters that check the same rules."""
 
 _SCOPE = 'aggregate_instance_extra_specs'
 TENANT = 'filter_tenant_id'
 FLAVOR = 'instance_type'
 ZONE = 'availability_zone'
+TENANT_KEYS = Keys(prefixes=frozenset({TENANT}))
 
 
-def unchecked(filters: Mapping[str, object],
-              enabled: Collection[str]) -> list[str]:
-    """List the request filters with rules that no host filter checks.
+class RequestFilter(Protocol):
+    """Interface of a plugin that turns aggregate metadata into rules.
 
-    A query to placement does not suffice: nova's API database may fail while
-    it is built, a rule may not fit into it, and a rebuild has none.
-
-    :param filters: plugins by name
-    :param enabled: names of the host filters
+    A request for which ``keys`` is empty is not affected. ``rules`` gets the
+    metadata of all aggregates that have any of the keys, or of the aggregates
+    of one host, and must not depend on which.
     """
-    return [name for name, plugin in filters.items()
-            if hasattr(plugin, 'rules') and GUARD not in enabled
-            and HOST_FILTERS.get(name) not in enabled]
+
+    on_rebuild: bool
+    """Whether the rules also apply to a rebuild, which stays on its host."""
+
+    def keys(self, request: constraints.ServerRequest) -> Keys:
+        """Return the metadata keys that affect a request."""
+
+    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
+        """Return the texts that the values of matching aggregates contain.
+
+        Empty if a host in no restricting aggregate does not pass. Otherwise
+        the query can include fewer conditions where a host is in both kinds
+        of aggregates, by the same key or by keys with the same prefix.
+        """
+
+    def rules(self, request: constraints.ServerRequest,
+              metadata: Metadata) -> list[Rule]:
+        """Return the rules for the host of a request."""
+
+
+def rules(filters: Iterable[RequestFilter],
+          request: constraints.ServerRequest, metadata: Metadata
+          ) -> list[Rule]:
+    """Return the rules of all these filters for the host of a request."""
+    return [rule for request_filter in filters if request_filter.keys(request)
+            for rule in request_filter.rules(request, metadata)]
 
 
 def extra_spec_keys(specs: Iterable[str]) -> dict[str, str]:
@@ -62,9 +76,10 @@ def flavor_extra_specs(specs: Mapping[str, str], metadata: Metadata,
     """
     return [
         Rule("the flavor's extra spec %s" % name, _having(
-            metadata, lambda one: any(
+            metadata, lambda values: any(
                 _matches(match, value, specs[name])
-                for value in _values(one, key))), required=True)
+                for value in _values(values, key))), required=True,
+             keys=Keys(frozenset({key})))
         for name, key in sorted(extra_spec_keys(specs).items())]
 
 
@@ -77,8 +92,10 @@ def tenant_isolation(project: str | None, metadata: Metadata,
     """
     return [Rule(
         'tenant %s' % project,
-        _having(metadata, lambda one: project in _tenants(one, suffixes)),
-        _having(metadata, lambda one: bool(_tenants(one, suffixes))))]
+        _having(metadata, lambda values: project in _tenants(
+            values, suffixes)),
+        _having(metadata, lambda values: bool(_tenants(values, suffixes))),
+        keys=TENANT_KEYS)]
 
 
 def tenant_aggregate(project: str | None, metadata: Metadata,
@@ -88,39 +105,31 @@ def tenant_aggregate(project: str | None, metadata: Metadata,
     :param always: whether a tenant without an aggregate may use no host
         (``[scheduler] placement_aggregate_required_for_tenants``)
     """
-    matching = _having(metadata, lambda one: any(
-        key.startswith(TENANT) and value == project
-        for key, value in one.items()))
-    return [Rule('tenant %s' % project, matching, required=True)
-            ] if matching or always else []
+    matching = _having(metadata, lambda values: any(
+        key in TENANT_KEYS and value == project
+        for key, value in values.items()))
+    return [Rule('tenant %s' % project, matching, required=True,
+                 keys=TENANT_KEYS)] if matching or always else []
 
 
-def image_properties(image: Mapping[str, str],
-                     metadata: Metadata) -> list[Rule]:
-    """AggregateImagePropertiesIsolation: each property among the values."""
-    return [_among('the image property %s' % name, name, value, metadata)
-            for name, value in sorted(image.items())]
+def among(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
+    """Require a value among those of a key, where an aggregate has the key.
 
-
-def type_affinity(flavor: str, metadata: Metadata) -> list[Rule]:
-    """AggregateTypeAffinityFilter: the flavor's name among the values."""
-    return [_among('flavor %s' % flavor, FLAVOR, flavor, metadata)]
-
-
-def default_zone(zone: str, metadata: Metadata) -> list[Rule]:
-    """AvailabilityZoneFilter, for the zone of hosts without a zone."""
-    return [_among('zone %s' % zone, ZONE, zone, metadata)]
-
-
-def _among(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
+    It is the rule of AggregateImagePropertiesIsolation,
+    AggregateTypeAffinityFilter and, for the zone of hosts without a zone, of
+    AvailabilityZoneFilter.
+    """
     return Rule(subject,
-                _having(metadata, lambda one: value in _values(one, key)),
-                _having(metadata, lambda one: key in one))
+                _having(metadata, lambda values: value in _values(
+                    values, key)),
+                _having(metadata, lambda values: key in values),
+                keys=Keys(frozenset({key})))
 
 
 def _having(metadata: Metadata,
             holds: Callable[[Mapping[str, str]], bool]) -> frozenset[str]:
-    return frozenset(uuid for uuid, one in metadata.items() if holds(one))
+    return frozenset(uuid for uuid, values in metadata.items()
+                     if holds(values))
 
 
 def _values(metadata: Mapping[str, str], key: str) -> frozenset[str]:
@@ -132,7 +141,7 @@ def _values(metadata: Mapping[str, str], key: str) -> frozenset[str]:
 def _tenants(metadata: Mapping[str, str], suffixes: bool) -> frozenset[str]:
     return frozenset(
         value for key in metadata
-        if key == TENANT or (suffixes and key.startswith(TENANT))
+        if key == TENANT or (suffixes and key in TENANT_KEYS)
         for value in _values(metadata, key))
 
 

@@ -20,6 +20,7 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
@@ -27,8 +28,6 @@ from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import metadata
 
 LOG = logging.getLogger(__name__)
-
-ALL_FILTERS = __name__ + '.all_filters'
 
 
 def all_filters() -> list[type]:
@@ -158,7 +157,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
             within = _aggregates(host)
             if within not in broken:
                 broken[within] = [
-                    rule.subject for rule in request_filters.rules(
+                    rule.subject for rule in filter_rules.rules(
                         concerned, request,
                         {one.uuid: one.metadata for one in host.aggregates})
                     if not rule.passes(within)]

@@ -13,10 +13,12 @@ from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import query_filter
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror.scheduler import request_spec
 from nova_aggregate_mirror.source import metadata
+from nova_aggregate_mirror.source import metadata_keys
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class Narrowing(query_filter.QueryFilter):
     :param budget: bytes that aggregates may take in the URL of the query
     """
 
-    def __init__(self, filters: Sequence[request_filters.RequestFilter],
+    def __init__(self, filters: Sequence[filter_rules.RequestFilter],
                  source: metadata.MetadataSource, budget: int) -> None:
         self._filters = filters
         self._source = source
@@ -42,7 +44,7 @@ class Narrowing(query_filter.QueryFilter):
         """
         return not request_spec.forced(spec) and self._narrow(spec)
 
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
         """Return the metadata keys that affect a request."""
         return _union(one.keys(request) for one in self._filters)
 
@@ -96,7 +98,7 @@ class Narrowing(query_filter.QueryFilter):
         found = self._source.read(
             keys, _union(names for names, texts in asked if texts),
             frozenset().union(*(texts for names, texts in asked if names)))
-        return (request_filters.rules(self._filters, request, found.metadata),
+        return (filter_rules.rules(self._filters, request, found.metadata),
                 found.together)
 
     def _warn(self, left_out: int) -> None:
@@ -132,5 +134,5 @@ def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
                  ', '.join(conf.aggregate_mirror.request_filters))
 
 
-def _union(keys: Iterable[metadata.Keys]) -> metadata.Keys:
-    return functools.reduce(operator.or_, keys, metadata.Keys())
+def _union(keys: Iterable[metadata_keys.Keys]) -> metadata_keys.Keys:
+    return functools.reduce(operator.or_, keys, metadata_keys.Keys())

@@ -2,16 +2,14 @@
 """Request filters: the rules of a request, a plugin per filter of nova.
 
 A request filter is a plugin in ``nova_aggregate_mirror.request_filters``: a
-``RequestFilter``, or a ``QueryFilter`` if it needs more than the metadata of
-aggregates. It is created once, with nova's configuration, when nova-scheduler
-starts. Creating it must not use the network, a database or a thread: the
-process may still fork.
+``filter_rules.RequestFilter``, or a ``QueryFilter`` if it needs more than the
+metadata of aggregates. It is created once, with nova's configuration, when
+nova-scheduler starts. Creating it must not use the network, a database or a
+thread: the process may still fork.
 """
 
-from collections.abc import Iterable
 import dataclasses
 import types
-from typing import Protocol
 
 from nova.scheduler.filters import (
     aggregate_multitenancy_isolation as multitenancy)
@@ -22,37 +20,9 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import query_filter
-from nova_aggregate_mirror.source import metadata
-
-NAMESPACE = 'nova_aggregate_mirror.request_filters'
-
-
-class RequestFilter(Protocol):
-    """Interface of a plugin that turns aggregate metadata into rules.
-
-    A request for which ``keys`` is empty is not affected. ``rules`` gets the
-    metadata of all aggregates that have any of the keys, or of the aggregates
-    of one host, and must not depend on which.
-    """
-
-    on_rebuild: bool
-    """Whether the rules also apply to a rebuild, which stays on its host."""
-
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
-        """Return the metadata keys that affect a request."""
-
-    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
-        """Return the texts that the values of matching aggregates contain.
-
-        Empty if a host in no restricting aggregate does not pass. Otherwise
-        the query can include fewer conditions where a host is in both kinds
-        of aggregates, by the same key or by keys with the same prefix.
-        """
-
-    def rules(self, request: constraints.ServerRequest,
-              found: constraints.Metadata) -> list[constraints.Rule]:
-        """Return the rules for the host of a request."""
+from nova_aggregate_mirror.source import metadata_keys
 
 
 class FlavorExtraSpecs:
@@ -63,17 +33,17 @@ class FlavorExtraSpecs:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
-        return metadata.Keys(frozenset(
+    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
+        return metadata_keys.Keys(frozenset(
             filter_rules.extra_spec_keys(request.extra_specs).values()))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset()
 
     def rules(self, request: constraints.ServerRequest,
-              found: constraints.Metadata) -> list[constraints.Rule]:
+              metadata: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.flavor_extra_specs(
-            request.extra_specs, found, extra_specs_ops.match)
+            request.extra_specs, metadata, extra_specs_ops.match)
 
 
 class TenantIsolation:
@@ -84,16 +54,16 @@ class TenantIsolation:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._suffixes = _isolates_by_suffix()
 
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
-        return metadata.Keys(prefixes=frozenset({filter_rules.TENANT}))
+    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
+        return filter_rules.TENANT_KEYS
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.project or ''})
 
     def rules(self, request: constraints.ServerRequest,
-              found: constraints.Metadata) -> list[constraints.Rule]:
+              metadata: constraints.Metadata) -> list[constraints.Rule]:
         return filter_rules.tenant_isolation(
-            request.project, found, self._suffixes)
+            request.project, metadata, self._suffixes)
 
 
 class ImageProperties:
@@ -104,15 +74,18 @@ class ImageProperties:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf.filter_scheduler
 
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
-        return metadata.Keys(frozenset(self._compared(request)))
+    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
+        return metadata_keys.Keys(frozenset(self._compared(request)))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset(self._compared(request).values())
 
     def rules(self, request: constraints.ServerRequest,
-              found: constraints.Metadata) -> list[constraints.Rule]:
-        return filter_rules.image_properties(self._compared(request), found)
+              metadata: constraints.Metadata) -> list[constraints.Rule]:
+        return [
+            filter_rules.among('the image property %s' % name, name, value,
+                               metadata)
+            for name, value in sorted(self._compared(request).items())]
 
     def _compared(self, request: constraints.ServerRequest) -> dict[str, str]:
         namespace = self._option('namespace', '')
@@ -135,15 +108,17 @@ class TypeAffinity:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         pass
 
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
-        return metadata.Keys(frozenset({filter_rules.FLAVOR}))
+    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
+        return metadata_keys.Keys(frozenset({filter_rules.FLAVOR}))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.flavor})
 
     def rules(self, request: constraints.ServerRequest,
-              found: constraints.Metadata) -> list[constraints.Rule]:
-        return filter_rules.type_affinity(request.flavor, found)
+              metadata: constraints.Metadata) -> list[constraints.Rule]:
+        return [filter_rules.among(
+            'flavor %s' % request.flavor, filter_rules.FLAVOR, request.flavor,
+            metadata)]
 
 
 class DefaultZone:
@@ -157,24 +132,26 @@ class DefaultZone:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
-    def keys(self, request: constraints.ServerRequest) -> metadata.Keys:
+    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
         if request.zone != self._conf.default_availability_zone:
-            return metadata.Keys()
-        return metadata.Keys(frozenset({filter_rules.ZONE}))
+            return metadata_keys.Keys()
+        return metadata_keys.Keys(frozenset({filter_rules.ZONE}))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
         return frozenset({request.zone})
 
     def rules(self, request: constraints.ServerRequest,
-              found: constraints.Metadata) -> list[constraints.Rule]:
-        return filter_rules.default_zone(request.zone, found)
+              metadata: constraints.Metadata) -> list[constraints.Rule]:
+        return [filter_rules.among(
+            'zone %s' % request.zone, filter_rules.ZONE, request.zone,
+            metadata)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
     """The request filters that an option names, in its order."""
 
-    of_metadata: list[RequestFilter]
+    of_metadata: list[filter_rules.RequestFilter]
     of_queries: list[query_filter.QueryFilter]
 
 
@@ -184,26 +161,20 @@ def load(conf: cfg.ConfigOpts) -> Loaded:
     :raises InvalidConfiguration: when a plugin is unknown or cannot be
         loaded, or no host filter checks its rules
     """
-    names = list(dict.fromkeys(conf.aggregate_mirror.request_filters))
-    found = plugins.load(NAMESPACE, '[aggregate_mirror] request_filters',
-                         names, conf)
-    unchecked = filter_rules.unchecked(
-        dict(zip(names, found)), conf.filter_scheduler.enabled_filters)
+    names = filter_table.configured(conf)
+    loaded = plugins.load(
+        filter_table.NAMESPACE, filter_table.OPTION, names, conf)
+    unchecked = filter_table.unchecked(
+        dict(zip(names, loaded)), conf.filter_scheduler.enabled_filters)
     if unchecked:
         raise exceptions.InvalidConfiguration(
             'no host filter checks the hosts of the [aggregate_mirror] '
             'request_filters %s: add %s to [filter_scheduler] '
-            'enabled_filters' % (', '.join(unchecked), filter_rules.GUARD))
-    queries = [one for one in found
-               if isinstance(one, query_filter.QueryFilter)]
-    return Loaded([one for one in found if one not in queries], queries)
-
-
-def rules(filters: Iterable[RequestFilter], request: constraints.ServerRequest,
-          found: constraints.Metadata) -> list[constraints.Rule]:
-    """Return the rules of all these filters for the host of a request."""
-    return [rule for one in filters if one.keys(request)
-            for rule in one.rules(request, found)]
+            'enabled_filters' % (', '.join(unchecked), filter_table.GUARD))
+    queries = [plugin for plugin in loaded
+               if isinstance(plugin, query_filter.QueryFilter)]
+    return Loaded([plugin for plugin in loaded if plugin not in queries],
+                  queries)
 
 
 def _isolates_by_suffix() -> bool:

@@ -10,29 +10,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.source import connections
+from nova_aggregate_mirror.source import metadata_keys
 from nova_aggregate_mirror.source import tables
 
+Keys = metadata_keys.Keys
 _METADATA = tables.aggregate_metadata.c
 _AGGREGATE, _MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
 _KNOWN = sa.select(_AGGREGATE.uuid).where(
     _AGGREGATE.uuid.in_(sa.bindparam('some', expanding=True)))
-
-
-@dataclasses.dataclass(frozen=True)
-class Keys:
-    """Metadata keys, by name and by prefix."""
-
-    names: frozenset[str] = frozenset()
-    prefixes: frozenset[str] = frozenset()
-
-    def __or__(self, other: 'Keys') -> 'Keys':
-        return Keys(self.names | other.names, self.prefixes | other.prefixes)
-
-    def __bool__(self) -> bool:
-        return bool(self.names or self.prefixes)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.names or key.startswith(tuple(self.prefixes))
 
 
 @dataclasses.dataclass(frozen=True)

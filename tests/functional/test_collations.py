@@ -20,6 +20,7 @@ from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 from nova_aggregate_mirror.source import host_aggregates
 from nova_aggregate_mirror.source import metadata
+from nova_aggregate_mirror.source import metadata_keys
 from nova_aggregate_mirror.source import tables
 from tests import databases
 
@@ -98,7 +99,7 @@ class TestStatements(testscenarios.WithScenarios, testtools.TestCase):
             self.assertEqual({AGGREGATE: 'az1', OTHER: 'az2'}, nova.zones())
             self.assertEqual({CELL}, set(nova.cell_mappings()))
             nova.galera()
-            keys = metadata.Keys(frozenset({'availability_zone'}))
+            keys = metadata_keys.Keys(frozenset({'availability_zone'}))
             found = metadata.MetadataSource().read(keys, keys, ['az1'])
             self.assertEqual({AGGREGATE, OTHER}, set(found.metadata))
             self.assertEqual({frozenset({AGGREGATE, OTHER})}, found.together)

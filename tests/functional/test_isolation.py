@@ -10,7 +10,7 @@ from nova.scheduler import utils
 from sqlalchemy import exc
 import testscenarios
 
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import filter_table
 from tests.scheduling import cloud
 from tests.scheduling import oracle
 
@@ -189,8 +189,8 @@ class TestUnreadableMetadata(testscenarios.WithScenarios, IsolationTest):
 
     scenarios = [
         ('guarded', {'request_filters': tuple(oracle.FILTERS)}),
-        ('stock', {'request_filters': tuple(filter_rules.HOST_FILTERS),
-                   'host_filters': tuple(filter_rules.HOST_FILTERS.values())}),
+        ('stock', {'request_filters': tuple(filter_table.HOST_FILTERS),
+                   'host_filters': tuple(filter_table.HOST_FILTERS.values())}),
     ]
 
     def boot(self, **wanted):

@@ -5,13 +5,10 @@ from collections.abc import Mapping
 
 from nova import objects
 from nova.scheduler import filters
-from nova.scheduler.filters import aggregate_image_properties_isolation
-from nova.scheduler.filters import aggregate_instance_extra_specs
-from nova.scheduler.filters import aggregate_multitenancy_isolation
-from nova.scheduler.filters import type_filter
 from nova.scheduler.filters import utils
 from nova.scheduler import host_manager
 
+from nova_aggregate_mirror.scheduler import filter_table
 from tests.scheduling import worlds
 
 
@@ -27,16 +24,11 @@ class DefaultZone(filters.BaseHostFilter):
         return not zones or worlds.DEFAULT_ZONE in zones
 
 
+_CLASSES = {cls.__name__: cls for cls in filters.all_filters()}
 FILTERS: Mapping[str, filters.BaseHostFilter] = {
-    'flavor_extra_specs':
-        aggregate_instance_extra_specs.AggregateInstanceExtraSpecsFilter(),
-    'tenant_isolation':
-        aggregate_multitenancy_isolation.AggregateMultiTenancyIsolation(),
-    'image_properties': aggregate_image_properties_isolation.
-        AggregateImagePropertiesIsolation(),
-    'type_affinity': type_filter.AggregateTypeAffinityFilter(),
-    'default_availability_zone': DefaultZone(),
-}
+    **{name: _CLASSES[host_filter]()
+       for name, host_filter in filter_table.HOST_FILTERS.items()},
+    filter_table.DEFAULT_ZONE: DefaultZone()}
 
 
 def passing(names: frozenset[str] | set[str], world: worlds.World,

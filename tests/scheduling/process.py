@@ -10,7 +10,7 @@ from nova.scheduler import request_filter
 from oslo_config import fixture as config_fixture
 
 from nova_aggregate_mirror import conf
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import filter_table
 
 OURS = 'nova_aggregate_mirror'
 
@@ -33,7 +33,7 @@ class SchedulerProcess(fixtures.Fixture):
     def configure(self, *names: str) -> None:
         """Set the request filters, which the guard checks."""
         self.config(request_filters=list(names), group='aggregate_mirror')
-        self.config(enabled_filters=[filter_rules.GUARD],
+        self.config(enabled_filters=[filter_table.GUARD],
                     group='filter_scheduler')
 
     def clear(self) -> None:

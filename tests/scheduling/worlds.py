@@ -12,6 +12,7 @@ from nova.scheduler import host_manager
 from oslo_utils.fixture import uuidsentinel
 
 from nova_aggregate_mirror.source import metadata
+from nova_aggregate_mirror.source import metadata_keys
 
 HOSTS = tuple('host%d' % number for number in range(6))
 AGGREGATES = tuple(getattr(uuidsentinel, 'aggregate%d' % number)
@@ -53,13 +54,13 @@ class World:
             frozenset(pair) for within in self.members.values()
             for pair in itertools.combinations(within, 2)))
 
-    def read(self, keys: metadata.Keys,
-             paired: metadata.Keys = metadata.Keys(),
+    def read(self, keys: metadata_keys.Keys,
+             paired: metadata_keys.Keys = metadata_keys.Keys(),
              texts: Iterable[str] = ()) -> metadata.MatchingAggregates:
         """Return aggregates and pairs as MetadataSource does."""
-        kinds = [metadata.Keys(names=frozenset({name}))
+        kinds = [metadata_keys.Keys(names=frozenset({name}))
                  for name in paired.names]
-        kinds.append(metadata.Keys(prefixes=paired.prefixes))
+        kinds.append(metadata_keys.Keys(prefixes=paired.prefixes))
         pairs = {frozenset({one, other})
                  for kind in kinds
                  for one, has in self.metadata.items()
@@ -180,7 +181,7 @@ def _spec() -> st.SearchStrategy[dict[str, Any]]:
 def worlds(filters: Iterable[str]) -> st.SearchStrategy[World]:
     """Generate worlds whose aggregates have the keys of these filters."""
     keys = {key: value for name in filters
-            for key, value in KEYS[name].items()}
+            for key, value in KEYS.get(name, {}).items()}
     return st.builds(
         World,
         members=st.fixed_dictionaries(dict.fromkeys(HOSTS, WITHIN)),

@@ -4,6 +4,7 @@
 import testtools
 
 from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror import source
 
@@ -15,18 +16,20 @@ class TestAuditor(testtools.TestCase):
         super().setUp()
         self.checked = 0
         self.auditor = auditor.Auditor(
-            [('zone', self.check)], self.aggregates(h1={'a': None}))
+            [rules.AuditRule('zone', '', bool, self.conditions)],
+            self.aggregates(h1={'a': None}))
 
     def aggregates(self, **members):
         return source.Aggregates(
             {'a': 'east'}, {'a': {'availability_zone': 'az-1'}}, members)
 
-    def check(self, request, metadata):
+    def conditions(self, facts):
         self.checked += 1
         matching = frozenset(
-            uuid for uuid, values in metadata.items()
-            if values['availability_zone'] == request.zone)
-        return [constraints.Rule(request.zone, matching, required=True)]
+            uuid for uuid, values in facts.metadata.items()
+            if values['availability_zone'] == facts.request.zone)
+        return [constraints.Rule(
+            facts.request.zone, matching, required=True)]
 
     def suspects(self):
         """Return the hosts that appear to have a misplaced server."""

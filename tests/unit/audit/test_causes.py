@@ -6,9 +6,13 @@ import testtools
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import causes
 from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import metadata_keys
 
-RULE = constraints.Rule('zone az-1', frozenset({'a'}), required=True)
+RULE = constraints.Rule(
+    'zone az-1', frozenset({'a'}), required=True,
+    keys=metadata_keys.Keys(frozenset({'availability_zone'})))
 
 
 def known(added=None, changed=None):
@@ -25,7 +29,7 @@ class TestCause(testtools.TestCase):
               moved=''):
         return causes.cause(
             source.PlacedServer('u', 'n', 'h1', 'p', 'active', arrived, moved),
-            audit.ZONE, RULE, forced, aggregates, syncs)
+            RULE, forced, aggregates, syncs)
 
     def test_latest_change_after_the_arrival(self):
         """Other metadata does not explain it."""
@@ -37,13 +41,17 @@ class TestCause(testtools.TestCase):
             found = self.cause(known(added, changed))
             self.assertEqual((kind, since), (found.kind, found.since))
 
-    def test_metadata_named_like_the_zone(self):
-        """It has nothing to do with the zone."""
-        rule = constraints.Rule('zone ssd', frozenset({'a'}), required=True)
-        found = causes.cause(
-            source.PlacedServer('u', 'n', 'h1', 'p', 'active', 100.0),
-            audit.ZONE, rule, False, known())
-        self.assertEqual(audit.UNKNOWN, found.kind)
+    def test_key_with_a_space(self):
+        """It is the key that counts, not the last word of the subject."""
+        for key, kind in (('fast disk', audit.CHANGED),
+                          ('disk', audit.UNKNOWN)):
+            [rule] = filter_rules.flavor_extra_specs(
+                {key: 'true'}, {}, str.__eq__)
+            self.assertEqual(kind, causes.cause(
+                source.PlacedServer('u', 'n', 'h1', 'p', 'active', 100.0),
+                rule, False, source.Aggregates(
+                    {'a': 'fast'}, {'a': {'fast disk': 'false'}},
+                    {'h1': {'a': None}}, {('a', 'fast disk'): 900.0})).kind)
 
     def test_kinds_of_moves(self):
         """In words."""

@@ -30,6 +30,6 @@ class TestSegments(servers.LoopbackTestCase):
         conf.set_override('request_timeout', 1.0, 'aggregate_mirror')
         reader = network_segments.Segments(conf, client.Client(conf), [])
         self.assertRaises(exceptions.DeadlineExceeded,
-                          reader.rules, [uuids.server])
+                          reader.read, [uuids.server])
         self.assertTrue(server.closed.wait(servers.PATIENCE))
         self.assertFalse(server.done.is_set())

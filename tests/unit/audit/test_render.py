@@ -15,7 +15,7 @@ from nova_aggregate_mirror import source
 def found(state='active', since=100.0):
     return audit.Misplacement(
         source.PlacedServer('the-uuid', 'web-1', 'cmp-3', 'p1', state, 50.0),
-        audit.ZONE, 'zone az-1', 'zone az-2',
+        'zone', 'zone az-1', 'zone az-2',
         audit.Cause(audit.FORCED, 'forced to the host when created', since))
 
 
@@ -23,11 +23,11 @@ class TestRender(testtools.TestCase):
 
     def test_document(self):
         """It is one JSON object, however many pages there are."""
-        counts = auditor.Totals(3, 2, 1, {'zone': 2})
+        totals = auditor.Totals(3, 2, 1, {'zone': 2})
         for pages, expected in (([], 0), ([[]], 0), ([[found()], [],
                                                       [found()]], 2)):
             answer = json.loads(''.join(render.document(
-                pages, counts, {'cell1': 'late'})))
+                pages, totals, {'cell1': 'late'})))
             self.assertEqual(expected, len(answer['misplacements']))
             self.assertEqual(
                 (3, 2, 1, {'zone': 2}, {'cell1': 'late'}),
@@ -61,7 +61,7 @@ class TestRender(testtools.TestCase):
         evil = 'a\x1b[2J\nb\u202e'
         text = render.table([audit.Misplacement(
             source.PlacedServer('the-uuid', evil, evil, evil, 'active', 50.0),
-            audit.IMAGE, evil, evil, audit.Cause(audit.FORCED, evil, 1.0))])
+            'zone', evil, evil, audit.Cause(audit.FORCED, evil, 1.0))])
         self.assertEqual(printable.lines(text), text)
         self.assertEqual(6, text.count('a\\x1b[2J\\nb\\u202e'))
 

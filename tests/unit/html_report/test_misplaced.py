@@ -27,7 +27,7 @@ def server(number, host='cmp-1', asked='zone az-1', why='forced to the host',
         source.PlacedServer(
             str(uuid.UUID(int=number << 64)), name % number if '%d' in name
             else name, host, 'project-1', state),
-        audit.ZONE, asked, 'zone az-2',
+        'zone', asked, 'zone az-2',
         audit.Cause(audit.FORCED, why, since))
 
 
@@ -35,10 +35,10 @@ def findings(servers, **options):
     """Build what an audit has found, as the command does."""
     groups = misplaced.Groups()
     groups.add(servers)
-    counts = options.pop('counts', auditor.Totals(
+    totals = options.pop('totals', auditor.Totals(
         len(servers) + 5, len(servers), 0, {'zone': len(servers)}))
     return misplaced.Misplacements(
-        counts, groups.ordered(), groups.more, **options)
+        totals, groups.ordered(), groups.more, **options)
 
 
 def collected(found):
@@ -139,7 +139,7 @@ class TestSection(testtools.TestCase):
 
     def test_counts(self):
         """Each audited rule has a figure, also without a server."""
-        found = findings([], counts=auditor.Totals(
+        found = findings([], totals=auditor.Totals(
             20, 0, 3, {'zone': 0, 'tenant_isolation': 0}))
         text = section(found)
         for name, count in (('audited', 20), ('misplaced', 0),
@@ -163,7 +163,7 @@ class TestSection(testtools.TestCase):
         for options, reason in (
                 ({'trouble': 'neutron is down'}, 'incomplete: <bdi>neutron'),
                 ({'cells_down': {'cell1': 'late'}}, 'Cell <bdi>cell1</bdi>')):
-            found = findings([], counts=nothing, **options)
+            found = findings([], totals=nothing, **options)
             text = section(found)
             self.assertIn(reason, text)
             self.assertIn('misplaced</dt><dd>?</dd>', text)

@@ -12,7 +12,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.scheduler import filter_rules
+from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
 from tests.scheduling import oracle
 from tests.scheduling import process
@@ -131,7 +131,7 @@ class TestAllFilters(testtools.TestCase):
 
     def test_isolation_that_a_host_filter_checks(self):
         """It starts with the guard, or with nova's filter of the same kind."""
-        for name, host_filter in filter_rules.HOST_FILTERS.items():
+        for name, host_filter in filter_table.HOST_FILTERS.items():
             self.process.configure(name)
             self.enable(host_filter)
             filters.all_filters()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request filters of this package, and what is said about each.
+
+Checks, audits, explanations, help texts and pages read this table. A request
+filter is a line here, an entry point in setup.cfg, and a class in
+``request_filters`` with its rules.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_config import cfg
+
+NAMESPACE = 'nova_aggregate_mirror.request_filters'
+OPTION = '[aggregate_mirror] request_filters'
+ALL_FILTERS = 'nova_aggregate_mirror.scheduler.filters.all_filters'
+"""Value of nova's ``available_filters`` that installs the request filters."""
+GUARD = 'AggregateMembershipFilter'
+"""The host filter that checks the rules of all request filters."""
+COUNTER = 'SegmentAddressesFilter'
+"""The host filter that counts the addresses of a request's servers."""
+DEFAULT_ZONE = 'default_availability_zone'
+SEGMENT_ADDRESSES = 'segment_addresses'
+
+COMPARE_AGGREGATES = (
+    'check the aggregates of the host and their metadata with "openstack '
+    'aggregate show"')
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """A request filter; texts for pages are in reStructuredText."""
+
+    name: str
+    """The name of its entry point."""
+    effect: str
+    """What it does to a request, as sentences."""
+    host_filter: str = ''
+    """Nova's host filter that checks the same rules, if there is one."""
+    metadata: str = ''
+    """What is compared with the metadata of aggregates, as a noun phrase."""
+    phrase: str = ''
+    """What hosts are that the host filter rejects."""
+    advice: str = COMPARE_AGGREGATES
+    """What to do if the host filter should not reject a host."""
+
+
+FILTERS = (
+    Filter(
+        'tenant_isolation',
+        'Hosts that are isolated for other tenants are forbidden. A tenant '
+        'is not confined to its own aggregates; see :ref:`tenants`.',
+        'AggregateMultiTenancyIsolation',
+        '``filter_tenant_id`` in the metadata of aggregates',
+        'in an aggregate for other tenants'),
+    Filter(
+        'flavor_extra_specs',
+        'For each extra spec that refers to aggregates, with the scope '
+        '``aggregate_instance_extra_specs`` or without a scope, a host must '
+        'be in an aggregate with matching metadata. Operators and lists have '
+        'the same meaning as in nova.',
+        'AggregateInstanceExtraSpecsFilter',
+        'extra specs of the flavor',
+        'without an aggregate that matches the flavor'),
+    Filter(
+        'image_properties',
+        'Hosts whose aggregates require another value of an image property '
+        'are forbidden. Nova\'s namespace and separator options apply.',
+        'AggregateImagePropertiesIsolation',
+        'properties of the image',
+        'in an aggregate for other images'),
+    Filter(
+        'type_affinity',
+        'Hosts whose aggregates list other flavors in ``instance_type`` are '
+        'forbidden.',
+        'AggregateTypeAffinityFilter',
+        '``instance_type`` in the metadata of aggregates',
+        'in an aggregate for other flavors'),
+    Filter(
+        DEFAULT_ZONE,
+        'A request for the default zone does not land on a host of another '
+        'zone, as with ``AvailabilityZoneFilter``, which nova 28 removed.'),
+    Filter(
+        SEGMENT_ADDRESSES,
+        'Segments of a routed network without free addresses are left out; '
+        'see :ref:`segment-addresses`.'),
+)
+
+HOST_FILTERS: Mapping[str, str] = {
+    row.name: row.host_filter for row in FILTERS if row.host_filter}
+"""Request filters to nova's host filters that check the same rules."""
+
+
+def configured(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the names of the configured request filters, in order."""
+    return list(dict.fromkeys(conf.aggregate_mirror.request_filters))
+
+
+def unchecked(plugins: Mapping[str, object],
+              enabled: Collection[str]) -> list[str]:
+    """List the request filters with rules that no host filter checks.
+
+    A query to placement does not suffice: nova's API database may fail while
+    it is built, a rule may not fit into it, and a rebuild has none.
+
+    :param plugins: request filters by name
+    :param enabled: names of the host filters
+    """
+    return [name for name, plugin in plugins.items()
+            if hasattr(plugin, 'rules') and GUARD not in enabled
+            and HOST_FILTERS.get(name) not in enabled]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of an audit: which are enforced, and what each requires."""
+
+from nova.conf import availability_zone
+from nova.conf import scheduler as nova_options
+import testtools
+
+from nova_aggregate_mirror.audit import auditor
+from nova_aggregate_mirror.audit import readers
+from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.scheduler import constraints
+from nova_aggregate_mirror import source
+from tests.unit import doubles
+
+
+class TestOptions(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.conf = doubles.make_conf(self)
+        self.conf.register_opts(nova_options.scheduler_opts, 'scheduler')
+        self.conf.register_opts(nova_options.filter_scheduler_opts,
+                                'filter_scheduler')
+        availability_zone.register_opts(self.conf)
+
+    def choose(self, *names):
+        self.conf.set_override('request_filters', [*names],
+                               'aggregate_mirror')
+
+    def enable(self, group, **options):
+        for name, value in options.items():
+            self.conf.set_override(name, value, group)
+
+    def test_rules_that_are_enforced(self):
+        """Those of enabled filters, of either kind, in the list's order.
+
+        Filters without a rule of their own add none.
+        """
+        self.assertEqual(['zone'], rules.enforced(self.conf))
+        self.choose('type_affinity', 'segment_addresses', 'of_another',
+                    'default_availability_zone')
+        self.enable('filter_scheduler', enabled_filters=[
+            'AggregateInstanceExtraSpecsFilter'])
+        self.enable('scheduler', limit_tenants_to_placement_aggregate=True,
+                    query_placement_for_routed_network_aggregates=True)
+        self.assertEqual(['zone', 'tenant_isolation', 'flavor_extra_specs',
+                          'type_affinity', 'segment', 'of_another'],
+                         rules.enforced(self.conf))
+
+    def test_request_filters_that_are_loaded(self):
+        """Each that has a rule; a confined tenant has another one."""
+        self.assertEqual({}, readers.read_settings(self.conf, []).filters)
+        self.choose('type_affinity', 'segment_addresses')
+        self.assertEqual(
+            {'type_affinity'},
+            readers.read_settings(self.conf, []).filters.keys())
+        for confined, names in ((False, {'tenant_isolation'}), (True, set())):
+            self.enable('scheduler',
+                        limit_tenants_to_placement_aggregate=confined)
+            self.assertEqual(names, readers.read_settings(
+                self.conf, ['tenant_isolation']).filters.keys())
+
+    def test_default_zone(self):
+        """It is compared if a filter enforces it, or if asked for."""
+        for chosen, names, zone in (
+                ([], [], ''), ([], ['segment'], ''), ([], ['zone'], 'nova'),
+                (['default_availability_zone'], [], 'nova')):
+            self.choose(*chosen)
+            self.assertEqual(zone, readers.read_settings(
+                self.conf, names).default_zone)
+
+
+class TestRules(testtools.TestCase):
+    """A host in aggregate ``a``, and servers of tenant ``p`` on it."""
+
+    def broken(self, metadata, segments=None, zone='', **settings):
+        """Audit a server; return the rules that its host does not pass."""
+        auditing = auditor.Auditor(
+            rules.RULES, source.Aggregates(
+                {'a': 'east', 'b': 'west'}, metadata, {'h1': {'a': None}}),
+            rules.Settings(**settings))
+        misplacements = [*auditing.run([auditor.AuditedServer(
+            source.PlacedServer('u', 'n', 'h1', 'p', 'active'),
+            constraints.ServerRequest('p', 'f', {}, {}, zone),
+            segments=segments or {})])]
+        self.totals = auditing.totals
+        return [(misplacement.rule, misplacement.asked, misplacement.found)
+                for misplacement in misplacements]
+
+    def test_zone(self):
+        """Nova requires no zone that no aggregate has, but the default."""
+        zone = {'a': {'availability_zone': 'az-1'},
+                'b': {'availability_zone': 'az-2'}}
+        self.assertEqual([('zone', 'zone az-2', 'zone az-1')],
+                         self.broken(zone, zone='az-2'))
+        for requested in ('az-1', 'az-3', '', 'nova'):
+            self.assertEqual([], self.broken(zone, zone=requested))
+        self.assertEqual(
+            [('zone', 'zone nova', 'zone az-1')],
+            self.broken(zone, zone='nova', default_zone='nova'))
+        self.assertEqual([('zone', 'zone az-2', 'no zone')], self.broken(
+            {'b': zone['b']}, zone='az-2'))
+
+    def test_tenant_that_nova_confines(self):
+        """It may use its own aggregates only, if it has any or needs one."""
+        own = {'b': {'filter_tenant_id_1': 'p'}}
+        self.assertEqual([], self.broken(own))
+        self.assertEqual([('tenant_isolation', 'tenant p', 'not in west (b)')],
+                         self.broken(own, tenants_confined=True))
+        self.assertEqual([], self.broken({}, tenants_confined=True))
+        self.assertEqual(
+            [('tenant_isolation', 'tenant p', 'no aggregate matches')],
+            self.broken({}, tenants_confined=True,
+                        tenants_need_aggregate=True))
+
+    def test_segments(self):
+        """Each server has its own; one server may break a rule twice."""
+        self.assertEqual(
+            [('segment', 'segment s1', 'not in west (b)'),
+             ('segment', 'segment s3', 'not in west (b)')],
+            self.broken({}, {'s3': frozenset('b'), 's2': frozenset('ab'),
+                             's1': frozenset('b')}))
+        self.assertEqual((1, {'segment': 1}), (
+            self.totals.misplaced, self.totals.by_rule))

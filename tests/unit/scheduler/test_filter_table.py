@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of request filters, against all that a filter needs."""
+
+import configparser
+import importlib
+import pathlib
+
+from nova.scheduler import filters as nova_filters
+import testtools
+
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.scheduler import filter_table
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+class TestFilterTable(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        setup = configparser.ConfigParser()
+        setup.read(ROOT / 'setup.cfg')
+        self.entry_points = dict(
+            line.split(' = ') for line in setup['entry_points'][
+                filter_table.NAMESPACE].strip().splitlines())
+
+    def test_entry_points(self):
+        """A filter has a line in the table and an entry point."""
+        self.assertEqual({row.name for row in filter_table.FILTERS},
+                         self.entry_points.keys())
+
+    def test_rules(self):
+        """An entry point leads to a class with rules, or to a query filter."""
+        for row in filter_table.FILTERS:
+            module, _colon, name = self.entry_points[row.name].partition(':')
+            plugin = getattr(importlib.import_module(module), name)
+            self.assertTrue(hasattr(plugin, 'change')
+                            or plugin.keys and plugin.texts and plugin.rules)
+
+    def test_host_filters(self):
+        """Nova has them, and something is said of the hosts they reject."""
+        novas = {plugin.__name__ for plugin in nova_filters.all_filters()}
+        for row in filter_table.FILTERS:
+            if row.host_filter:
+                self.assertIn(row.host_filter, novas)
+                self.assertTrue(row.metadata and row.phrase and row.advice)
+
+    def test_texts(self):
+        """The option's help and the pages have every filter."""
+        [option] = [option for option in conf.OPTS
+                    if option.name == 'request_filters']
+        for row in filter_table.FILTERS:
+            self.assertIn('``%s``' % row.name, option.help)
+        for page, table in (('admin/scheduling', 'request filters'),
+                            ('cli/nova-aggregate-mirror-manage',
+                             'audit rules')):
+            self.assertIn('.. rows: ' + table, (
+                ROOT / 'doc' / 'source' / (page + '.rst')).read_text())
