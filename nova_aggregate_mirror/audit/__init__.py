@@ -36,9 +36,9 @@ class Misplacement:
     server: source.PlacedServer
     rule: str
     """One of ``rules.NAMES``, or the name of a plugin."""
-    asked: str
+    requirement: str
     """What the request requires, such as ``zone az-1``."""
-    found: str
+    contradiction: str
     """What the host has instead."""
     cause: Cause
 

@@ -114,5 +114,6 @@ def contradiction(rule: constraints.Rule, within: frozenset[str],
 def _listed(uuids: frozenset[str], names: Mapping[str, str]) -> str:
     """Name a few aggregates."""
     titles = sorted('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids)
-    more = ['%d more' % (len(titles) - 3)] if titles[3:] else []
-    return ', '.join(titles[:3] + more)
+    count = len(titles) - 3
+    return ', '.join(
+        [*titles[:3], *(['%d more' % count] if count > 0 else [])])

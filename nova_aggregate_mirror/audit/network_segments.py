@@ -21,15 +21,15 @@ class Segments:
     """Neutron's subnets with a segment, and placement's aggregates of these.
 
     :param conf: nova's configuration
-    :param known: UUIDs of nova's host aggregates
+    :param aggregates: UUIDs of nova's host aggregates
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
-                 known: Collection[str]) -> None:
+                 aggregates: Collection[str]) -> None:
         self._timeout = conf.aggregate_mirror.request_timeout
         self._networks = networks.Networks(conf)
         self._placement = placement
-        self._known = frozenset(known)
+        self._host_aggregates = frozenset(aggregates)
         self._segments: Mapping[str, str] | None = None
         """Subnet to its segment."""
         self._aggregates: dict[str, frozenset[str]] = {}
@@ -70,5 +70,5 @@ class Segments:
             with contextlib.suppress(exceptions.ProviderNotFound):
                 # The provider of a segment has the UUID of the segment.
                 aggregates = self._placement.get(segment).aggregates
-            self._aggregates[segment] = aggregates & self._known
+            self._aggregates[segment] = aggregates & self._host_aggregates
         return self._aggregates[segment]

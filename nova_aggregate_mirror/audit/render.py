@@ -31,7 +31,8 @@ def table(misplacements: Iterable[audit.Misplacement]) -> str:
         # Line by line, because a cell has several lines.
         rows.add_row(['\n'.join(map(printable.line, cell)) for cell in (
             (server.name, server.uuid, 'project %s' % server.project),
-            (server.host,), (misplacement.asked,), (misplacement.found,),
+            (server.host,), (misplacement.requirement,),
+            (misplacement.contradiction,),
             (cause.text, 'since %s' % moment(cause.since))
             if cause.since else (cause.text,), (misplacement.command,))],
             divider=True)
@@ -43,9 +44,9 @@ def fields(misplacement: audit.Misplacement) -> Mapping[str, Any]:
     server, cause = misplacement.server, misplacement.cause
     return dict(zip(FIELDS, (
         server.uuid, server.name, server.host, server.project, server.state,
-        misplacement.rule, misplacement.asked, misplacement.found, cause.kind,
-        cause.text, moment(cause.since) if cause.since else None,
-        misplacement.command)))
+        misplacement.rule, misplacement.requirement,
+        misplacement.contradiction, cause.kind, cause.text,
+        moment(cause.since) if cause.since else None, misplacement.command)))
 
 
 def figures(totals: auditor.Totals, cells_down: Mapping[str, str]

@@ -149,7 +149,8 @@ def enforced(conf: cfg.ConfigOpts) -> list[str]:
     ours = {row.name for row in filter_table.FILTERS}
     return [*(name for name in NAMES if name in names),
             # Request filters of other packages.
-            *(name for name in filter_table.configured(conf) if name not in ours)]
+            *(name for name in filter_table.configured(conf)
+              if name not in ours)]
 
 
 def descriptions() -> dict[str, str]:

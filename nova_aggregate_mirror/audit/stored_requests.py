@@ -10,8 +10,8 @@ from nova import objects
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import request_spec
 
-KEPT, LONGEST = 2048, 16384
-"""Number and length of the texts that are kept. Nova writes ASCII: 32 MB."""
+CACHED, LONGEST = 2048, 16384
+"""Number and length of the texts in the cache. Nova writes ASCII: 32 MB."""
 _SERVER = '"instance_uuid": "%s"'
 _ANY = _SERVER % '00000000-0000-0000-0000-000000000000'
 
@@ -49,7 +49,7 @@ class RequestCache:
     """Requests of many servers, most of which differ in the server only."""
 
     def __init__(self) -> None:
-        self._kept = functools.lru_cache(KEPT)(parse)
+        self._parsed = functools.lru_cache(CACHED)(parse)
 
     def parse(self, text: str, server: str) -> StoredRequest:
         """Parse the JSON of a RequestSpec as if it were of any server.
@@ -58,4 +58,4 @@ class RequestCache:
         :raises Unreadable: it is of a later nova, or damaged
         """
         text = text.replace(_SERVER % server, _ANY)
-        return self._kept(text) if len(text) <= LONGEST else parse(text)
+        return self._parsed(text) if len(text) <= LONGEST else parse(text)

@@ -72,22 +72,18 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
           for provider in sorted(outside)[:checks.NAMES]))]
 
 
-def _known() -> set[str]:
-    return {entry_point.name
-            for entry_point in metadata.entry_points(group=NAMESPACE)}
-
-
 def _unknown(names: list[str]) -> checks.Findings:
-    known = _known()
-    unknown = [name for name in names if name not in known]
+    installed = {entry_point.name for entry_point
+                 in metadata.entry_points(group=NAMESPACE)}
+    unknown = [name for name in names if name not in installed]
     if not unknown:
         return []
     return [checks.failure(
         'There is no request filter %s: nova-scheduler does not start. '
         'Available request filters: %s. Set, without it:' % (
-            ', '.join(unknown), ', '.join(sorted(known)) or 'none'),
+            ', '.join(unknown), ', '.join(sorted(installed)) or 'none'),
         '[aggregate_mirror]', 'request_filters = %s' % ', '.join(
-            name for name in names if name in known))]
+            name for name in names if name in installed))]
 
 
 def _unloadable(conf: cfg.ConfigOpts, names: list[str]) -> checks.Findings:
@@ -149,32 +145,32 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
 
 
 def _unavailable(conf: cfg.ConfigOpts,
-                 wanted: bool) -> Iterator[checks.Finding]:
+                 configured: bool) -> Iterator[checks.Finding]:
     """List the host filters that nova-scheduler would not find.
 
-    :param wanted: whether request filters are configured
+    :param configured: whether request filters are configured
     """
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
     ours = frozenset({GUARD, COUNTER})
-    known = set(ours)
+    names = set(ours)
     for path in available:
         try:
             # Ours includes nova's, and changes nova when it is called.
-            known |= _names(NOVAS if path == OURS else path)
+            names |= _names(NOVAS if path == OURS else path)
         # A path without a dot raises ValueError.
         except (ImportError, ValueError):
-            rest = dict.fromkeys(
+            others = dict.fromkeys(
                 [NOVAS, *(other for other in available if other != path)])
             yield checks.failure(
                 'available_filters names %s, which cannot be imported. '
                 'Correct it, or set without it:' % path, '[filter_scheduler]',
-                *('available_filters = %s' % other for other in rest))
+                *('available_filters = %s' % other for other in others))
             return
-    lost = [name for name in enabled if name not in known]
-    missing = (wanted or not ours.isdisjoint(enabled)) and (
+    lost = [name for name in enabled if name not in names]
+    uninstalled = (configured or not ours.isdisjoint(enabled)) and (
         OURS not in available)
-    if missing:
+    if uninstalled:
         text = ('nova-scheduler has neither the request filters nor %s and %s'
                 % (GUARD, COUNTER))
     elif lost:

@@ -70,21 +70,21 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
     """
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
-    asked, stop = conf.command, interruption.Interruption()
+    arguments, stop = conf.command, interruption.Interruption()
     try:
-        with stop.watched(), output.replaced(asked.html) as write, \
-                progress.shown(asked.quiet) as display:
+        with stop.watched(), output.replaced(arguments.html) as write, \
+                progress.shown(arguments.quiet) as display:
             collected = collect.collect(conf, collect.Inputs(
                 source, client.Client(conf), stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
-                if asked.servers else None))
+                if arguments.servers else None))
             write(render.render(collected, time.time()))
     except exceptions.Stopped:
         print('Interrupted before the page was complete; nothing was written',
               file=sys.stderr)
         return stop.status
     summary, findings = render.verdict(collected), collected.findings
-    summarize(asked.html, '%s; %s' % (summary, findings.summary)
+    summarize(arguments.html, '%s; %s' % (summary, findings.summary)
               if findings else summary)
     return render.status(collected)
 
@@ -113,7 +113,7 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
     if stopping():
         raise exceptions.Stopped('interrupted')
     return misplaced.Misplacements(
-        totals, groups.ordered(), groups.more, source.cells_down, trouble)
+        totals, groups.ordered(), groups.omitted, source.cells_down, trouble)
 
 
 def summarize(name: str, summary: str) -> None:

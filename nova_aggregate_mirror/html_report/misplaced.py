@@ -36,7 +36,7 @@ class Group:
         return self.servers[0]
 
     @property
-    def more(self) -> int:
+    def omitted(self) -> int:
         """The number of servers that are not named."""
         return self.count - len(self.servers)
 
@@ -63,7 +63,7 @@ class Groups:
     def __init__(self) -> None:
         self._groups: dict[tuple[str, ...], Group] = {}
         self._named = 0
-        self.more = 0
+        self.omitted = 0
         """Misplacements that are in no group."""
 
     def add(self, page: Iterable[audit.Misplacement]) -> None:
@@ -71,10 +71,10 @@ class Groups:
         for misplacement in page:
             cause = misplacement.cause
             key = (misplacement.server.host, misplacement.rule,
-                   misplacement.asked, misplacement.found, cause.kind,
-                   cause.text)
+                   misplacement.requirement, misplacement.contradiction,
+                   cause.kind, cause.text)
             if key not in self._groups and len(self._groups) >= GROUPS:
-                self.more += 1
+                self.omitted += 1
                 continue
             group = self._groups.setdefault(key, Group([]))
             named = not group.servers or self._named < NAMED
@@ -93,7 +93,7 @@ class Misplacements:
 
     totals: auditor.Totals
     groups: Sequence[Group] = ()
-    more: int = 0
+    omitted: int = 0
     """Misplacements that are in no group."""
     cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""

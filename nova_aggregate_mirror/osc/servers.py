@@ -111,6 +111,6 @@ def _members(aggregates: Iterable[api_responses.Aggregate]
 def _row(misplacement: audit.Misplacement) -> tuple[str, ...]:
     server, cause = misplacement.server, misplacement.cause
     return (server.uuid, server.name, server.host, server.project,
-            misplacement.asked, misplacement.found, cause.text,
+            misplacement.requirement, misplacement.contradiction, cause.text,
             render.moment(cause.since) if cause.since else '',
             misplacement.command)

@@ -84,7 +84,7 @@ class MemberOf:
 
 
 def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
-           asked: MemberOf, budget: int) -> tuple[MemberOf, int]:
+           query: MemberOf, budget: int) -> tuple[MemberOf, int]:
     """Express the rules as conditions of one query, as far as possible.
 
     A host that passes every rule is never excluded. A restricting aggregate
@@ -92,26 +92,26 @@ def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
     query cannot express "in this aggregate or not in that aggregate".
 
     :param together: pairs of aggregates that share a host
-    :param asked: conditions that the query already has
+    :param query: conditions that the query already has
     :param budget: bytes that all conditions may take in the URL
     :returns: the conditions to add, and the number that did not fit
     :raises Unsatisfiable: when no aggregate matches a required rule
     """
     added, left_out = MemberOf(), 0
-    for group in _required(rules, asked):
-        more = added | MemberOf(required=(group,))
-        if (asked | more).size() <= budget:
-            added = more
+    for group in _required(rules, query):
+        wider = added | MemberOf(required=(group,))
+        if (query | wider).size() <= budget:
+            added = wider
         else:
             left_out += 1
-    forbidden = sorted(_forbidden(rules, together) - asked.forbidden)
+    forbidden = sorted(_forbidden(rules, together) - query.forbidden)
 
     def first(count: int) -> MemberOf:
         return added | MemberOf(forbidden=frozenset(forbidden[:count]))
 
     fitting = bisect.bisect_right(
         range(1, len(forbidden) + 1), budget,
-        key=lambda count: (asked | first(count)).size())
+        key=lambda count: (query | first(count)).size())
     return first(fitting), left_out + len(forbidden) - fitting
 
 
@@ -121,28 +121,28 @@ def subjects(rules: Iterable[Rule]) -> dict[str | frozenset[str], str]:
     :returns: set of required aggregates, or UUID of a forbidden aggregate, to
         the subject of its rule
     """
-    found: dict[str | frozenset[str], str] = {}
+    by_condition: dict[str | frozenset[str], str] = {}
     for rule in rules:
         if rule.required:
-            found.setdefault(rule.matching, rule.subject)
+            by_condition.setdefault(rule.matching, rule.subject)
         for uuid in rule.restricting - rule.matching:
-            found.setdefault(uuid, rule.subject)
-    return found
+            by_condition.setdefault(uuid, rule.subject)
+    return by_condition
 
 
-def _required(rules: Collection[Rule], asked: MemberOf
+def _required(rules: Collection[Rule], query: MemberOf
               ) -> list[frozenset[str]]:
     """List the sets that other sets do not imply, the smallest first."""
     for rule in rules:
         if rule.required and not rule.matching:
             raise Unsatisfiable('no host aggregate matches %s' % rule.subject)
-    found: list[frozenset[str]] = []
+    groups: list[frozenset[str]] = []
     # The smaller a set is, the more it narrows the query per byte.
     for group in sorted({rule.matching for rule in rules if rule.required},
                         key=lambda group: (len(group), sorted(group))):
-        if not any(group >= other for other in (*asked.required, *found)):
-            found.append(group)
-    return found
+        if not any(group >= other for other in (*query.required, *groups)):
+            groups.append(group)
+    return groups
 
 
 def _forbidden(rules: Collection[Rule],

@@ -145,9 +145,9 @@ def _tenants(metadata: Mapping[str, str], suffixes: bool) -> frozenset[str]:
         for value in _values(metadata, key))
 
 
-def _matches(match: Match, value: str, wanted: str) -> bool:
+def _matches(match: Match, value: str, requested: str) -> bool:
     try:
-        return match(value, wanted)
+        return match(value, requested)
     except (ValueError, IndexError):
         # Text where a number is compared, or an operator without its operand:
         # nova's filter would fail the whole request.

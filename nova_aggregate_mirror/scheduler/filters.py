@@ -97,7 +97,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
     def __init__(self) -> None:
         self._filters = _load().of_metadata
         self._source = metadata.MetadataSource()
-        self._known: frozenset[str] = frozenset()
+        self._aggregates: frozenset[str] = frozenset()
 
     def filter_all(self, filter_obj_list: Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
@@ -125,17 +125,17 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                     nova_context.get_admin_context(), spec_obj)
             except nova_exception.RequestFilterFailed:
                 return []
-        kept = self._keeping_rules(offered, spec_obj, rebuild)
+        passing = self._passing_rules(offered, spec_obj, rebuild)
         if rebuild:
             # A rebuild does not query placement.
-            return kept
+            return passing
         query = request_spec.member_of(spec_obj)
-        required = self._checked(query, kept, spec_obj)
+        required = self._checked(query, passing, spec_obj)
         belonging = [
-            host for host in kept
+            host for host in passing
             if _aggregates(host).isdisjoint(query.forbidden) and not any(
                 _aggregates(host).isdisjoint(group) for group in required)]
-        strays = {host.host for host in kept} - {
+        strays = {host.host for host in passing} - {
             host.host for host in belonging}
         if strays:
             LOG.warning(
@@ -146,11 +146,11 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 
-    def _keeping_rules(self, hosts: list[Any], spec: request_spec.RequestSpec,
+    def _passing_rules(self, hosts: list[Any], spec: request_spec.RequestSpec,
                        rebuild: bool) -> list[Any]:
         request = request_spec.request(spec)
-        concerned = [one for one in self._filters
-                     if one.on_rebuild or not rebuild]
+        concerned = [plugin for plugin in self._filters
+                     if plugin.on_rebuild or not rebuild]
         # Most hosts share their set of aggregates with other hosts.
         broken: dict[frozenset[str], list[str]] = {}
         for host in hosts:
@@ -159,7 +159,8 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 broken[within] = [
                     rule.subject for rule in filter_rules.rules(
                         concerned, request,
-                        {one.uuid: one.metadata for one in host.aggregates})
+                        {aggregate.uuid: aggregate.metadata
+                         for aggregate in host.aggregates})
                     if not rule.passes(within)]
             if broken[within]:
                 LOG.debug('%s does not pass the rules for %s', host,
@@ -174,19 +175,19 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         them.
         """
         within = [_aggregates(host) for host in hosts]
-        self._known |= frozenset().union(*within)
+        self._aggregates |= frozenset().union(*within)
         doubtful = [group for group in query.required
                     if any(map(group.isdisjoint, within))]
-        unknown = frozenset().union(*doubtful) - self._known
+        unknown = frozenset().union(*doubtful) - self._aggregates
         if unknown:
             try:
-                self._known |= self._source.known(unknown)
+                self._aggregates |= self._source.known(unknown)
             except exceptions.NovaUnavailable as exc:
                 LOG.warning(
                     'Instance %s: could not check whether the hosts from '
                     'placement are in %s; they are used: %s',
                     spec.instance_uuid, ', '.join(sorted(unknown)), exc)
-        return [group for group in doubtful if group <= self._known]
+        return [group for group in doubtful if group <= self._aggregates]
 
 
 class SegmentAddressesFilter(filters.BaseHostFilter):
@@ -201,9 +202,9 @@ class SegmentAddressesFilter(filters.BaseHostFilter):
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
         """Return the host states with an address for one more server."""
         offered = list(filter_obj_list)
-        found = request_spec.get_room(spec_obj)
-        return found.passing(offered) if found else offered
+        room = request_spec.get_room(spec_obj)
+        return room.passing(offered) if room else offered
 
 
 def _aggregates(host: Any) -> frozenset[str]:
-    return frozenset(one.uuid for one in host.aggregates)
+    return frozenset(aggregate.uuid for aggregate in host.aggregates)

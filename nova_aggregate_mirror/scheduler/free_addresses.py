@@ -32,37 +32,39 @@ def limits(subnets: Iterable[networks.Subnet],
     :returns: by the UUID of the segment; 0 if it is full
     """
     families: dict[tuple[str, int], list[networks.Subnet]] = {}
-    for one in subnets:
-        if one.segment and not one.derived and not _reserved(one):
-            families.setdefault((one.segment, one.version), []).append(one)
-    found: dict[str, int] = {}
+    for subnet in subnets:
+        if subnet.segment and not subnet.derived and not _reserved(subnet):
+            families.setdefault(
+                (subnet.segment, subnet.version), []).append(subnet)
+    servers_left: dict[str, int] = {}
     for (segment, _version), members in families.items():
         free = _free(members, counts, ports * servers, used)
         if free is not None:
-            found[segment] = min(free // ports, found.get(segment, servers))
-    return found
+            servers_left[segment] = min(
+                free // ports, servers_left.get(segment, servers))
+    return servers_left
 
 
 def _reserved(subnet: networks.Subnet) -> bool:
     """Check whether no port of a server gets an address of a subnet."""
     return bool(subnet.services) and not any(
-        one.startswith(COMPUTE) for one in subnet.services)
+        owner.startswith(COMPUTE) for owner in subnet.services)
 
 
 def _free(subnets: Collection[networks.Subnet],
-          counts: Mapping[str, networks.Counts], wanted: int, used: Used
+          counts: Mapping[str, networks.Counts], needed: int, used: Used
           ) -> int | None:
     """Count the free addresses of subnets; None if there may be enough."""
-    if any(one.services for one in subnets):
+    if any(subnet.services for subnet in subnets):
         # The port may be of another zone than the subnet is reserved for.
         return None
-    known = [counts[one.id] for one in subnets if one.id in counts]
-    total = sum(one.total for one in known)
-    free = total - sum(one.used for one in known)
-    if len(known) < len(subnets) or free >= wanted:
+    counted = [counts[subnet.id] for subnet in subnets if subnet.id in counts]
+    total = sum(count.total for count in counted)
+    free = total - sum(count.used for count in counted)
+    if len(counted) < len(subnets) or free >= needed:
         return None
-    if not all(one.exact for one in known):
+    if not all(count.exact for count in counted):
         free = total - used(subnets)
-    elif any(one.used > one.total for one in known):
+    elif any(count.used > count.total for count in counted):
         return None
-    return free if free < wanted else None
+    return free if free < needed else None

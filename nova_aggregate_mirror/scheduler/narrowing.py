@@ -46,7 +46,7 @@ class Narrowing(query_filter.QueryFilter):
 
     def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
         """Return the metadata keys that affect a request."""
-        return _union(one.keys(request) for one in self._filters)
+        return _union(plugin.keys(request) for plugin in self._filters)
 
     def subjects(self, spec: request_spec.RequestSpec
                  ) -> Mapping[str | frozenset[str], str]:
@@ -82,7 +82,7 @@ class Narrowing(query_filter.QueryFilter):
             return False
         LOG.debug('Query narrowed: in an aggregate of each of %s, in none '
                   'of %s',
-                  [sorted(one) for one in added.required],
+                  [sorted(group) for group in added.required],
                   sorted(added.forbidden))
         request_spec.add(spec, added)
         return True
@@ -90,16 +90,16 @@ class Narrowing(query_filter.QueryFilter):
     def _read(self, request: constraints.ServerRequest) -> tuple[
             list[constraints.Rule], frozenset[frozenset[str]]]:
         """Read the rules of a request, and pairs of aggregates with a host."""
-        asked = [(one.keys(request), one.texts(request))
-                 for one in self._filters]
-        keys = _union(names for names, _texts in asked)
+        inputs = [(plugin.keys(request), plugin.texts(request))
+                  for plugin in self._filters]
+        keys = _union(names for names, _texts in inputs)
         if not keys:
             return [], frozenset()
-        found = self._source.read(
-            keys, _union(names for names, texts in asked if texts),
-            frozenset().union(*(texts for names, texts in asked if names)))
-        return (filter_rules.rules(self._filters, request, found.metadata),
-                found.together)
+        aggregates = self._source.read(
+            keys, _union(names for names, texts in inputs if texts),
+            frozenset().union(*(texts for names, texts in inputs if names)))
+        return (filter_rules.rules(
+            self._filters, request, aggregates.metadata), aggregates.together)
 
     def _warn(self, left_out: int) -> None:
         if not self._warned:
@@ -121,7 +121,8 @@ def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
     if not isinstance(registered, list):
         raise exceptions.UnexpectedNova(
             'nova.scheduler.request_filter has no list ALL_REQUEST_FILTERS')
-    if any(isinstance(one, query_filter.QueryFilter) for one in registered):
+    if any(isinstance(registered_filter, query_filter.QueryFilter)
+           for registered_filter in registered):
         return
     registered += loaded.of_queries
     if loaded.of_metadata:

@@ -54,11 +54,11 @@ class Network:
 
 def networks(spec: RequestSpec) -> list[Network]:
     """Read the networks and ports; empty if they are not known."""
-    return [Network('' if _field(one, 'port_id') else
-                    _field(one, 'network_id') or '',
-                    _field(one, 'port_id') or '',
-                    str(_field(one, 'address') or ''))
-            for one in _field(spec, 'requested_networks') or ()]
+    return [Network('' if _field(network, 'port_id') else
+                    _field(network, 'network_id') or '',
+                    _field(network, 'port_id') or '',
+                    str(_field(network, 'address') or ''))
+            for network in _field(spec, 'requested_networks') or ()]
 
 
 def servers(spec: RequestSpec) -> int:
@@ -66,15 +66,15 @@ def servers(spec: RequestSpec) -> int:
     return _field(spec, 'num_instances') or 1
 
 
-def set_room(spec: RequestSpec, found: room.Room) -> None:
+def set_room(spec: RequestSpec, free: room.Room) -> None:
     """Keep the free addresses for the host filter of the same request."""
-    spec.aggregate_mirror_room = found
+    spec.aggregate_mirror_room = free
 
 
 def get_room(spec: RequestSpec) -> room.Room | None:
     """Return the free addresses if some segments have too few for all."""
-    found: room.Room | None = getattr(spec, 'aggregate_mirror_room', None)
-    return found
+    free: room.Room | None = getattr(spec, 'aggregate_mirror_room', None)
+    return free
 
 
 def forced(spec: RequestSpec) -> bool:
@@ -133,8 +133,8 @@ def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
 def replace(spec: RequestSpec, before: Set[str], after: Set[str]) -> None:
     """Replace a set of required aggregates by a subset."""
     spec.requested_destination.aggregates = [
-        ','.join(sorted(after)) if before == {*one.split(',')} else one
-        for one in spec.requested_destination.aggregates]
+        ','.join(sorted(after)) if before == {*group.split(',')} else group
+        for group in spec.requested_destination.aggregates]
 
 
 def _properties(spec: RequestSpec) -> Mapping[str, str]:

@@ -24,7 +24,8 @@ class Segment:
 
     def has(self, host: Any) -> bool:
         """Check whether a host state of nova is in the segment."""
-        return any(one.uuid in self.aggregates for one in host.aggregates)
+        return any(aggregate.uuid in self.aggregates
+                   for aggregate in host.aggregates)
 
 
 class Room:
@@ -46,14 +47,15 @@ class Room:
         """
         if self._before is None:
             self._before = [(host, host.num_instances) for host in hosts]
-        chosen = [(host, host.num_instances - before)
-                  for host, before in self._before
-                  if host.num_instances > before]
+        added = [(host, host.num_instances - before)
+                 for host, before in self._before
+                 if host.num_instances > before]
         for segments in self._networks:
-            left = [one for one in segments if one.servers is None
-                    or sum(servers for host, servers in chosen
-                           if one.has(host)) < one.servers]
-            if len(left) < len(segments):
+            free = [segment for segment in segments
+                    if segment.servers is None
+                    or sum(servers for host, servers in added
+                           if segment.has(host)) < segment.servers]
+            if len(free) < len(segments):
                 hosts = [host for host in hosts
-                         if any(one.has(host) for one in left)]
+                         if any(segment.has(host) for segment in free)]
         return hosts

@@ -52,37 +52,39 @@ class SegmentAddresses(query_filter.QueryFilter):
         if not routed or not request_spec.member_of(spec).required:
             return False
         with deadline.within(self._conf.aggregate_mirror.inline_timeout):
-            wanted = self._wanted(spec)
-            return bool(wanted) and self._narrow(spec, wanted)
+            ports = self._ports(spec)
+            return bool(ports) and self._narrow(spec, ports)
 
-    def _wanted(self, spec: request_spec.RequestSpec) -> Mapping[str, int]:
+    def _ports(self, spec: request_spec.RequestSpec) -> Mapping[str, int]:
         """Count the ports of one server that need an address, by network."""
-        asked = request_spec.networks(spec)
-        wanted = collections.Counter(
-            one.network for one in asked if one.network and not one.address)
-        ports = [one.port for one in asked if one.port]
-        if ports:
-            wanted.update(
-                one.network for one in self._networks.ports(id=ports)
-                if not one.addresses and not one.unaddressed)
-        return wanted
+        requested = request_spec.networks(spec)
+        counts = collections.Counter(
+            network.network for network in requested
+            if network.network and not network.address)
+        existing = [network.port for network in requested if network.port]
+        if existing:
+            counts.update(
+                port.network for port in self._networks.ports(id=existing)
+                if not port.addresses and not port.unaddressed)
+        return counts
 
     def _narrow(self, spec: request_spec.RequestSpec,
-                wanted: Mapping[str, int]) -> bool:
+                ports: Mapping[str, int]) -> bool:
         by_network: dict[str, list[networks.Subnet]] = {}
-        for one in self._networks.subnets(network_id=sorted(wanted)):
-            if one.segment:
-                by_network.setdefault(one.network, []).append(one)
+        for subnet in self._networks.subnets(network_id=sorted(ports)):
+            if subnet.segment:
+                by_network.setdefault(subnet.network, []).append(subnet)
         if not by_network:
             return False
         counts = self._networks.counts(sorted(by_network))
         changed, rooms = False, []
         for network, subnets in by_network.items():
             limits = free_addresses.limits(
-                subnets, counts, wanted[network], request_spec.servers(spec),
+                subnets, counts, ports[network], request_spec.servers(spec),
                 self._used)
-            segments = {one.segment for one in subnets}
-            full = {one for one, servers in limits.items() if not servers}
+            segments = {subnet.segment for subnet in subnets}
+            full = {segment for segment, servers in limits.items()
+                    if not servers}
             if full == segments:
                 raise constraints.Unsatisfiable(
                     'no segment of network %s has enough free addresses (%s)'
@@ -96,26 +98,27 @@ class SegmentAddresses(query_filter.QueryFilter):
                 LOG.debug('Full segments of network %s are left out: %s',
                           network, ', '.join(sorted(full)))
             if full < limits.keys():
-                rooms.append([room.Segment(self._of(one), limits.get(one))
-                              for one in sorted(segments - full)])
+                rooms.append([
+                    room.Segment(self._of(segment), limits.get(segment))
+                    for segment in sorted(segments - full)])
         if rooms:
             request_spec.set_room(spec, room.Room(rooms))
         return changed
 
     def _used(self, subnets: Collection[networks.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
-        by_id = {one.id: one for one in subnets}
+        by_id = {subnet.id: subnet for subnet in subnets}
         ports = self._networks.ports(
-            fixed_ips=['subnet_id=' + one for one in sorted(by_id)])
+            fixed_ips=['subnet_id=' + uuid for uuid in sorted(by_id)])
         return sum(subnet in by_id and by_id[subnet].pooled(address)
                    for port in ports for subnet, address in port.addresses)
 
     def _current(self, spec: request_spec.RequestSpec, network: str,
                  segments: Iterable[str]) -> bool:
         """Check that nova has required the aggregates of the segments."""
-        for known in (self._aggregates, {}):
-            # What is known may be outdated.
-            self._aggregates = known
+        for cache in (self._aggregates, {}):
+            # The aggregates that were read before may be outdated.
+            self._aggregates = cache
             if self._union(segments) in request_spec.member_of(spec).required:
                 return True
         LOG.info('Free addresses of network %s are not considered: the '

@@ -52,15 +52,15 @@ class ApiServers:
         for host in hosts or ('',):
             marker = ''
             while True:
-                wanted = {'all_tenants': '1', 'limit': str(PAGE), 'host': host,
-                          'project_id': project, 'marker': marker}
+                query = {'all_tenants': '1', 'limit': str(PAGE), 'host': host,
+                         'project_id': project, 'marker': marker}
                 page = self._page(urllib.parse.urlencode({
-                    name: value for name, value in wanted.items() if value}))
+                    name: text for name, text in query.items() if text}))
                 if not page:
                     break
                 # Filtered exactly: MySQL compares names without case.
-                yield [one for one in page
-                       if not host or one.server.host == host]
+                yield [listed for listed in page
+                       if not host or listed.server.host == host]
                 marker = page[-1].server.uuid
 
     def zones(self) -> frozenset[str]:
@@ -71,12 +71,12 @@ class ApiServers:
 
     def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
-        moves = [one for one in self._api.entries(
+        moves = [move for move in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
-            _migration) if one.to == server.host]
+            _migration) if move.to == server.host]
         if not moves:
             return server
-        last = max(moves, key=lambda one: one.at)
+        last = max(moves, key=lambda move: move.at)
         return source.placed(server, last.kind, last.at)
 
     def _page(self, query: str) -> list[ListedServer]:
@@ -99,32 +99,32 @@ class _Migration:
     at: float
 
 
-def _migration(call: errors.Call, one: dict[str, Any]) -> _Migration:
-    to = str(one.get('dest_compute') or '')
-    if to == one.get('source_compute') or (
-            one.get('status') not in source.MOVED):
+def _migration(call: errors.Call, entry: dict[str, Any]) -> _Migration:
+    to = str(entry.get('dest_compute') or '')
+    if to == entry.get('source_compute') or (
+            entry.get('status') not in source.MOVED):
         to = ''
-    at = one.get('updated_at') or one.get('created_at')
-    return _Migration(str(one.get('migration_type') or 'migration'), to,
+    at = entry.get('updated_at') or entry.get('created_at')
+    return _Migration(str(entry.get('migration_type') or 'migration'), to,
                       _time(call, at) or 0.0)
 
 
-def _listed(call: errors.Call, one: dict[str, Any]) -> ListedServer:
-    uuid = api_responses.uuid(call, one, 'id')
-    if 'OS-EXT-SRV-ATTR:host' not in one:
+def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
+    uuid = api_responses.uuid(call, entry, 'id')
+    if 'OS-EXT-SRV-ATTR:host' not in entry:
         raise exceptions.NovaUnavailable(
             'shows no hosts of the servers', call.service, call.occasion,
             step='give the user a role that nova\'s policy '
             'os_compute_api:os-extended-server-attributes allows')
-    moving = one.get('OS-EXT-STS:task_state') in source.MOVING
+    moving = entry.get('OS-EXT-STS:task_state') in source.MOVING
     return ListedServer(
         source.PlacedServer(
-            uuid, str(one.get('name') or ''),
-            '' if moving else str(one['OS-EXT-SRV-ATTR:host'] or ''),
-            api_responses.text(call, one, 'tenant_id'),
-            api_responses.text(call, one, 'OS-EXT-STS:vm_state'),
-            _time(call, one.get('OS-SRV-USG:launched_at'))),
-        str(one.get('pinned_availability_zone') or ''))
+            uuid, str(entry.get('name') or ''),
+            '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or ''),
+            api_responses.text(call, entry, 'tenant_id'),
+            api_responses.text(call, entry, 'OS-EXT-STS:vm_state'),
+            _time(call, entry.get('OS-SRV-USG:launched_at'))),
+        str(entry.get('pinned_availability_zone') or ''))
 
 
 def _time(call: errors.Call, text: Any) -> float | None:

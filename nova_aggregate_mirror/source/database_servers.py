@@ -87,26 +87,26 @@ class DatabaseServers:
         with self._api.reading() as api:
             existing = self._cells.all(api)
         for cell in existing:
-            after, more = 0, True
-            while more:
+            after, last = 0, False
+            while not last:
                 try:
-                    after, found = self._cells.ask(cell, functools.partial(
+                    after, servers = self._cells.ask(cell, functools.partial(
                         _page, statement=statement, after=after))
                 except exceptions.CellUnavailable as exc:
                     self.cells_down[cell.name] = str(exc)
-                    found = []
-                more = bool(found)
+                    servers = []
+                last = not servers
                 # MySQL compares names of hosts without case.
-                chosen = [one for one in found
-                          if not hosts or one.host in hosts]
+                servers = [server for server in servers
+                           if not hosts or server.host in hosts]
                 # Also an empty page, so that the caller can stop.
-                yield Page(chosen, self._requests(chosen) if chosen else {})
+                yield Page(servers, self._requests(servers) if servers else {})
 
     def _requests(self, servers: Sequence[source.PlacedServer]
                   ) -> Mapping[str, str]:
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(
-                _REQUESTS, {'some': [one.uuid for one in servers]})))
+                _REQUESTS, {'some': [server.uuid for server in servers]})))
 
 
 def _page(cell: Any, statement: Any, after: int

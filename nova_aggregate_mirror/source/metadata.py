@@ -46,7 +46,7 @@ class MetadataSource:
         :param texts: texts to find; pairs without any of them may be missing
         :raises NovaUnavailable: when the database cannot be read
         """
-        found: dict[str, dict[str, str]] = {}
+        metadata: dict[str, dict[str, str]] = {}
         together = set()
         patterns = {'text%d' % number: '%%%s%%' % text for number, text
                     in enumerate(sorted(set(map(_comparable, texts))))}
@@ -58,8 +58,8 @@ class MetadataSource:
                 together.add(frozenset({uuid, other}))
             # MySQL's collation ignores case, nova's filters do not.
             elif key in keys:
-                found.setdefault(uuid, {})[key] = value
-        return MatchingAggregates(found, frozenset(together))
+                metadata.setdefault(uuid, {})[key] = value
+        return MatchingAggregates(metadata, frozenset(together))
 
     def known(self, uuids: Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova.
@@ -99,10 +99,11 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
     The join starts at the few aggregates with a text: most hosts are not in
     any of them.
     """
-    other, said = tables.aggregates.alias(), tables.aggregate_metadata.alias()
+    other = tables.aggregates.alias()
+    shared = tables.aggregate_metadata.alias()
     member = tables.aggregate_hosts.alias()
-    same = (said.c.key == _METADATA.key if keys.names
-            else _one_of(said.c.key, keys))
+    same = (shared.c.key == _METADATA.key if keys.names
+            else _one_of(shared.c.key, keys))
     return sa.select(
         _AGGREGATE.uuid, sa.null(), sa.null(), other.c.uuid).distinct(
     ).join_from(
@@ -114,7 +115,7 @@ def _pairs(keys: Keys, texts: tuple[str, ...]) -> Any:
         member, sa.and_(member.c.host == _MEMBER.host,
                         member.c.aggregate_id != _MEMBER.aggregate_id),
     ).join(
-        said, sa.and_(said.c.aggregate_id == member.c.aggregate_id, same),
+        shared, sa.and_(shared.c.aggregate_id == member.c.aggregate_id, same),
     ).join(
         other, other.c.id == member.c.aggregate_id,
     ).where(

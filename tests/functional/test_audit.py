@@ -59,7 +59,8 @@ class TestZones(AuditTest):
         found = self.misplacement(server)
         self.assertEqual(
             ('zone', 'zone az-1', 'no zone', 'third', audit.UNKNOWN, None),
-            (found.rule, found.asked, found.found, found.server.host,
+            (found.rule, found.requirement, found.contradiction,
+             found.server.host,
              found.cause.kind, found.cause.since))
         arrived = found.server.arrived
         drift = [history.Entry('agent', 'ctl', arrived + 5, arrived + 6, 1.0,
@@ -135,7 +136,7 @@ class TestZones(AuditTest):
         found = self.misplacement(server)
         self.assertEqual(
             ('zone az-2', audit.CHANGED, LATE),
-            (found.found, found.cause.kind, found.cause.since))
+            (found.contradiction, found.cause.kind, found.cause.since))
         self.assertIn('the host was added to empty (', found.cause.text)
 
     def test_forced_host(self):
@@ -215,7 +216,7 @@ class TestZones(AuditTest):
         self.assertEqual([], self.audit())
         self.flags(request_filters=['default_availability_zone'],
                    group='aggregate_mirror')
-        self.assertEqual('zone az-1', self.misplacement(server).found)
+        self.assertEqual('zone az-1', self.misplacement(server).contradiction)
         # A host without a zone is in it.
         self.audit(zone=CONF.default_availability_zone, hosts=['third'])
         self.set_aggregates('third', self.uuid(self.east))
@@ -263,14 +264,14 @@ class TestRules(AuditTest):
                          found.keys())
         self.assertEqual(
             'in mixed (%s), which is for others' % self.uuid(number),
-            found['tenant_isolation'].found)
+            found['tenant_isolation'].contradiction)
         self.assertEqual('no aggregate matches',
-                         found['flavor_extra_specs'].found)
+                         found['flavor_extra_specs'].contradiction)
         for one in found.values():
             self.assertEqual(audit.CHANGED, one.cause.kind)
             self.assertIn('the metadata of mixed (', one.cause.text)
         [typed] = self.audit(['type_affinity'])
-        self.assertEqual('flavor m1.tested', typed.asked)
+        self.assertEqual('flavor m1.tested', typed.requirement)
 
 
 class TestSegments(AuditTest):
@@ -312,7 +313,7 @@ class TestSegments(AuditTest):
         found = self.misplacement(server)
         self.assertEqual(
             ('segment', 'segment %s' % self.neutron.segments[1]['id'],
-             'second'), (found.rule, found.asked, found.server.host))
+             'second'), (found.rule, found.requirement, found.server.host))
 
     def test_segment_without_an_aggregate(self):
         """Neutron has created none, so that nothing can be compared."""

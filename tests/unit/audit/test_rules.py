@@ -84,7 +84,8 @@ class TestRules(testtools.TestCase):
             constraints.ServerRequest('p', 'f', {}, {}, zone),
             segments=segments or {})])]
         self.totals = auditing.totals
-        return [(misplacement.rule, misplacement.asked, misplacement.found)
+        return [(misplacement.rule, misplacement.requirement,
+                 misplacement.contradiction)
                 for misplacement in misplacements]
 
     def test_zone(self):

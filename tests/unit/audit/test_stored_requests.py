@@ -81,7 +81,7 @@ class TestRequests(testtools.TestCase):
     def test_memory_is_bounded(self):
         """Neither many requests nor long ones are kept."""
         stored = self.stored('', zone='ZONE')
-        for number in range(stored_requests.KEPT + 1):
+        for number in range(stored_requests.CACHED + 1):
             self.requests.parse(stored.replace('ZONE', str(number)), '')
         self.parsed = 0
         self.requests.parse(stored.replace('ZONE', '0'), '')

@@ -38,7 +38,7 @@ def findings(servers, **options):
     totals = options.pop('totals', auditor.Totals(
         len(servers) + 5, len(servers), 0, {'zone': len(servers)}))
     return misplaced.Misplacements(
-        totals, groups.ordered(), groups.more, **options)
+        totals, groups.ordered(), groups.omitted, **options)
 
 
 def collected(found):
