@@ -49,8 +49,7 @@ from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import render
-from nova_aggregate_mirror.explain import sentence
+from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
@@ -89,7 +88,7 @@ def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     with _terminable(), output.replaced(name) as write:
         answer = _explain(conf, nova, journal)
         write(page.render(answer, time.time()))
-    report.summarize(name, sentence.sentence(answer))
+    report.summarize(name, rendering.sentence(answer))
     return answer
 
 
@@ -133,30 +132,33 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     nova_objects.bound(conf)
     from nova_aggregate_mirror.explain import gather
     from nova_aggregate_mirror.explain import requests
+    from nova_aggregate_mirror.explain import steps
     with nova_objects.translated():
         if server:
             request = requests.of_server(
                 context, server, operation, flavor, networks, asked.ports)
         else:
-            request = requests.described(context, requests.Description(
+            request = requests.described(context, requests.ServerDescription(
                 asked.flavor, image, asked.volume, project, asked.zone,
                 networks, asked.ports, hints, asked.count))
-        return gather.explain(
-            gather.Inputs(context, known, placement, pending,
-                          parallel.Workers(asked.workers).each),
-            requests.Prepared(request.spec, request.about,
-                              [*request.notes, *notes]), asked.hosts)
+        facts = gather.gather(
+            gather.Deployment(context, known, placement, pending,
+                              parallel.Workers(asked.workers).each),
+            requests.PreparedRequest(
+                request.spec, request.about, [*request.notes, *notes]),
+            asked.hosts)
+    return steps.explain(facts)
 
 
 def _show(form: str, answer: explanation.Answer) -> None:
     if form == 'table':
-        print(render.text(answer))
+        print(rendering.text(answer))
         return
     if form in formats.LINES:
-        print('\n\n'.join([*render.head(answer), *render.notes(answer)]),
+        print('\n\n'.join([*rendering.head(answer), *rendering.notes(answer)]),
               file=sys.stderr)
-    formats.show(form, render.document(answer), render.HOSTS,
-                 render.hosts(answer))
+    formats.show(form, rendering.document(answer), rendering.HOSTS,
+                 rendering.hosts(answer))
 
 
 def _image(conf: cfg.ConfigOpts, identifier: str,

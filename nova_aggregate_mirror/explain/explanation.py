@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanation of a scheduling decision: conditions, steps and verdicts."""
+"""Explanation of a scheduling decision: steps and verdicts."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,26 +11,10 @@ OPERATIONS = ('create', 'migrate', 'live-migrate', 'evacuate', 'unshelve',
 """Operations on a server for which nova-scheduler finds a host."""
 
 HOST = '<host>'
-"""Stands for the host in texts, so that hosts in one state are alike."""
+"""Placeholder for the host in texts, so that hosts in one state are alike."""
 
 ACCEPTABLE = 'acceptable'
 """Kind of the verdict on a compute node that passes every step."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Condition:
-    """A condition of a query to placement.
-
-    ``key`` and ``value`` are a parameter of ``GET /allocation_candidates``.
-    """
-
-    key: str
-    value: str
-    asked_by: str = ''
-    """What added the condition, for example a zone or a flavor."""
-
-    def __str__(self) -> str:
-        return '%s=%s' % (self.key, self.value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +24,14 @@ class Reason:
     kind: str
     """The same word for all reasons of this kind, for programs."""
     phrase: str
-    """For the summary after a number of hosts, such as ``disabled``."""
+    """For the summary after a number of nodes, such as ``disabled``."""
     detail: str = ''
     advice: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A step of scheduling: what it checks, and which nodes pass it."""
+    """A step of scheduling: its condition, and the nodes that pass it."""
 
     name: str
     asked_by: str
@@ -100,8 +84,8 @@ class Answer:
     @property
     def acceptable(self) -> Sequence[Verdict]:
         """The verdicts on the nodes that pass every step."""
-        return [one for one in self.verdicts
-                if one.reason.kind == ACCEPTABLE]
+        return [verdict for verdict in self.verdicts
+                if verdict.reason.kind == ACCEPTABLE]
 
     @property
     def possible(self) -> bool:
@@ -109,3 +93,10 @@ class Answer:
         if self.count > 1:
             return len(self.placed) == self.count
         return bool(self.acceptable)
+
+    @property
+    def counted(self) -> str:
+        """The noun for numbers of verdicts."""
+        hosts = {verdict.host for verdict in self.verdicts}
+        return ('hosts' if len(hosts) == len(self.verdicts)
+                else 'compute nodes')

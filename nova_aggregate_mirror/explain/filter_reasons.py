@@ -2,19 +2,20 @@
 """Why a host filter of nova rejects a host, and what to do."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
 from nova_aggregate_mirror.scheduler import filter_table
 
+Facts = facts.Facts
+FilterRun = facts.FilterRun
 Reason = explanation.Reason
 
 
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
 # Filter to a phrase for the summary and advice.
-_KNOWN: Mapping[str, tuple[str, str]] = {
+_PHRASES: Mapping[str, tuple[str, str]] = {
     'AffinityFilter': ('on the wrong side of an affinity', 'see the hints'),
     **{row.host_filter: (row.phrase, row.advice)
        for row in filter_table.FILTERS if row.host_filter},
@@ -62,42 +63,17 @@ OF_AGGREGATES = frozenset(
 """Filters that use the aggregates in the memory of nova-scheduler."""
 
 
-def of_filter(step: host_states.Filtered, node: str, service: Any,
-              ignored: bool, stale: bool) -> Reason:
-    """Return why a filter rejects a host; the detail is what it logs.
-
-    :param service: nova-compute of the host, or None if it is not known
-    :param ignored: whether the request leaves out the host
-    :param stale: whether placement has the host in an aggregate that nova does
-        not have it in
-    """
-    said = step.said.get(node, '')
-    if step.name == host_states.REQUESTED:
-        return LEFT_OUT if ignored else NOT_REQUESTED
-    if step.name == 'ComputeFilter':
+def of_filter(run: FilterRun, node: str, facts: Facts) -> Reason:
+    """Return why a filter rejects a host; the detail is what it logs."""
+    message, host = run.rejected[node], facts.host(node)
+    if run.name == 'ComputeFilter':
         return reasons.of_service(
-            service is not None and service.disabled,
-            service is not None and service.forced_down, said)
-    phrase, advice = _KNOWN.get(
-        step.name, ('rejected by %s' % step.name, _SEE))
-    if step.name == filter_table.GUARD and not stale and 'rules' in said:
+            host in facts.disabled, host in facts.forced_down, message)
+    phrase, advice = _PHRASES.get(
+        run.name, ('rejected by %s' % run.name, _SEE))
+    if node in run.broken_rules and not reasons.stale_aggregates(facts, node):
         phrase, advice = (
             'in aggregates that exclude the request',
             filter_table.COMPARE_AGGREGATES)
-    return Reason('filter', phrase, '%s: %s' % (step.name, said)
-                  if said else step.name, advice)
-
-
-LEFT_OUT = Reason(
-    'ignored', 'the host to leave', 'the server is on it')
-NOT_REQUESTED = Reason('not_requested', 'not the requested host')
-OTHER_CELL = Reason(
-    'cell', 'in another cell than the server', '', 'nova moves servers to '
-    'another cell only in a resize or cold migration, if its policy allows '
-    'that')
-NO_STATE = Reason(
-    'no_service', 'without a nova-compute service that nova-scheduler reads',
-    'its cell is disabled or did not answer, the service was deleted, or it '
-    'has not reported its resources yet',
-    'check "nova-manage cell_v2 list_cells" and "openstack compute service '
-    'list"')
+    return Reason('filter', phrase, '%s: %s' % (run.name, message)
+                  if message else run.name, advice)

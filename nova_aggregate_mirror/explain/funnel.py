@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers placement leaves after each condition of a query."""
+"""Providers that placement leaves after each condition of a query."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.placement import parallel
+
+FIGURES = 20
+"""Maximum number of providers whose inventories are read, per condition."""
+
+Inventories = Mapping[str, candidates.Inventory]
 
 
 @dataclasses.dataclass(frozen=True)
 class Funnel:
-    """What placement answers to a query, and to its first conditions."""
+    """The responses of placement to a query, and to its first conditions."""
 
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
-    conditions: Sequence[explanation.Condition]
+    conditions: Sequence[placement_query.Condition]
     passed: Sequence[frozenset[str]]
     """The compute nodes that meet each condition and all before it."""
     answers: Sequence[candidates.Candidates]
@@ -26,98 +31,112 @@ class Funnel:
     plain: bool
     """Whether each provider provides resources by itself only."""
 
+    @property
+    def left(self) -> frozenset[str]:
+        """The compute nodes that meet every condition."""
+        return self.existing.intersection(*self.passed)
 
-class Asker:
-    """Asks placement itself which providers meet some conditions.
+
+def narrow(reader: candidates.CandidateReader, sharing: bool,
+           each: parallel.Each,
+           queries: Sequence[placement_query.PlacementQuery],
+           nodes: frozenset[str]) -> Funnel:
+    """Add the conditions of a query to it one by one.
 
     :param sharing: whether any provider shares its resources
+    :param queries: alternatives; nova takes the candidates of each: the first
+        may have further ones that replace some of its conditions
+    :param nodes: the compute nodes of nova
+    :raises RequestRejected: placement does not accept the whole query
     """
+    roots = reader.trees()
+    plain = not sharing and all(query.plain for query in queries) and (
+        all(provider == root for provider, root in roots.items()))
+    rows = [list(zip(queries, parts))
+            for parts in placement_query.prefixes(queries)]
+    # The whole queries take longest and start first.
+    answers = each(
+        lambda query: reader.candidates(query.parameters()), queries)
 
-    def __init__(self, reader: candidates.Reader, sharing: bool,
-                 each: parallel.Each) -> None:
-        self._reader = reader
-        self._sharing = sharing
-        self._each = each
+    def ask(part: tuple[placement_query.PlacementQuery,
+                        list[placement_query.Condition]]) -> frozenset[str]:
+        query, conditions = part
+        if not plain and len(conditions) == len(query.conditions):
+            return answers[queries.index(query)].providers
+        parameters = query.parameters(conditions)
+        try:
+            if plain:
+                return reader.providers(
+                    placement_query.of_providers(parameters))
+            return reader.candidates(parameters).providers
+        except exceptions.RequestRejected:
+            # A part may not be a query, for example without resources.
+            return nodes
 
-    def narrow(self, queries: Sequence[query.Query], nodes: frozenset[str]
-               ) -> Funnel:
-        """Add the conditions of a query to it one by one.
-
-        :param queries: alternatives; nova takes the candidates of each: the
-            first may have further ones that replace some of its conditions
-        :param nodes: the compute nodes of nova
-        :raises RequestRejected: placement does not accept the whole query
-        """
-        roots = self._reader.trees()
-        plain = not self._sharing and all(one.plain for one in queries) and (
-            all(provider == root for provider, root in roots.items()))
-        asked = [[(one, some) for one, some in zip(queries, parts)]
-                 for parts in prefixes(queries)]
-        flat = [part for parts in asked for part in parts if part[1]]
-        whole = [(one, list(one.conditions)) for one in queries]
-
-        def ask(part: tuple[query.Query, list[explanation.Condition]]
-                ) -> frozenset[str]:
-            one, some = part
-            if not plain and len(some) == len(one.conditions):
-                return answers[queries.index(one)].providers
-            parameters = one.parameters(some)
-            try:
-                if plain:
-                    return self._reader.providers(
-                        query.of_providers(parameters))
-                return self._reader.candidates(parameters).providers
-            except exceptions.RequestRejected:
-                # A part may not be a query, for example without resources.
-                return nodes
-
-        # The whole queries take longest and start first.
-        answers = self._each(
-            lambda part: self._reader.candidates(part[0].parameters(part[1])),
-            whole)
-        # Placement may cut the response to a part, and then the whole is not
-        # within it.
-        whole_ones = _union(one.providers for one in answers)
-        found = iter(self._each(ask, flat))
-        passed = [
-            nodes & (whole_ones | _union(
-                next(found) for part in parts if part[1]))
-            for parts in asked]
-        return Funnel(nodes & roots.keys(), queries[0].conditions,
-                      _shrinking(passed), answers, plain)
+    responses = iter(each(
+        ask, [part for parts in rows for part in parts if part[1]]))
+    # Placement may cut the response to a part, and then the whole is not
+    # within it.
+    whole = _union(answer.providers for answer in answers)
+    passed: list[frozenset[str]] = []
+    for parts in rows:
+        row = nodes & (whole | _union(
+            next(responses) for part in parts if part[1]))
+        # Placement may change between two queries.
+        passed.append(row & passed[-1] if passed else row)
+    return Funnel(nodes.intersection(roots), queries[0].conditions, passed,
+                  answers, plain)
 
 
-def prefixes(queries: Sequence[query.Query]
-             ) -> list[list[list[explanation.Condition]]]:
-    """List the parts of each query to ask, for each condition of the first.
+def read_figures(reader: candidates.CandidateReader, each: parallel.Each,
+                 funnel: Funnel, nodes: Sequence[str]
+                 ) -> Mapping[str, Inventories]:
+    """Read the inventories of the nodes with too few resources.
 
-    The conditions that only another query has replace those that only the
-    first has, as soon as any of these is asked.
+    :param nodes: all compute nodes; the first of them are read
     """
-    first = queries[0].conditions
-    found = []
-    for count in range(1, len(first) + 1):
-        some = list(first[:count])
-        parts = [some]
-        for other in queries[1:]:
-            own = [one for one in other.conditions if one not in first]
-            replaced = any(one not in other.conditions for one in some)
-            parts.append([one for one in other.conditions
-                          if one in some or (replaced and one in own)])
-        found.append(parts)
-    return found
+    figures: dict[str, Inventories] = {}
+    # Other providers of a tree may provide the resource.
+    if not funnel.plain:
+        return figures
+    left = funnel.existing
+    for condition, passed in zip(funnel.conditions, funnel.passed):
+        if condition.kind == placement_query.RESOURCES:
+            failing = [node for node in nodes if node in left - passed]
+            responses = each(
+                lambda node: _inventories(reader, node), failing[:FIGURES])
+            figures |= {node: inventories for node, inventories
+                        in zip(failing, responses) if inventories is not None}
+        left = left & passed
+    return figures
+
+
+def limited(reader: candidates.CandidateReader,
+            queries: Sequence[placement_query.PlacementQuery],
+            answers: Sequence[candidates.Candidates]
+            ) -> tuple[frozenset[str], str]:
+    """Return the providers within the limit of nova, and the limit.
+
+    :returns: an empty limit if there are no more candidates
+    """
+    providers: frozenset[str] = frozenset()
+    limit = ''
+    for query, answer in zip(queries, answers):
+        if query.limit and len(answer.requests) > int(query.limit):
+            limit = query.limit
+            answer = reader.candidates(
+                [*query.parameters(), (placement_query.LIMIT, limit)])
+        providers |= answer.providers
+    return providers, limit
+
+
+def _inventories(reader: candidates.CandidateReader, node: str
+                 ) -> Inventories | None:
+    try:
+        return reader.inventories(node)
+    except exceptions.ProviderNotFound:
+        return None
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*sets)
-
-
-def _shrinking(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
-    """Intersect each set with those before it.
-
-    Placement may change between two queries.
-    """
-    found: list[frozenset[str]] = []
-    for one in sets:
-        found.append(one & found[-1] if found else one)
-    return found

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import dataclasses
 import functools
 import logging
 import re
@@ -22,26 +21,14 @@ from nova import objects
 from nova.scheduler import host_manager
 
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.scheduler import filters
-
-REQUESTED = 'requested hosts'
-"""Name of the step that leaves the hosts of the request."""
 
 # A pattern for each host would be compiled for each host.
 _NAME = re.compile(r'[\w.-]+')
 
 Loader = Callable[[], Mapping[str, Mapping[str, Any]]]
 """Returns host to its instances by UUID."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Filtered:
-    """What one host filter of nova has done."""
-
-    name: str
-    passed: Sequence[host_manager.HostState]
-    said: Mapping[str, str]
-    """Rejected compute node to what the filter has logged about it."""
 
 
 class _Instances(collections.UserDict[str, Any]):
@@ -57,7 +44,7 @@ class _Instances(collections.UserDict[str, Any]):
 
 
 class _Messages(logging.Handler):
-    """Keeps what a host filter logs about each host state."""
+    """Keeps the last log record about each host state."""
 
     def __init__(self, states: Iterable[host_manager.HostState]) -> None:
         super().__init__(logging.DEBUG)
@@ -69,29 +56,28 @@ class _Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         args: Any = record.args or ()
-        values = [*args.values()] if isinstance(args, Mapping) else [*args]
-        about = [state for value in values for state in self._states.get(
-            value if isinstance(value, str) else id(value), ())]
+        args = [*args.values()] if isinstance(args, Mapping) else [*args]
+        states = [state for arg in args for state in self._states.get(
+            arg if isinstance(arg, str) else id(arg), ())]
         # A host may have several nodes.
-        named = [state for state in about if state.nodename in values]
-        for state in named or about:
+        nodes = [state for state in states if state.nodename in args]
+        for state in nodes or states:
             self._last[state.uuid] = record
 
-    def about(self, states: Iterable[host_manager.HostState]
-              ) -> Mapping[str, str]:
-        """Return the last message about each of some host states.
+    def about(self, state: host_manager.HostState) -> str:
+        """Return the last message about a host state; empty if none is.
 
         A filter may also log something about each host that passes it.
         """
-        return {state.uuid: _without_names(
-            self._last[state.uuid].getMessage(), state)
-            for state in states if state.uuid in self._last}
+        if state.uuid not in self._last:
+            return ''
+        return _without_names(self._last[state.uuid].getMessage(), state)
 
 
 def _without_names(text: str, state: host_manager.HostState) -> str:
     """Replace the host in a message, so that hosts in one state are alike."""
     return _NAME.sub(
-        lambda found: explanation.HOST if found[0] == state.host else found[0],
+        lambda match: explanation.HOST if match[0] == state.host else match[0],
         text.replace(str(state), state.host))
 
 
@@ -103,25 +89,33 @@ class _Recorder:
 
     def __init__(self, handler: Any) -> None:
         self._handler = handler
-        self.steps: list[Filtered] = []
-        self.offered: Sequence[Any] | None = None
+        self.runs: list[facts.FilterRun] = []
+        self.requested: Sequence[Any] | None = None
 
     def get_filtered_objects(
             self, enabled: Iterable[Any], objs: Iterable[Any],
             spec_obj: Any, index: int = 0) -> list[Any]:
-        left = self.offered = list(objs)
-        for one in enabled:
-            if not one.run_filter_for_index(index):
-                continue
-            before = left
-            with _listening(before) as messages:
-                left = list(self._handler.get_filtered_objects(
-                    [one], before, spec_obj, index) or [])
-            passed = set(map(id, left))
-            said = messages.about(
-                each for each in before if id(each) not in passed)
-            self.steps.append(Filtered(type(one).__name__, left, said))
-        return left
+        states = self.requested = list(objs)
+        for host_filter in enabled:
+            if host_filter.run_filter_for_index(index):
+                states = self._run(host_filter, states, spec_obj, index)
+        return states
+
+    def _run(self, host_filter: Any, states: list[Any], spec: Any, index: int
+             ) -> list[Any]:
+        with _listening(states) as messages:
+            passed = list(self._handler.get_filtered_objects(
+                [host_filter], states, spec, index) or [])
+        kept = set(map(id, passed))
+        rejected = [state for state in states if id(state) not in kept]
+        broken: Iterable[Any] = ()
+        if isinstance(host_filter, filters.AggregateMembershipFilter):
+            broken = host_filter.breaking_rules(rejected, spec)
+        self.runs.append(facts.FilterRun(
+            type(host_filter).__name__,
+            {state.uuid: messages.about(state) for state in rejected},
+            frozenset(state.uuid for state in broken)))
+        return passed
 
 
 @contextlib.contextmanager
@@ -160,22 +154,25 @@ class HostManager(host_manager.HostManager):
                     self.enabled_cells.remove(cell)
 
     def filtered(self, states: Sequence[host_manager.HostState], spec: Any
-                 ) -> tuple[list[Filtered], list[host_manager.HostState]]:
+                 ) -> tuple[frozenset[str], list[facts.FilterRun],
+                            list[host_manager.HostState]]:
         """Run nova's host filters.
 
-        :returns: what was done, and the hosts that are left. The first step
-            leaves the hosts that the request names or does not ignore.
+        :returns: the nodes of the hosts that the request names or does not
+            ignore, the result of each filter, and the hosts that pass all
         """
         handler: Any = self.filter_handler
         recorder = _Recorder(handler)
         self.filter_handler: Any = recorder
         try:
-            left = list(self.get_filtered_hosts(states, spec) or [])
+            passed = list(self.get_filtered_hosts(states, spec) or [])
         finally:
             self.filter_handler = handler
         # Nova runs no filter if the request forces a host.
-        offered = left if recorder.offered is None else recorder.offered
-        return [Filtered(REQUESTED, offered, {}), *recorder.steps], left
+        requested = passed if recorder.requested is None else (
+            recorder.requested)
+        return (frozenset(state.uuid for state in requested), recorder.runs,
+                passed)
 
     def rejects(self, states: Sequence[host_manager.HostState], spec: Any
                 ) -> bool:
@@ -189,9 +186,9 @@ class HostManager(host_manager.HostManager):
         :param cell: mapping of a cell; all cells by default
         """
         cells = [cell] if cell else list(self.cells.values())
-        found: Mapping[str, Any] = self._get_computes_for_cells(
+        services: Mapping[str, Any] = self._get_computes_for_cells(
             context, cells, compute_uuids=[])[1]
-        return found
+        return services
 
     def _init_instance_info(self, computes_by_cell: Any = None) -> None:
         """Do nothing: instances are read when they are needed."""
@@ -201,7 +198,7 @@ class HostManager(host_manager.HostManager):
         self._loaders = {
             compute.host: load for cell, computes in compute_nodes.items()
             for load in [self._loader(
-                context, cell, [one.host for one in computes])]
+                context, cell, [compute.host for compute in computes])]
             for compute in computes}
         return super()._get_host_states(context, compute_nodes, services)
 
@@ -210,11 +207,11 @@ class HostManager(host_manager.HostManager):
         @functools.cache
         def load() -> Mapping[str, Mapping[str, Any]]:
             with nova_context.target_cell(context, self.cells[cell]) as target:
-                found: dict[str, dict[str, Any]] = {}
+                instances: dict[str, dict[str, Any]] = {}
                 for uuid, host in _read_instances(target, hosts):
-                    found.setdefault(host, {})[uuid] = objects.Instance(
+                    instances.setdefault(host, {})[uuid] = objects.Instance(
                         target, uuid=uuid)
-                return found
+                return instances
 
         return load
 
@@ -226,8 +223,8 @@ class HostManager(host_manager.HostManager):
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
 def _read_instances(context: Any, hosts: Iterable[str]) -> list[Any]:
     """Read the instances of some hosts in one query."""
-    found: list[Any] = context.session.query(
+    rows: list[Any] = context.session.query(
         models.Instance.uuid, models.Instance.host).filter(
             models.Instance.deleted == 0,
             models.Instance.host.in_(sorted(set(hosts)))).all()
-    return found
+    return rows

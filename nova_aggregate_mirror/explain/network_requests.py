@@ -32,11 +32,11 @@ def complete(context: Any, spec: Any, instance: Any,
         _add_ports(context, spec, ports, notes)
         return
     spec.ensure_network_information(instance)
-    found = _ask_neutron(
+    resources = _ask_neutron(
         lambda: neutron.API().get_requested_resource_for_instance(
             context, instance.uuid), notes)
-    if found:
-        spec.requested_resources, spec.request_level_params = found
+    if resources:
+        spec.requested_resources, spec.request_level_params = resources
     if not instance.host and not spec.requested_resources:
         notes.append('Neutron does not know the ports of a server that was '
                      'on no host: give those that request resources, such as '
@@ -53,17 +53,17 @@ def _add_ports(context: Any, spec: Any, ports: Iterable[str],
                notes: list[str]) -> None:
     """Add the resources that ports request, such as bandwidth."""
     for port in ports:
-        shown = _ask_neutron(
+        document = _ask_neutron(
             lambda: neutron.API().show_port(context, port), notes)
-        wanted = (shown or {}).get('port', {}).get('resource_request')
-        if wanted:
+        request = (document or {}).get('port', {}).get('resource_request')
+        if request:
             spec.request_level_params.extend_with(
-                objects.RequestLevelParams.from_port_request(wanted))
+                objects.RequestLevelParams.from_port_request(request))
             spec.requested_resources += (
                 objects.RequestGroup.from_extended_port_request(
-                    context, wanted) if 'request_groups' in wanted else [
+                    context, request) if 'request_groups' in request else [
                         objects.RequestGroup.from_port_request(
-                            context, port, wanted)])
+                            context, port, request)])
 
 
 @contextlib.contextmanager
@@ -93,5 +93,5 @@ def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:
 
 def _networks(networks: Iterable[str], ports: Iterable[str]) -> Any:
     return objects.NetworkRequestList(objects=[
-        *(objects.NetworkRequest(network_id=one) for one in networks),
-        *(objects.NetworkRequest(port_id=one) for one in ports)])
+        *(objects.NetworkRequest(network_id=network) for network in networks),
+        *(objects.NetworkRequest(port_id=port) for port in ports)])

@@ -1,76 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a compute node does not meet a condition, and what to do: pure."""
+"""Why a compute node does not pass a step, and what to do: pure.
 
-from collections.abc import Iterable
+Long because all reasons but those of host filters are here, in the order of
+the steps.
+"""
+
 from collections.abc import Mapping
-import dataclasses
 import shlex
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import query
-from nova_aggregate_mirror.explain import shortage
+from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror import source
 
+Condition = placement_query.Condition
+Facts = facts.Facts
 Reason = explanation.Reason
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
-ISOLATED = 'required traits of the aggregate'
-"""What forbids aggregates whose traits a request does not require."""
-SEGMENTS = 'segments of the networks'
-"""What asks for the aggregates of a routed network."""
-FREE_SEGMENTS = 'segments with free addresses'
-"""What leaves only some of these aggregates."""
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 """The command that repairs drift."""
 _SYNC_HOST = '%s --host %s' % (SYNC, explanation.HOST)
+_ENABLE = ('openstack compute service set --enable %s nova-compute'
+           % explanation.HOST)
+_SEE_TREE = ('see "openstack resource provider inventory list" and "usage '
+             'show" of the host and of the providers below it or shared with '
+             'it')
 
-ENABLE = ('openstack compute service set --enable %s nova-compute'
-          % explanation.HOST)
-
+ACCEPTABLE = Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
 NO_PROVIDER = Reason(
     'no_provider', 'without a resource provider', 'placement has no provider '
     'of this compute node', 'restart nova-compute on the host: it creates the '
     'provider')
-CUT = 'cut'
 NOT_RETURNED = Reason(
-    CUT, 'not among the candidates of placement', 'it meets each condition',
+    'cut', 'not among the candidates of placement', 'it meets each condition',
     'raise [placement] max_allocation_candidates of placement if it is set; '
     'if not, placement has changed meanwhile: run the command again')
+OTHER_CELL = Reason(
+    'cell', 'in another cell than the server', '', 'nova moves servers to '
+    'another cell only in a resize or cold migration, if its policy allows '
+    'that')
+NO_STATE = Reason(
+    'no_service', 'without a nova-compute service that nova-scheduler reads',
+    'its cell is disabled or did not answer, the service was deleted, or it '
+    'has not reported its resources yet',
+    'check "nova-manage cell_v2 list_cells" and "openstack compute service '
+    'list"')
+LEFT_OUT = Reason(
+    'ignored', 'the host to leave', 'the server is on it')
+NOT_REQUESTED = Reason('not_requested', 'not the requested host')
 
 
-@dataclasses.dataclass(frozen=True)
-class Context:
-    """What is known about nova's hosts."""
+def beyond(limit: str) -> Reason:
+    """Return why a node is not among the candidates that nova takes."""
+    return Reason(
+        'cut', 'beyond max_placement_results',
+        'nova-scheduler takes %s candidates only' % limit,
+        'raise [scheduler] max_placement_results, or enable '
+        '[aggregate_mirror] request_filters so that placement leaves out '
+        'unsuitable hosts itself')
 
-    nova: source.Nova
-    disabled: Mapping[str, str]
-    """Host whose nova-compute is disabled, to the reason given for it."""
-    pending: Mapping[str, float]
-    """Host in the journal to the age of its oldest operation in seconds."""
 
-
-def of_condition(condition: explanation.Condition, node: str,
-                 known: Context,
-                 inventories: shortage.Inventories | None = None,
-                 nested: bool = False) -> Reason:
-    """Return why a compute node does not meet a condition.
-
-    :param inventories: those of its provider, if they were read
-    :param nested: whether other providers may provide its resources
-    """
-    kind = query.kind(condition)
-    if query.group(condition):
-        return _of_group(condition)
-    if kind == query.RESOURCES:
-        [(name, amount)] = query.amounts(condition).items()
-        return shortage.of_resource(name, amount, inventories, nested)
-    if kind in (query.REQUIRED, query.ROOT):
-        return _of_trait(condition, node, known)
-    if kind == query.MEMBER_OF:
-        if query.forbids(condition):
-            return _of_forbidden(condition, node, known)
-        return _of_required(condition, node, known)
-    if kind == query.IN_TREE:
+def of_condition(condition: Condition, node: str, facts: Facts) -> Reason:
+    """Return why a compute node does not meet a condition."""
+    if condition.group:
+        return Reason(
+            'group', 'cannot meet request group %s' % condition.group,
+            str(condition), 'see "openstack resource provider show" and '
+            '"inventory list" of the providers below the host')
+    if condition.kind == placement_query.RESOURCES:
+        return _of_resource(condition, node, facts)
+    if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
+        return _of_trait(condition, node, facts)
+    if condition.kind == placement_query.MEMBER_OF:
+        if condition.forbids:
+            return _of_forbidden(condition, node, facts)
+        return _of_required(condition, node, facts)
+    if condition.kind == placement_query.IN_TREE:
         return Reason('not_requested', 'not the requested host',
                       advice='request another host, or none')
     return Reason('group', 'without providers in the same subtree',
@@ -78,41 +84,78 @@ def of_condition(condition: explanation.Condition, node: str,
                   'flavor and in the ports')
 
 
-def title(condition: explanation.Condition, nova: source.Nova) -> str:
+def title(condition: Condition, nova: source.Nova) -> str:
     """Name a condition, with the names of aggregates."""
-    group = query.group(condition)
-    suffix = ' in one provider (group %s)' % group if group else ''
-    if query.kind(condition) == query.RESOURCES:
-        return ', '.join('%d %s' % (amount, name) for name, amount in
-                         query.amounts(condition).items()) + suffix
-    names = query.names(condition)
-    if query.kind(condition) == query.MEMBER_OF:
-        listed = ', '.join(_name(uuid, nova) for uuid in names)
-        return ('in no aggregate of ' if query.forbids(condition) else
+    suffix = (' in one provider (group %s)' % condition.group
+              if condition.group else '')
+    if condition.kind == placement_query.RESOURCES:
+        return _amounts(condition.amounts) + suffix
+    names = condition.names
+    if condition.kind == placement_query.MEMBER_OF:
+        aggregates = ', '.join(_name(uuid, nova) for uuid in names)
+        return ('in no aggregate of ' if condition.forbids else
                 'in an aggregate of ' if names[1:] else
-                'in the aggregate ') + listed + suffix
-    if query.kind(condition) in (query.REQUIRED, query.ROOT):
+                'in the aggregate ') + aggregates + suffix
+    if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
         return '%strait %s%s' % (
-            'without ' if query.forbids(condition) else '',
-            names[0], suffix)
+            'without ' if condition.forbids else '', names[0], suffix)
     return str(condition)
 
 
-def _of_trait(condition: explanation.Condition, node: str, known: Context
-              ) -> Reason:
-    name = query.names(condition)[0]
-    if not query.forbids(condition):
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ', '.join('%d %s' % (amount, name)
+                     for name, amount in amounts.items())
+
+
+def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
+    """Return why a provider cannot allocate an amount of a resource."""
+    [(name, amount)] = condition.amounts.items()
+    if node not in facts.figures:
+        nested = facts.funnel is not None and not facts.funnel.plain
+        return Reason('resources', 'cannot provide %d %s' % (amount, name),
+                      '', _SEE_TREE if nested else
+                      'see the figures with --host ' + explanation.HOST)
+    if name not in facts.figures[node]:
+        return Reason(
+            'no_inventory', 'have no %s' % name, '',
+            'nova-compute reports it if the host has it; check its '
+            'configuration, or use another flavor')
+    inventory = facts.figures[node][name]
+    detail = 'asked %d, free %d of %d x %g' % (
+        amount, inventory.free, inventory.total, inventory.ratio) + (
+            ', %d reserved' % inventory.reserved if inventory.reserved
+            else '')
+    if amount > inventory.max_unit:
+        return Reason(
+            'max_unit', 'allow at most %d %s for a server' % (
+                inventory.max_unit, name), detail, 'use a smaller flavor')
+    if amount < inventory.min_unit or amount % inventory.step_size:
+        return Reason(
+            'unit', 'do not allocate %d %s to a server' % (amount, name),
+            '%s; min_unit %d, step_size %d' % (
+                detail, inventory.min_unit, inventory.step_size),
+            'use a flavor with another amount')
+    fewer = 'have fewer than %d %s free' % (amount, name)
+    if amount > inventory.free:
+        return Reason('resources', fewer, detail,
+                      'delete or move servers, or add hosts')
+    return Reason('resources', fewer, detail + ' now', 'try again')
+
+
+def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
+    name = condition.names[0]
+    if not condition.forbids:
         return Reason(
             'trait', 'without trait %s' % name, '',
             'nova-compute reports traits of the hypervisor; set others with '
             '"openstack resource provider trait set"')
     if name == DISABLED:
-        disabled = known.nova.hosts_of(node) & known.disabled.keys()
+        disabled = facts.nova.hosts_of(node) & facts.disabled.keys()
         if disabled:
-            why = known.disabled[min(disabled)]
+            cause = facts.disabled[min(disabled)]
             return Reason(
-                'disabled', 'disabled', 'reason: %s' % why if why else '',
-                ENABLE)
+                'disabled', 'disabled', 'reason: %s' % cause if cause else '',
+                _ENABLE)
         return Reason(
             'trait', 'disabled in placement but not in nova',
             'placement has trait %s' % name,
@@ -123,41 +166,39 @@ def _of_trait(condition: explanation.Condition, node: str, known: Context
         '"openstack resource provider trait set" and the other traits')
 
 
-def _of_required(condition: explanation.Condition, node: str,
-                 known: Context) -> Reason:
-    nova = known.nova
-    wanted = frozenset(query.names(condition))
-    where = _where(condition, nova)
-    has = sorted(wanted & nova.wanted(node))
-    if has:
-        return _missing(has, node, where, known)
-    if not wanted & nova.aggregates.keys():
+def _of_required(condition: Condition, node: str, facts: Facts) -> Reason:
+    aggregates = facts.nova.aggregates
+    required = frozenset(condition.names)
+    where = _where(condition, facts.nova)
+    lacking = sorted(required & facts.nova.wanted(node))
+    if lacking:
+        return _of_lacking(lacking, node, where, facts)
+    if not required & aggregates.keys():
         return Reason('aggregate', 'not in %s' % where,
                       'the aggregates are not nova\'s', '')
-    if condition.asked_by == SEGMENTS:
+    if condition.origin == placement_query.SEGMENTS:
         return Reason(
             'aggregate', 'not in %s' % where, '', 'use a host that reaches a '
             'segment of the networks, or a port or network of its segment; '
             'neutron adds the hosts that reach a segment')
-    if condition.asked_by == FREE_SEGMENTS:
+    if condition.origin == placement_query.FREE_SEGMENTS:
         return Reason(
             'aggregate', 'not in %s' % where, '', 'if the host reaches a '
             'segment of the networks, it is full: delete ports, or add a '
             'subnet to the segment')
-    first = min(nova.aggregates[uuid] for uuid in wanted
-                if uuid in nova.aggregates)
+    first = min(aggregates[uuid] for uuid in required if uuid in aggregates)
     return Reason(
         'aggregate', 'not in %s' % where, '', 'if it should be: openstack '
         'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
 
 
-def _missing(has: list[str], node: str, where: str, known: Context
-             ) -> Reason:
-    """Report that placement lacks what nova has."""
+def _of_lacking(aggregates: list[str], node: str, where: str, facts: Facts
+                ) -> Reason:
+    """Return that placement lacks what nova has."""
     detail = 'placement lacks %s; nova has it' % ', '.join(
-        _name(uuid, known.nova) for uuid in has)
-    pending = [known.pending[host] for host in known.nova.hosts_of(node)
-               if host in known.pending]
+        _name(uuid, facts.nova) for uuid in aggregates)
+    pending = [facts.pending[host] for host in facts.nova.hosts_of(node)
+               if host in facts.pending]
     if pending:
         return Reason(
             'pending', 'in %s in nova but not yet in placement' % where,
@@ -168,33 +209,44 @@ def _missing(has: list[str], node: str, where: str, known: Context
                   detail, _SYNC_HOST)
 
 
-def _of_forbidden(condition: explanation.Condition, node: str,
-                  known: Context) -> Reason:
-    nova = known.nova
-    both = sorted(frozenset(query.names(condition)) & nova.wanted(node))
-    by = condition.asked_by or 'the request'
-    if not both:
+def _of_forbidden(condition: Condition, node: str, facts: Facts) -> Reason:
+    nova = facts.nova
+    common = sorted(frozenset(condition.names) & nova.wanted(node))
+    subject = condition.origin.name or 'the request'
+    if not common:
         return Reason(
             'stale', 'in an aggregate in placement that nova does not have',
-            'placement has an aggregate that excludes %s; nova does not' % by,
-            _SYNC_HOST + ' --prune')
-    if by == ISOLATED:
+            'placement has an aggregate that excludes %s; nova does not'
+            % subject, _SYNC_HOST + ' --prune')
+    if condition.origin == placement_query.ISOLATED:
         return Reason(
             'forbidden', 'in an aggregate whose traits the request does not '
-            'require', ', '.join(_name(uuid, nova) for uuid in both),
+            'require', ', '.join(_name(uuid, nova) for uuid in common),
             'require the traits in the flavor or the image; or, if the '
             'aggregate is for all requests, remove them from its metadata')
     return Reason(
-        'forbidden', 'in an aggregate that excludes %s' % by,
-        ', '.join(_name(uuid, nova) for uuid in both),
+        'forbidden', 'in an aggregate that excludes %s' % subject,
+        ', '.join(_name(uuid, nova) for uuid in common),
         'it is meant for others; if not, change the metadata of the '
         'aggregate, or remove the host from it')
+
+
+def stale_aggregates(facts: Facts, node: str) -> list[str]:
+    """List where placement must have a candidate, and nova has it not."""
+    nova = facts.nova
+    return sorted(
+        _where(condition, nova)
+        for condition in (facts.funnel.conditions if facts.funnel else ())
+        if condition.kind == placement_query.MEMBER_OF
+        and not condition.group and not condition.forbids
+        and frozenset(condition.names) & nova.aggregates.keys()
+        and not frozenset(condition.names) & nova.wanted(node))
 
 
 def of_service(disabled: bool, forced_down: bool, detail: str) -> Reason:
     """Return why nova-scheduler does not use a nova-compute."""
     if disabled:
-        return Reason('disabled', 'disabled', detail, ENABLE)
+        return Reason('disabled', 'disabled', detail, _ENABLE)
     if forced_down:
         return Reason(
             'down', 'forced down', detail, 'openstack compute service set '
@@ -204,19 +256,12 @@ def of_service(disabled: bool, forced_down: bool, detail: str) -> Reason:
                   'or check its connection to the message broker')
 
 
-def _of_group(condition: explanation.Condition) -> Reason:
-    return Reason(
-        'group', 'cannot meet request group %s' % query.group(condition),
-        str(condition), 'see "openstack resource provider show" and '
-        '"inventory list" of the providers below the host')
-
-
-def _where(condition: explanation.Condition, nova: source.Nova) -> str:
-    if condition.asked_by.startswith('zone '):
-        return condition.asked_by
-    names = [_name(uuid, nova) for uuid in query.names(condition)]
-    if condition.asked_by:
-        return 'an aggregate for %s' % condition.asked_by
+def _where(condition: Condition, nova: source.Nova) -> str:
+    if condition.origin.zone:
+        return condition.origin.name
+    if condition.origin.name:
+        return 'an aggregate for %s' % condition.origin.name
+    names = [_name(uuid, nova) for uuid in condition.names]
     return 'aggregate %s' % names[0] if not names[1:] else (
         'one of %d aggregates' % len(names))
 
@@ -224,17 +269,3 @@ def _where(condition: explanation.Condition, nova: source.Nova) -> str:
 def _name(uuid: str, nova: source.Nova) -> str:
     name = nova.aggregates.get(uuid)
     return '%s (%s)' % (name, uuid) if name else uuid
-
-
-def surplus(conditions: Iterable[explanation.Condition], node: str,
-            known: Context) -> list[str]:
-    """List aggregates that placement must have for a node and nova has not.
-
-    :param conditions: those that placement says the node meets
-    """
-    return sorted(
-        _where(one, known.nova) for one in conditions
-        if query.kind(one) == query.MEMBER_OF and not query.group(one)
-        and not query.forbids(one)
-        and frozenset(query.names(one)) & known.nova.aggregates.keys()
-        and not frozenset(query.names(one)) & known.nova.wanted(node))

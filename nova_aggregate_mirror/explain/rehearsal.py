@@ -3,6 +3,8 @@
 
 Nova's own code runs: its request filters and those of this package, the query
 to placement as nova builds it, and nova's host filters and weighers.
+
+Long because it is one walk from the request to the hosts of its servers.
 """
 
 from collections.abc import Iterable
@@ -15,17 +17,22 @@ import urllib.parse
 from nova.conf import CONF
 from nova import exception as nova_exception
 from nova.scheduler import host_manager
+from nova.scheduler import manager as nova_manager
 from nova.scheduler import request_filter
 from nova.scheduler import utils
+from oslo_utils import uuidutils
 
-from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import network_requests
-from nova_aggregate_mirror.explain import query
-from nova_aggregate_mirror.explain import reasons
+from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.placement import candidates
 from nova_aggregate_mirror.scheduler import narrowing
 from nova_aggregate_mirror.scheduler import request_spec
+
+Condition = placement_query.Condition
+Origin = placement_query.Origin
+States = Sequence[host_manager.HostState]
 
 
 class NoHost(Exception):
@@ -33,17 +40,17 @@ class NoHost(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Asked:
-    """The conditions that a request filter can add."""
+class _FilterConditions:
+    """The conditions of a request that a request filter can add to."""
 
-    required: tuple[frozenset[str], ...]
+    required: frozenset[frozenset[str]]
     forbidden: frozenset[str]
     traits: frozenset[str]
 
     @classmethod
-    def of(cls, spec: request_spec.RequestSpec) -> '_Asked':
-        found = request_spec.member_of(spec)
-        return cls(found.required, found.forbidden, frozenset(
+    def of(cls, spec: request_spec.RequestSpec) -> '_FilterConditions':
+        query = request_spec.member_of(spec)
+        return cls(frozenset(query.required), query.forbidden, frozenset(
             [*spec.root_required, *('!' + name for name
                                     in spec.root_forbidden)]))
 
@@ -60,15 +67,10 @@ class Rehearsal:
         self._context = context
         self._spec = spec
         self._manager = manager
-        self._asked_by: dict[str, str] = {}
-        self._sets: dict[frozenset[str], str] = {}
+        self._origins: dict[str | frozenset[str], Origin] = {}
+        """Those of traits, forbidden aggregates and required sets of them."""
         self.omitted = 0
         """Conditions for which the query of this package had no room."""
-
-    @property
-    def rebuild(self) -> bool:
-        """Whether nova does not query placement for the request."""
-        return bool(utils.request_is_rebuild(self._spec))
 
     @property
     def cell(self) -> Any:
@@ -82,86 +84,123 @@ class Rehearsal:
     def ignores(self, host: str) -> bool:
         """Check whether the request leaves out a host; nova ignores case."""
         return host.lower() in {
-            one.lower() for one in self._spec.ignore_hosts or ()}
+            name.lower() for name in self._spec.ignore_hosts or ()}
 
-    def queries(self) -> list[query.Query]:
+    def queries(self) -> list[placement_query.PlacementQuery]:
         """Run the request filters; return the queries that nova makes.
 
-        Nova takes the candidates of all of them.
+        Nova takes the candidates of all of them, and makes none for a
+        rebuild.
 
         :raises NoHost: when a request filter, or nova, refuses the request
         :raises MirrorError: when a service that a filter asks is unavailable
         """
+        if utils.request_is_rebuild(self._spec):
+            return []
         try:
             with network_requests.translated('running the request filters'):
-                for one in request_filter.ALL_REQUEST_FILTERS:
-                    self._run(one)
-            found = self._resources(pinning=True)
-            resources = [found]
+                for query_filter in request_filter.ALL_REQUEST_FILTERS:
+                    self._run(query_filter)
+            resources = [self._resources(pinning=True)]
             # A second query replaces dedicated processors by shared ones.
-            if found.cpu_pinning_requested and not (
+            if resources[0].cpu_pinning_requested and not (
                     CONF.workarounds.disable_fallback_pcpu_query):
                 resources.append(self._resources(pinning=False))
         except (nova_exception.NovaException, NotImplementedError,
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
             raise NoHost(_reason(exc)) from exc
-        return [query.parse(self._parameters(one), self._source)
-                for one in resources]
+        return [placement_query.parse(self._parameters(query), self._origin)
+                for query in resources]
 
-    def states(self, answers: Iterable[candidates.Candidates]
+    def states(self, answers: Sequence[candidates.Candidates] | None
                ) -> list[host_manager.HostState]:
-        """Read the host states of the candidates, as nova-scheduler does."""
+        """Read the host states of the candidates, as nova-scheduler does.
+
+        :param answers: None if nova does not query placement
+        """
         uuids: set[str] = set()
-        requests: dict[str, list[Any]] = {}
-        for answer in answers:
+        allocations: dict[str, list[Any]] = {}
+        for answer in answers or ():
             uuids |= answer.providers
-            for one in answer.requests:
-                for provider in one['allocations']:
-                    requests.setdefault(provider, []).append(one)
+            for request in answer.requests:
+                for provider in request['allocations']:
+                    allocations.setdefault(provider, []).append(request)
         states = list(self._manager.get_host_states_by_uuids(
-            self._context, None if self.rebuild else sorted(uuids),
+            self._context, None if answers is None else sorted(uuids),
             self._spec))
         for state in states:
-            state.allocation_candidates = list(requests.get(state.uuid, []))
+            state.allocation_candidates = list(
+                allocations.get(state.uuid, []))
         return states
 
-    def filtered(self, states: Sequence[host_manager.HostState]
-                 ) -> tuple[Sequence[host_states.Filtered],
+    def filtered(self, states: States
+                 ) -> tuple[frozenset[str], Sequence[facts.FilterRun],
                             Mapping[str, float]]:
         """Run the host filters and the weighers of nova.
 
-        :returns: what each filter has done, and the nodes that pass all of
-            them with their weights, the best first
+        :returns: the nodes that the request does not leave out, the result of
+            each filter, and the nodes that pass all with their weights
         """
-        steps, passed = self._manager.filtered(states, self._spec)
-        return steps, {one.obj.uuid: one.weight for one in
-                       self._manager.get_weighed_hosts(passed, self._spec)}
+        requested, runs, passed = self._manager.filtered(states, self._spec)
+        return requested, runs, {
+            weighed.obj.uuid: weighed.weight for weighed
+            in self._manager.get_weighed_hosts(passed, self._spec)}
 
-    def _run(self, one: Any) -> None:
+    def place(self, states: States, answers: Iterable[candidates.Candidates]
+              ) -> list[str]:
+        """Choose a host for each server until none is left.
+
+        Nova chooses in the same order, but at random among the best hosts if
+        ``[filter_scheduler] host_subset_size`` is more than 1.
+
+        :param states: all host states; they are changed as by a server
+        :returns: a host for each server that finds one
+        """
+        spec, capacity, hosts = self._spec, _Capacity(answers), list[str]()
+        servers = [uuidutils.generate_uuid()
+                   for _ in range(spec.num_instances)]
+        if spec.instance_group:
+            # Nova adds servers to their group before it schedules them.
+            spec.instance_group.members = [
+                *spec.instance_group.members, *servers]
+        for index, server in enumerate(servers):
+            spec.instance_uuid = server
+            states = list(self._manager.get_filtered_hosts(
+                states, spec, index) or [])
+            state = next((
+                weighed.obj for weighed
+                in self._manager.get_weighed_hosts(states, spec)
+                if weighed.obj.allocation_candidates and capacity.claim(
+                    weighed.obj.allocation_candidates[0])), None)
+            if state is None:
+                return hosts
+            # Devices are consumed on the providers that were chosen.
+            mappings = state.allocation_candidates[0]['mappings']
+            for group in spec.requested_resources:
+                group.provider_uuids = mappings[group.requester_id]
+            nova_manager.SchedulerManager._consume_selected_host(
+                state, spec, instance_uuid=server)
+            hosts.append(state.host)
+        return hosts
+
+    def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
-        before = _Asked.of(self._spec)
-        one(self._context, self._spec)
-        after = _Asked.of(self._spec)
-        name = _words(one, self._spec)
-        for group in {*after.required} - {*before.required}:
-            self._sets[group] = name
-        for uuid in after.forbidden - before.forbidden:
-            self._asked_by[uuid] = name
-        for trait in after.traits - before.traits:
-            self._asked_by[trait] = name
-        if isinstance(one, narrowing.Narrowing):
-            self._name(one.subjects(self._spec))
-            self.omitted += one.omitted(self._spec)
-
-    def _name(self, subjects: Mapping[str | frozenset[str], str]) -> None:
-        """Name the rules behind the conditions of this package's filter."""
-        for what, subject in subjects.items():
-            if isinstance(what, str):
-                if what in self._asked_by:
-                    self._asked_by[what] = subject
-            elif what in self._sets:
-                self._sets[what] = subject
+        before = _FilterConditions.of(self._spec)
+        query_filter(self._context, self._spec)
+        after = _FilterConditions.of(self._spec)
+        origin = _origin_of(query_filter, self._spec)
+        self._origins |= dict.fromkeys([
+            *(after.required - before.required),
+            *(after.forbidden - before.forbidden),
+            *(after.traits - before.traits)], origin)
+        if isinstance(query_filter, narrowing.Narrowing):
+            # The rule is named, not the request filter.
+            self._origins |= {
+                aggregates: Origin(subject) for aggregates, subject
+                in query_filter.subjects(self._spec).items()
+                if aggregates in self._origins}
+            self.omitted += query_filter.omitted(self._spec)
 
     def _resources(self, pinning: bool) -> Any:
         return utils.resources_from_request_spec(
@@ -170,50 +209,73 @@ class Rehearsal:
 
     def _parameters(self, resources: Any) -> list[tuple[str, str]]:
         """Parse nova's query; split what different filters forbid."""
-        found = []
+        parameters = []
         for key, value in urllib.parse.parse_qsl(
                 resources.to_querystring(), keep_blank_values=True):
-            if key.startswith(query.MEMBER_OF) and value.startswith('!in:'):
-                by: dict[str, list[str]] = {}
+            if key.startswith(placement_query.MEMBER_OF) and (
+                    value.startswith('!in:')):
+                groups: dict[str, list[str]] = {}
                 for uuid in value.removeprefix('!in:').split(','):
-                    by.setdefault(self._asked_by.get(uuid, ''), []).append(
-                        uuid)
-                found += [(key, '!in:' + ','.join(uuids))
-                          for _name, uuids in sorted(by.items())]
+                    origin = self._origins.get(uuid, Origin())
+                    groups.setdefault(origin.name, []).append(uuid)
+                parameters += [(key, '!in:' + ','.join(uuids))
+                               for _name, uuids in sorted(groups.items())]
             else:
-                found.append((key, value))
-        return found
+                parameters.append((key, value))
+        return parameters
 
-    def _source(self, condition: explanation.Condition) -> str:
+    def _origin(self, condition: Condition) -> Origin:
         """Return what has added a condition to the query."""
-        names = query.names(condition)
-        if query.kind(condition) == query.MEMBER_OF:
-            if query.forbids(condition):
-                return self._asked_by.get(names[0], '')
-            return self._sets.get(frozenset(names), '')
-        if query.kind(condition) in (query.REQUIRED, query.ROOT):
-            return self._asked_by.get(condition.value) or self._by_user(
-                condition)
-        return 'flavor' if query.kind(condition) == query.RESOURCES else ''
-
-    def _by_user(self, condition: explanation.Condition) -> str:
-        specs = self._spec.flavor.extra_specs or {}
-        name = 'trait%s:%s' % (query.group(condition),
-                               query.names(condition)[0])
-        return 'flavor' if name in specs else 'image or nova'
+        names = condition.names
+        if condition.kind == placement_query.MEMBER_OF:
+            return self._origins.get(
+                names[0] if condition.forbids else frozenset(names), Origin())
+        if condition.kind in (placement_query.REQUIRED, placement_query.ROOT):
+            if condition.value in self._origins:
+                return self._origins[condition.value]
+            specs = self._spec.flavor.extra_specs or {}
+            name = 'trait%s:%s' % (condition.group, names[0])
+            return Origin('flavor' if name in specs else 'image or nova')
+        return Origin('flavor' if condition.kind == placement_query.RESOURCES
+                      else '')
 
 
-def _words(one: Any, spec: request_spec.RequestSpec) -> str:
+class _Capacity:
+    """What providers can still allocate, as placement reported it."""
+
+    def __init__(self, answers: Iterable[candidates.Candidates]) -> None:
+        self._free = {
+            (provider, name): figures['capacity'] - figures['used']
+            for answer in answers
+            for provider, summary in answer.summaries.items()
+            for name, figures in summary['resources'].items()}
+
+    def claim(self, request: Mapping[str, Any]) -> bool:
+        """Take the resources of an allocation request if they are free."""
+        amounts = {
+            (provider, name): amount
+            for provider, allocation in request['allocations'].items()
+            for name, amount in allocation['resources'].items()}
+        if any(self._free.get(resource, 0) < amount
+               for resource, amount in amounts.items()):
+            return False
+        for resource, amount in amounts.items():
+            self._free[resource] -= amount
+        return True
+
+
+def _origin_of(query_filter: Any, spec: request_spec.RequestSpec
+               ) -> Origin:
     """Name a request filter by what it stands for."""
-    name = getattr(one, '__name__', type(one).__name__)
+    name = getattr(query_filter, '__name__', type(query_filter).__name__)
     return {
         'map_az_to_placement_aggregate':
-            'zone %s' % spec.availability_zone,
-        'require_tenant_aggregate': 'tenant %s' % spec.project_id,
-        'isolate_aggregates': reasons.ISOLATED,
-        'routed_networks_filter': reasons.SEGMENTS,
-        'SegmentAddresses': reasons.FREE_SEGMENTS,
-    }.get(name, 'nova, %s' % name)
+            Origin('zone %s' % spec.availability_zone, zone=True),
+        'require_tenant_aggregate': Origin('tenant %s' % spec.project_id),
+        'isolate_aggregates': placement_query.ISOLATED,
+        'routed_networks_filter': placement_query.SEGMENTS,
+        'SegmentAddresses': placement_query.FREE_SEGMENTS,
+    }.get(name, Origin('nova, %s' % name))
 
 
 def _reason(exc: Exception) -> str:

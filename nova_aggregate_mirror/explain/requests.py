@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests as nova-scheduler gets them: of a server, or a description.
 
-Long because each kind of request is built from the same parts.
+Long because nova-api and nova-conductor prepare a request in many small steps.
 """
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import json
 from typing import Any
 
+from nova import block_device
 from nova.compute import utils as compute_utils
 from nova.conf import CONF
 from nova import context as nova_context
@@ -20,7 +22,6 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.explain import creation
 from nova_aggregate_mirror.explain import network_requests
 from nova_aggregate_mirror.scheduler import request_spec
 
@@ -28,10 +29,12 @@ CREATE, REBUILD, RESIZE = 'create', 'rebuild', 'resize'
 LIVE_MIGRATE, UNSHELVE = 'live-migrate', 'unshelve'
 # Operations in which nova leaves out the host of the server.
 _LEAVING = ('migrate', LIVE_MIGRATE, 'evacuate', RESIZE)
+# Image properties about the disks of a server.
+_DEVICES = ('block_device_mapping', 'mappings')
 
 
 @dataclasses.dataclass(frozen=True)
-class Prepared:
+class PreparedRequest:
     """A request, and what is known about it."""
 
     spec: request_spec.RequestSpec
@@ -42,7 +45,7 @@ class Prepared:
 
 
 @dataclasses.dataclass(frozen=True)
-class Description:
+class ServerDescription:
     """A server that does not exist."""
 
     flavor: str
@@ -60,17 +63,17 @@ class Description:
     count: int = 1
 
 
-def described(context: Any, one: Description) -> Prepared:
+def described(context: Any, server: ServerDescription) -> PreparedRequest:
     """Build the request of a server that does not exist.
 
     :raises UnknownName: when nova has no such flavor, server group or zone
     :raises InvalidConfiguration: an option of nova needs a further argument
     """
-    image = creation.decoded(one.image)
-    from_volume = one.from_volume or creation.boots_from_volume(image)
-    creation.check(one.project, from_volume, image)
-    zone = creation.zone(context, one.zone)
-    flavor = _flavor(context, one.flavor)
+    image = _decoded(server.image)
+    from_volume = server.from_volume or _boots_from_volume(image)
+    _check(server.project, from_volume, image)
+    zone = _zone(context, server.zone)
+    flavor = _flavor(context, server.flavor)
     meta = objects.ImageMeta.from_dict(image)
     notes: list[str] = []
     spec = objects.RequestSpec.from_components(
@@ -78,26 +81,27 @@ def described(context: Any, one: Description) -> Prepared:
         hardware.numa_get_constraints(flavor, meta),
         pci_request.get_pci_requests_from_flavor(flavor),
         {'scheduler_hints': {name: list(values)
-                             for name, values in one.hints.items()}},
-        _group(context, one.hints), zone or None, project_id=one.project)
+                             for name, values in server.hints.items()}},
+        _group(context, server.hints), zone or None, project_id=server.project)
     utils.setup_instance_group(context, spec)
-    spec.num_instances = one.count
+    spec.num_instances = server.count
     spec.is_bfv = from_volume
     network_requests.complete(
-        context, spec, None, one.networks, one.ports, notes)
+        context, spec, None, server.networks, server.ports, notes)
     about = {'flavor': flavor.name, 'image': image.get('name') or '',
-             'project': one.project, 'zone': zone,
-             'networks': ', '.join(one.networks),
-             'ports': ', '.join(one.ports),
-             'hints': ', '.join('%s=%s' % (name, value)
-                                for name, values in sorted(one.hints.items())
-                                for value in values)}
-    return Prepared(spec, _present(about), notes)
+             'project': server.project, 'zone': zone,
+             'networks': ', '.join(server.networks),
+             'ports': ', '.join(server.ports),
+             'hints': ', '.join(
+                 '%s=%s' % (name, value)
+                 for name, values in sorted(server.hints.items())
+                 for value in values)}
+    return PreparedRequest(spec, _present(about), notes)
 
 
 def of_server(context: Any, server: str, operation: str, flavor: str = '',
               networks: Sequence[str] = (), ports: Sequence[str] = ()
-              ) -> Prepared:
+              ) -> PreparedRequest:
     """Build the request of a server for an operation.
 
     :param flavor: of a resize, name or ID
@@ -144,7 +148,70 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['flavor'] = spec.flavor.name
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
-    return Prepared(spec, _present(about), notes)
+    return PreparedRequest(spec, _present(about), notes)
+
+
+def _zone(context: Any, zone: str) -> str:
+    """Return the availability zone that nova-api requests; empty for none.
+
+    :raises UnknownName: nova-api has no such zone, and refuses such servers
+    """
+    name: str = zone or CONF.default_schedule_zone or ''
+    zones = {CONF.default_availability_zone} | {
+        aggregate.metadata['availability_zone']
+        for aggregate in objects.AggregateList.get_by_metadata_key(
+            context, 'availability_zone')}
+    if name and name not in zones:
+        raise exceptions.UnknownName(
+            'nova has no availability zone %s%s, and refuses servers for it; '
+            'it has %s' % (
+                name, '' if zone else ' ([DEFAULT] default_schedule_zone)',
+                ', '.join(sorted(zones))))
+    return name
+
+
+def _decoded(image: Mapping[str, Any]) -> dict[str, Any]:
+    """Decode the properties that are JSON in glance, as nova does.
+
+    :raises ValueError: a property is not JSON
+    """
+    return {**image, 'properties': {
+        name: json.loads(value) if name in _DEVICES else value
+        for name, value in image['properties'].items()}}
+
+
+def _boots_from_volume(image: Mapping[str, Any]) -> bool:
+    """Check whether nova-api creates the root disk of an image as a volume.
+
+    The image is then a snapshot of a server whose root disk was a volume.
+
+    :param image: with the devices decoded
+    """
+    properties = image['properties']
+    devices = properties.get('block_device_mapping', [])
+    if not properties.get('bdm_v2'):
+        devices = block_device.from_legacy_mapping(
+            devices, None, block_device.properties_root_device_name(
+                properties))
+    root = block_device.get_root_bdm(devices)
+    return bool(root and root.get('destination_type') == 'volume')
+
+
+def _check(project: str, from_volume: bool, image: Mapping[str, Any]) -> None:
+    """Check what nova's request filters read of a request.
+
+    :raises InvalidConfiguration: names the missing argument
+    """
+    if CONF.scheduler.limit_tenants_to_placement_aggregate and not project:
+        raise exceptions.InvalidConfiguration(
+            'with [scheduler] limit_tenants_to_placement_aggregate the hosts '
+            'depend on the project: give --project')
+    if (CONF.scheduler.query_placement_for_image_type_support
+            and not from_volume and not image.get('disk_format')):
+        raise exceptions.InvalidConfiguration(
+            'with [scheduler] query_placement_for_image_type_support the '
+            'hosts depend on the format of the image: give --image, or '
+            '--volume for a server that boots from a volume')
 
 
 class _ReadOnly(request_spec.RequestSpec):
@@ -198,9 +265,9 @@ def _resize(context: Any, spec: Any, instance: Any, name: str) -> None:
         spec.flavor, instance.image_meta)
     requests = pci_request.get_pci_requests_from_flavor(spec.flavor)
     requests.requests += [
-        one for one in (spec.pci_requests.requests if spec.pci_requests
-                        else []) or []
-        if one.source == objects.InstancePCIRequest.NEUTRON_PORT]
+        request for request in (
+            spec.pci_requests.requests if spec.pci_requests else []) or []
+        if request.source == objects.InstancePCIRequest.NEUTRON_PORT]
     spec.pci_requests = requests
 
 

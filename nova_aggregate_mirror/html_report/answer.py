@@ -8,8 +8,7 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import render as tables
-from nova_aggregate_mirror.explain import sentence
+from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.html_report import page
 
 
@@ -63,7 +62,7 @@ def values(answer: explanation.Answer) -> Mapping[str, Any]:
     nodes = collections.Counter(one.host for one in answer.verdicts)
     rows = list(_rows(answer))
     return {
-        'answer': answer, 'sentence': sentence.sentence(answer),
+        'answer': answer, 'sentence': rendering.sentence(answer),
         'bars': bars(answer), 'rows': rows, 'figures': _figures(answer),
         'placeholder': explanation.HOST if any(
             explanation.HOST in row.detail + row.advice for row in rows)
@@ -75,14 +74,14 @@ def values(answer: explanation.Answer) -> Mapping[str, Any]:
 def bars(answer: explanation.Answer) -> list[Bar]:
     """List all compute nodes, then each condition in order."""
     return [Bar(*row, total=len(answer.verdicts), step=number)
-            for number, row in enumerate(tables.funnel(answer), start=-1)]
+            for number, row in enumerate(rendering.funnel(answer), start=-1)]
 
 
 def _rows(answer: explanation.Answer) -> Iterator[Row]:
     seen: set[int] = set()
-    for group in tables.groups(answer):
+    for group in rendering.groups(answer):
         step = group[0].step
-        yield Row(group, *tables.remedy(group),
+        yield Row(group, *rendering.remedy(group),
                   anchor='' if step in seen else 'step-%d' % step)
         seen.add(step)
 

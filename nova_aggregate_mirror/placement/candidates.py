@@ -49,7 +49,7 @@ class Inventory:
                    - self.used)
 
 
-class Reader:
+class CandidateReader:
     """Queries that nova-scheduler makes, in a form that can be varied.
 
     :param placement: the client that makes the requests

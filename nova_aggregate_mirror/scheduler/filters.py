@@ -6,6 +6,7 @@ available_filters`` names it.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 from nova.conf import CONF
@@ -125,7 +126,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                     nova_context.get_admin_context(), spec_obj)
             except nova_exception.RequestFilterFailed:
                 return []
-        passing = self._passing_rules(offered, spec_obj, rebuild)
+        passing = self._passing_rules(offered, spec_obj)
         if rebuild:
             # A rebuild does not query placement.
             return passing
@@ -146,9 +147,28 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 
-    def _passing_rules(self, hosts: list[Any], spec: request_spec.RequestSpec,
-                       rebuild: bool) -> list[Any]:
+    def breaking_rules(self, hosts: Iterable[Any],
+                       spec: request_spec.RequestSpec) -> list[Any]:
+        """Return the host states whose aggregates exclude a request."""
+        return [host for host, subjects in self._broken(hosts, spec)
+                if subjects]
+
+    def _passing_rules(self, hosts: list[Any],
+                       spec: request_spec.RequestSpec) -> list[Any]:
+        passing = []
+        for host, subjects in self._broken(hosts, spec):
+            if subjects:
+                LOG.debug('%s does not pass the rules for %s', host,
+                          ', '.join(subjects))
+            else:
+                passing.append(host)
+        return passing
+
+    def _broken(self, hosts: Iterable[Any], spec: request_spec.RequestSpec
+                ) -> Iterator[tuple[Any, list[str]]]:
+        """Yield each host state with the subjects of the rules it breaks."""
         request = request_spec.request(spec)
+        rebuild = request_spec.is_rebuild(spec)
         concerned = [plugin for plugin in self._filters
                      if plugin.on_rebuild or not rebuild]
         # Most hosts share their set of aggregates with other hosts.
@@ -162,10 +182,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                         {aggregate.uuid: aggregate.metadata
                          for aggregate in host.aggregates})
                     if not rule.passes(within)]
-            if broken[within]:
-                LOG.debug('%s does not pass the rules for %s', host,
-                          ', '.join(broken[within]))
-        return [host for host in hosts if not broken[_aggregates(host)]]
+            yield host, broken[within]
 
     def _checked(self, query: constraints.MemberOf, hosts: list[Any],
                  spec: request_spec.RequestSpec) -> list[frozenset[str]]:

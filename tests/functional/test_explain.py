@@ -9,8 +9,8 @@ from nova.scheduler import filters
 from nova.tests import fixtures as nova_fixtures
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import requests
-from nova_aggregate_mirror.explain import sentence
 from tests.scheduling import cloud
 from tests.scheduling import explaining
 
@@ -64,7 +64,7 @@ class TestConditions(explaining.ExplainingTest):
             '1 of 6 hosts can take the server (good): 1 disabled, 1 have '
             'fewer than 1 VCPU free, 1 in zone az-1 in nova but not in '
             'placement, 1 not in zone az-1, 1 without trait CUSTOM_FAST',
-            sentence.sentence(answer))
+            rendering.sentence(answer))
         conditions = 7
         # Inventories of one host; the list, sharing ones and the whole query.
         self.assertEqual(conditions + 2 + 3, self.asked.asked)
@@ -109,7 +109,7 @@ class TestConditions(explaining.ExplainingTest):
         self.assertEqual({'server': server['id'], 'operation': 'create',
                           'flavor': 'm1.tested', 'zone': ZONE,
                           'project': self.api.project_id}, answer.request)
-        self.assertIn('1 disabled', sentence.sentence(answer))
+        self.assertIn('1 disabled', rendering.sentence(answer))
 
     def lands_on(self, host):
         answer = self.explain_flavor(self.wanted, ZONE)
@@ -401,7 +401,7 @@ class TestFilters(explaining.ExplainingTest):
         self.assertEqual(0, self.asked.asked)
         self.assertEqual(
             "0 of 3 hosts: no host aggregate matches the flavor's extra spec "
-            'aggregate_instance_extra_specs:ssd', sentence.sentence(answer))
+            'aggregate_instance_extra_specs:ssd', rendering.sentence(answer))
         self.assertIn('openstack aggregate list', answer.verdicts[0].advice)
         self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
 
@@ -442,7 +442,7 @@ class TestSeveral(explaining.ExplainingTest):
         self.assertEqual(6, len(answer.placed))
         self.assertFalse(answer.possible)
         self.assertIn('. 6 of 7 servers fit at once: 2 on ',
-                      sentence.sentence(answer))
+                      rendering.sentence(answer))
         self.assertEqual('ERROR', self.boot_many(wanted, 7))
         self.assertEqual('ACTIVE', self.boot_many(wanted, 6))
 

@@ -69,7 +69,7 @@ class EquivalenceTest(explaining.ExplainingTest):
         self.counts = collections.Counter()
 
     def request(self, wanted):
-        return requests.described(self.context, requests.Description(
+        return requests.described(self.context, requests.ServerDescription(
             wanted['flavor'], {'properties': wanted['image']},
             project=wanted['project'], zone=wanted['zone'] or ''))
 

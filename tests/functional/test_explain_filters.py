@@ -12,7 +12,7 @@ from nova import objects
 from nova.tests.functional import test_routed_networks
 import sqlalchemy as sa
 
-from nova_aggregate_mirror.explain import sentence
+from nova_aggregate_mirror.explain import rendering
 from tests import neutron_service
 from tests.scheduling import cloud
 from tests.scheduling import explaining
@@ -76,7 +76,7 @@ class TestGroups(FiltersTest):
             'empty': 'resources1=CUSTOM_CARD:1'}, self.details(answer))
         self.reserve('good', CARD)
         self.assertEqual(
-            '0 of 4 hosts: 4 cannot meet request group 1', sentence.sentence(
+            '0 of 4 hosts: 4 cannot meet request group 1', rendering.sentence(
                 self.compared(lambda: self.described(wanted))))
         self.refused(flavor_id=wanted)
 
@@ -146,7 +146,7 @@ class TestNuma(FiltersTest):
         self.assertIn('does not fit on this host', self.details(answer)['one'])
         self.assertIn('No host NUMA topology', self.details(answer)['flat'])
         self.compute('two', numa_topology=None)
-        self.assertEqual('0 of 3 hosts: 3 ' + unable, sentence.sentence(
+        self.assertEqual('0 of 3 hosts: 3 ' + unable, rendering.sentence(
             self.compared(lambda: self.described(wanted))))
         self.refused(flavor_id=wanted)
 
@@ -193,7 +193,7 @@ class TestPci(FiltersTest):
         self.assertIn("PciPassthroughFilter: bare doesn't have the required "
                       'PCI devices', self.details(answer)['bare'])
         self.compute('card', pci_device_pools=objects.PciDevicePoolList())
-        self.assertEqual('0 of 3 hosts: 3 ' + without, sentence.sentence(
+        self.assertEqual('0 of 3 hosts: 3 ' + without, rendering.sentence(
             self.compared(lambda: self.described(self.wanted))))
         self.refused(flavor_id=self.wanted)
 
@@ -253,7 +253,7 @@ class TestSegments(FiltersTest):
         fill(self.neutron.subnet_for_segment_id_2)
         answer = self.compared(request)
         self.assertIn('0 of 3 hosts: no segment of network %s has enough free '
-                      'addresses' % network, sentence.sentence(answer))
+                      'addresses' % network, rendering.sentence(answer))
 
     def test_host_without_a_segment_of_the_network(self):
         """A server can be on each host with a segment, and on no other."""
@@ -278,7 +278,7 @@ class TestSegments(FiltersTest):
         self.reserve('right', 'VCPU')
         self.assertEqual(
             '0 of 3 hosts: 2 %s, 1 have fewer than 1 VCPU free' % elsewhere,
-            sentence.sentence(self.compared(request)))
+            rendering.sentence(self.compared(request)))
 
 
 class TestCells(FiltersTest):
@@ -307,7 +307,7 @@ class TestCells(FiltersTest):
         self.reserve('second', 'VCPU')
         self.assertEqual(
             '0 of 3 hosts: 1 have fewer than 1 VCPU free, 1 in another cell '
-            'than the server, 1 the host to leave', sentence.sentence(
+            'than the server, 1 the host to leave', rendering.sentence(
                 self.compared(lambda: self.move(server, 'migrate'))))
         self.admin_api.post_server_action(server['id'], {'migrate': None})
         self._wait_for_action_fail_completion(
@@ -330,7 +330,7 @@ class TestCells(FiltersTest):
         answer = self.compared(lambda: self.described(wanted))
         self.assertEqual(
             '0 of 2 hosts: 2 without trait CUSTOM_FAST',
-            sentence.sentence(answer))
+            rendering.sentence(answer))
         [note] = [one for one in answer.notes if 'did not answer' in one]
         self.assertTrue(note.startswith('Cell cell2 '), note)
         self.refused(flavor_id=wanted)

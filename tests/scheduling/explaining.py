@@ -18,6 +18,7 @@ import oslo_messaging
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import gather
 from nova_aggregate_mirror.explain import requests
+from nova_aggregate_mirror.explain import steps
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
@@ -67,13 +68,14 @@ class ExplainingTest(cloud.CloudTest):
         self._providers: dict[str, str] = {}
         self.context = nova_context.get_admin_context()
 
-    def explain(self, request: requests.Prepared, hosts: Collection[str] = (),
+    def explain(self, request: requests.PreparedRequest,
+                hosts: Collection[str] = (),
                 pending: Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
-        return gather.explain(gather.Inputs(
+        return steps.explain(gather.gather(gather.Deployment(
             self.context, database.DatabaseSource(
                 engines.Limits(60.0)).read_all(),
-            self.asked, pending, parallel.Workers().each), request, hosts)
+            self.asked, pending, parallel.Workers().each), request, hosts))
 
     def explain_server(self, server: Any, operation: str = 'create',
                        **options: Any) -> explanation.Answer:
@@ -87,14 +89,14 @@ class ExplainingTest(cloud.CloudTest):
                             pending=pending)
 
     def described(self, flavor: str, zone: str = '', **options: Any
-                  ) -> requests.Prepared:
+                  ) -> requests.PreparedRequest:
         """Return the request of a server that does not exist."""
-        return requests.described(self.context, requests.Description(
+        return requests.described(self.context, requests.ServerDescription(
             flavor, options.pop('image', {'properties': {}}),
             project=options.pop('project', self.api.project_id),
             zone=zone, **options))
 
-    def compared(self, request: Callable[[], requests.Prepared]
+    def compared(self, request: Callable[[], requests.PreparedRequest]
                  ) -> explanation.Answer:
         """Explain a request; nova must choose the acceptable hosts.
 
@@ -105,7 +107,7 @@ class ExplainingTest(cloud.CloudTest):
             one.host for one in answer.acceptable))
         return answer
 
-    def chosen(self, request: Callable[[], requests.Prepared]
+    def chosen(self, request: Callable[[], requests.PreparedRequest]
                ) -> frozenset[str]:
         """Ask nova again and again, without the hosts that it has chosen."""
         scheduler, found = nova_manager.SchedulerManager(), list[str]()

@@ -28,7 +28,7 @@ class TestReader(testtools.TestCase):
 
     def reader(self, **answers):
         self.client = Client(**answers)
-        return candidates.Reader(self.client)
+        return candidates.CandidateReader(self.client)
 
     def test_candidates(self):
         """Parameters may be repeated, and are readable in a log."""

@@ -185,7 +185,8 @@ class TestLayers(testtools.TestCase):
 
     def test_words_of_explanations_do_no_input_or_output(self):
         """What is said depends on the arguments only."""
-        for name in ('query', 'reasons', 'render', 'sentence'):
+        for name in ('explanation', 'facts', 'filter_reasons',
+                     'placement_query', 'reasons', 'rendering', 'steps'):
             found = {module.partition('.')[0] for module, _top in imports(
                 PACKAGE / 'explain' / (name + '.py'))}
             self.assertLessEqual(found, {

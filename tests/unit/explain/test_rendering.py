@@ -6,8 +6,7 @@ import json
 import testtools
 
 from nova_aggregate_mirror.explain import explanation
-from nova_aggregate_mirror.explain import render
-from nova_aggregate_mirror.explain import sentence
+from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror import printable
 
 GOOD = explanation.Reason(explanation.ACCEPTABLE, explanation.ACCEPTABLE)
@@ -39,13 +38,13 @@ class TestSentence(testtools.TestCase):
         self.assertEqual(
             '2 of 11 hosts can take the server (good-0, good-1): '
             '8 disabled, 1 full',
-            sentence.sentence(answer()))
+            rendering.sentence(answer()))
 
     def test_no_host(self):
         """No host is named, and each reason is."""
         found = explanation.Answer({}, [], answer().verdicts[2:])
         self.assertEqual('0 of 9 hosts: 8 disabled, 1 full',
-                         sentence.sentence(found))
+                         rendering.sentence(found))
         self.assertFalse(found.possible)
 
     def test_refusal(self):
@@ -53,27 +52,27 @@ class TestSentence(testtools.TestCase):
         found = explanation.Answer(
             {}, [], answer().verdicts[2:], failure='no such zone')
         self.assertEqual('0 of 9 hosts: no such zone',
-                         sentence.sentence(found))
+                         rendering.sentence(found))
 
     def test_no_compute_node(self):
         """It says so: a cell may be down."""
         self.assertEqual('0 of 0 hosts: nova shows no compute node',
-                         sentence.sentence(explanation.Answer({}, [], [])))
+                         rendering.sentence(explanation.Answer({}, [], [])))
 
     def test_several_nodes(self):
-        """A host with several nodes is named once, in the table, too."""
+        """Nodes are counted then, and the host is named once."""
         found = explanation.Answer({}, [], [
             explanation.Verdict('node-%d' % one, 'ironic-1', GOOD, 0)
             for one in range(3)])
-        self.assertEqual('3 of 3 hosts can take the server '
-                         '(ironic-1 with 3 nodes)', sentence.sentence(found))
+        self.assertEqual('3 of 3 compute nodes can take the server '
+                         '(ironic-1 with 3 nodes)', rendering.sentence(found))
         self.assertEqual([(3, 'ironic-1 with 3 nodes', 'acceptable', '', '')],
-                         render.hosts(found))
+                         rendering.hosts(found))
 
     def test_several_servers(self):
         """They are possible if each has a host."""
         found = answer(count=4, placed=['good-0', 'good-1', 'good-0'])
-        self.assertTrue(sentence.sentence(found).endswith(
+        self.assertTrue(rendering.sentence(found).endswith(
             '. 3 of 4 servers fit at once: 2 on good-0, 1 on good-1'))
         self.assertFalse(found.possible)
         self.assertTrue(answer(count=1).possible)
@@ -88,7 +87,7 @@ class TestText(testtools.TestCase):
             (8, 'off-0, off-1, off-2, off-3, off-4, off-5 and 2 more',
              'disabled', '', 'enable <host>'),
             (1, 'full', 'full', 'free 0', ''),
-        ], render.hosts(answer()))
+        ], rendering.hosts(answer()))
 
     def test_name_with_a_space(self):
         """The command can be typed as it is."""
@@ -98,12 +97,12 @@ class TestText(testtools.TestCase):
         """How many are left after each step, and how many it excludes."""
         self.assertEqual([
             ('compute nodes in nova', '', 11, 0), ('enabled', 'nova', 3, 8),
-            ('1 VCPU', 'flavor', 2, 1)], render.funnel(answer()))
+            ('1 VCPU', 'flavor', 2, 1)], rendering.funnel(answer()))
 
     def test_text(self):
         """The sentence is the first line, notes are the last."""
-        lines = render.text(answer(notes=['a cell is down'])).splitlines()
-        self.assertEqual(sentence.sentence(answer()), lines[0])
+        lines = rendering.text(answer(notes=['a cell is down'])).splitlines()
+        self.assertEqual(rendering.sentence(answer()), lines[0])
         self.assertEqual('Request: flavor m1', lines[2])
         self.assertEqual('Note: a cell is down', lines[-1])
 
@@ -111,14 +110,14 @@ class TestText(testtools.TestCase):
         """Flavors and images have their names from users."""
         evil = 'a\x1b[2J\nb\u202e'
         reason = explanation.Reason('disabled', evil, evil, evil)
-        text = render.text(explanation.Answer(
+        text = rendering.text(explanation.Answer(
             {evil: evil}, [explanation.Step(evil, evil, frozenset())],
             [verdict(evil, reason, 0)], notes=[evil]))
         self.assertEqual(printable.lines(text), text)
 
     def test_document(self):
         """Each host has its own advice there."""
-        found = json.loads(json.dumps(render.document(answer())))
+        found = json.loads(json.dumps(rendering.document(answer())))
         self.assertEqual({
             'host': 'off-7', 'node': 'node-off-7', 'weight': None, 'step': 0,
             'kind': 'disabled', 'reason': 'disabled', 'detail': '',

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extra specs of a flavor that are meant for filters, and read by none."""
+"""Extra specs of a flavor that are for host filters, and that none reads."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
@@ -20,33 +21,31 @@ _CAPABILITY = 'capabilities:'
 _OF_NOVA = ('group_policy', 'hide_hypervisor_id')
 
 
-def notes(spec: request_spec.RequestSpec, manager: host_states.HostManager,
-          states: Sequence[Any]) -> list[str]:
-    """Name the extra specs that exclude no host, with a filter to enable.
+def unread(spec: request_spec.RequestSpec, manager: host_states.HostManager,
+           states: Sequence[Any]) -> Mapping[str, Sequence[str]]:
+    """Find the extra specs that exclude no host.
 
     :param spec: a request without other users
     :param states: hosts that pass the host filters
+    :returns: host filter to enable, to the extra specs that it compares
     """
     # Nova runs no host filter for forced hosts, and only some for a rebuild.
     if not states or request_spec.names_host(spec):
-        return []
+        return {}
     request = request_spec.request(spec)
-    of_aggregates = filter_rules.extra_spec_keys(request.extra_specs)
-    of_capabilities = [name for name in request.extra_specs
-                       if name.startswith(_CAPABILITY)]
-    found = []
-    for names, host_filter in (
-            (of_aggregates, 'AggregateInstanceExtraSpecsFilter'),
-            (of_capabilities, 'ComputeCapabilitiesFilter')):
-        unread = [name for name in sorted(names) if name not in _OF_NOVA
-                  and not _narrows(request, name)
-                  and not _filters(spec, manager, states, name)]
-        if unread:
-            found.append(
-                'No enabled filter compares these extra specs of the flavor: '
-                '%s. They exclude no host. Enable %s if they should.' % (
-                    ', '.join(unread), host_filter))
-    return found
+    specs = request.extra_specs
+    comparing = {
+        'AggregateInstanceExtraSpecsFilter': filter_rules.extra_spec_keys(
+            specs),
+        'ComputeCapabilitiesFilter': [
+            name for name in specs if name.startswith(_CAPABILITY)]}
+    unread = {host_filter: [
+        name for name in sorted(names)
+        if name not in _OF_NOVA and not _narrows(request, name)
+        and not _filters(spec, manager, states, name)]
+        for host_filter, names in comparing.items()}
+    return {host_filter: names for host_filter, names in unread.items()
+            if names}
 
 
 def _narrows(request: constraints.ServerRequest, name: str) -> bool:

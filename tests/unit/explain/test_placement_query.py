@@ -5,7 +5,7 @@ import urllib.parse
 
 import testtools
 
-from nova_aggregate_mirror.explain import query
+from nova_aggregate_mirror.explain import placement_query
 
 NOVAS = (
     'limit=1000&group_policy=isolate&member_of=%21in%3Ac%2Cd&member_of=in%3Aa'
@@ -16,7 +16,7 @@ NOVAS = (
 
 
 def parsed(text):
-    return query.parse(urllib.parse.parse_qsl(text))
+    return placement_query.parse(urllib.parse.parse_qsl(text))
 
 
 class TestQuery(testtools.TestCase):
@@ -42,8 +42,8 @@ class TestQuery(testtools.TestCase):
     def test_together_again(self):
         """All conditions are the query of nova, without its limit."""
         self.assertEqual(
-            sorted(one for one in urllib.parse.parse_qsl(NOVAS)
-                   if one[0] != 'limit'), sorted(self.query.parameters()))
+            sorted(pair for pair in urllib.parse.parse_qsl(NOVAS)
+                   if pair[0] != 'limit'), sorted(self.query.parameters()))
 
     def test_policy_needs_two_groups(self):
         """Placement rejects two groups without it."""
@@ -59,15 +59,31 @@ class TestQuery(testtools.TestCase):
         self.assertTrue(plain.plain)
         self.assertEqual(
             [('resources', 'VCPU:1'), ('required', '!B,A')],
-            query.of_providers(plain.parameters()))
+            placement_query.of_providers(plain.parameters()))
 
-    def test_source_of_a_condition(self):
-        """Whatever the caller knows about it."""
-        found = query.parse([('resources', 'A:1,B:2')], str)
-        self.assertEqual(['resources=A:1', 'resources=B:2'],
-                         [one.asked_by for one in found.conditions])
+    def test_origin_of_a_condition(self):
+        """Each condition has its own."""
+        query = placement_query.parse(
+            [('resources', 'A:1,B:2')],
+            lambda condition: placement_query.Origin(condition.value))
+        self.assertEqual(['A:1', 'B:2'], [
+            condition.origin.name for condition in query.conditions])
 
     def test_empty_resources(self):
         """Placement rejects them, as it rejects nova's query."""
-        found = parsed('member_of=in%3Aa')
-        self.assertEqual([('member_of', 'in:a')], found.parameters())
+        self.assertEqual([('member_of', 'in:a')],
+                         parsed('member_of=in%3Aa').parameters())
+
+    def test_alternative_of_pinned_processors(self):
+        """Nova asks for shared processors as well, and takes both."""
+        pinned, shared = (placement_query.parse([
+            ('resources', 'MEMORY_MB:1,%s:1' % processor), ('required', 'X')])
+            for processor in ('PCPU', 'VCPU'))
+        self.assertEqual([
+            [['resources=MEMORY_MB:1']] * 2,
+            [['resources=MEMORY_MB:1', 'resources=PCPU:1'],
+             ['resources=MEMORY_MB:1', 'resources=VCPU:1']],
+            [['resources=MEMORY_MB:1', 'resources=PCPU:1', 'required=X'],
+             ['resources=MEMORY_MB:1', 'resources=VCPU:1', 'required=X']],
+        ], [[list(map(str, part)) for part in parts]
+            for parts in placement_query.prefixes([pinned, shared])])

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about a request, from which its explanation follows: pure, no I/O."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror import source
+
+Funnel = funnel.Funnel
+Inventories = funnel.Inventories
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """The failure of a request whatever hosts there are."""
+
+    step: str
+    reason: str
+    advice: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class FilterRun:
+    """The result of a host filter of nova."""
+
+    name: str
+    rejected: Mapping[str, str]
+    """Rejected compute node to what the filter has logged about it."""
+    broken_rules: frozenset[str] = frozenset()
+    """Compute nodes whose aggregates, as nova has them, exclude the request;
+    the guard reports them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What was observed about a request, and about each compute node."""
+
+    nova: source.Nova
+    """Every host and aggregate."""
+    request: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What was asked for, for display."""
+    notes: Sequence[str] = ()
+    """What the request may have had that is not explained."""
+    shown: frozenset[str] = frozenset()
+    """The compute nodes to explain."""
+    disabled: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Host whose nova-compute is disabled, to the reason given for it."""
+    forced_down: frozenset[str] = frozenset()
+    """Hosts whose nova-compute an operator has forced down."""
+    pending: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Host in the journal to the age of its oldest operation in seconds."""
+
+    refusal: Refusal | None = None
+    omitted: int = 0
+    """Conditions for which the query of this package had no room."""
+    funnel: Funnel | None = None
+    """None if nova does not query placement for the request."""
+    figures: Mapping[str, Inventories] = dataclasses.field(
+        default_factory=dict)
+    """Inventories of some compute nodes with too few resources."""
+    candidates: frozenset[str] = frozenset()
+    """Providers within the limit of nova-scheduler."""
+    limit: str = ''
+    """Empty if placement has no more candidates."""
+
+    cell: frozenset[str] | None = None
+    """Compute nodes of the cell that the server has to stay in."""
+    states: frozenset[str] = frozenset()
+    """Compute nodes that nova-scheduler has a host state of."""
+    ignored: frozenset[str] = frozenset()
+    """Compute nodes of the hosts that the request leaves out."""
+    requested: frozenset[str] = frozenset()
+    """Compute nodes of the hosts that the request names, or all others."""
+    filter_runs: Sequence[FilterRun] = ()
+    weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Compute node that passes every filter to the sum of nova's weighers."""
+    unread_extra_specs: Mapping[str, Sequence[str]] = dataclasses.field(
+        default_factory=dict)
+    """Host filter that is not enabled to the extra specs that are for it."""
+    count: int = 1
+    """Number of servers that are requested at once."""
+    placed: Sequence[str] = ()
+    """Hosts of the servers, if several are requested at once."""
+
+    def host(self, node: str) -> str:
+        """Return the host of a compute node."""
+        return self.nova.nodes.get(node, node)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Query to placement as conditions, apart and together: pure, no I/O."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import re
+
+RESOURCES, REQUIRED, ROOT = 'resources', 'required', 'root_required'
+MEMBER_OF, IN_TREE, SUBTREE = 'member_of', 'in_tree', 'same_subtree'
+LIMIT, POLICY = 'limit', 'group_policy'
+
+_ORDER = (RESOURCES, ROOT, REQUIRED, MEMBER_OF, IN_TREE)
+_KEY = re.compile('(%s)(.*)' % '|'.join(_ORDER))
+# Parameters with a list of values that must all be met.
+_LISTS = (RESOURCES, REQUIRED, ROOT)
+
+Parameters = Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What adds a condition to a query, for example a zone or a flavor."""
+
+    name: str = ''
+    zone: bool = False
+    """Whether it is an availability zone."""
+
+
+ISOLATED = Origin('required traits of the aggregate')
+"""Forbids aggregates whose traits a request does not require."""
+SEGMENTS = Origin('segments of the networks')
+"""Requires the aggregates of a routed network."""
+FREE_SEGMENTS = Origin('segments with free addresses')
+"""Leaves only some of these aggregates."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A condition of a query to placement.
+
+    ``key`` and ``value`` are a parameter of ``GET /allocation_candidates``.
+    """
+
+    key: str
+    value: str
+    origin: Origin = Origin()
+
+    def __str__(self) -> str:
+        return '%s=%s' % (self.key, self.value)
+
+    @property
+    def kind(self) -> str:
+        """The parameter, without the suffix of a group."""
+        match = _KEY.fullmatch(self.key)
+        return match[1] if match else self.key
+
+    @property
+    def group(self) -> str:
+        """The suffix of the group; empty if there is none."""
+        match = _KEY.fullmatch(self.key)
+        return match[2] if match else ''
+
+    @property
+    def forbids(self) -> bool:
+        """Whether it forbids a trait, or aggregates."""
+        return self.value.startswith('!')
+
+    @property
+    def names(self) -> list[str]:
+        """The traits or UUIDs."""
+        return self.value.removeprefix('!').removeprefix('in:').split(',')
+
+    @property
+    def amounts(self) -> Mapping[str, int]:
+        """The amounts of resources, by class."""
+        return {name: int(amount) for name, _colon, amount in (
+            part.partition(':') for part in self.value.split(',') if part)}
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementQuery:
+    """A query to placement, as conditions in the order in which to add them.
+
+    Resources come first, because placement requires them, then traits,
+    aggregates and the provider; numbered groups follow in this order each.
+    """
+
+    conditions: tuple[Condition, ...]
+    policy: str = ''
+    """``group_policy``, required as soon as there are two numbered groups."""
+    limit: str = ''
+
+    def parameters(self, conditions: Sequence[Condition] | None = None
+                   ) -> Parameters:
+        """Return the parameters of a query, without its limit.
+
+        :param conditions: some of its conditions; all by default
+        """
+        if conditions is None:
+            conditions = self.conditions
+        lists: dict[str, list[str]] = {}
+        others = []
+        for condition in conditions:
+            if condition.kind in _LISTS:
+                lists.setdefault(condition.key, []).append(condition.value)
+            else:
+                others.append((condition.key, condition.value))
+        groups = {condition.group for condition in conditions} - {''}
+        if self.policy and len(groups) > 1:
+            others.append((POLICY, self.policy))
+        return [*((key, ','.join(values)) for key, values in lists.items()),
+                *others]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the query has no numbered group."""
+        return all(condition.kind in _ORDER and not condition.group
+                   for condition in self.conditions)
+
+
+def parse(parameters: Iterable[tuple[str, str]],
+          origin: Callable[[Condition], Origin] = lambda condition: Origin()
+          ) -> PlacementQuery:
+    """Split the parameters of a query into conditions.
+
+    The resources of a numbered group stay together, because one provider has
+    to have all of them.
+
+    :param origin: returns what has added a condition
+    """
+    conditions, limits = [], {LIMIT: '', POLICY: ''}
+    for key, value in parameters:
+        condition = Condition(key, value)
+        if key in limits:
+            limits[key] = value
+        elif condition.kind in _LISTS and not (
+                condition.kind == RESOURCES and condition.group):
+            conditions += [Condition(key, part) for part in value.split(',')]
+        else:
+            conditions.append(condition)
+    return PlacementQuery(
+        tuple(dataclasses.replace(condition, origin=origin(condition))
+              for condition in sorted(conditions, key=_rank)),
+        limits[POLICY], limits[LIMIT])
+
+
+def _rank(condition: Condition) -> tuple[bool, bool, str, int]:
+    # Placement rejects a subtree of groups that the query does not have.
+    return (condition.kind == SUBTREE, bool(condition.group), condition.group,
+            _ORDER.index(condition.kind) if condition.kind in _ORDER else 0)
+
+
+def of_providers(parameters: Parameters) -> Parameters:
+    """Translate to ``GET /resource_providers``, which has no root traits.
+
+    The result is the same if no provider has a parent and none is shared.
+    """
+    traits = [value for key, value in parameters if key in (REQUIRED, ROOT)]
+    others = [(key, value) for key, value in parameters
+              if key not in (REQUIRED, ROOT)]
+    return [*others, (REQUIRED, ','.join(traits))] if traits else others
+
+
+def prefixes(queries: Sequence[PlacementQuery]
+             ) -> list[list[list[Condition]]]:
+    """List the parts of each query to ask, for each condition of the first.
+
+    The conditions that only another query has replace those that only the
+    first has, as soon as any of these is asked.
+    """
+    first = queries[0].conditions
+    rows = []
+    for count in range(1, len(first) + 1):
+        prefix = list(first[:count])
+        parts = [prefix]
+        for query in queries[1:]:
+            replaced = any(condition not in query.conditions
+                           for condition in prefix)
+            parts.append([
+                condition for condition in query.conditions
+                if condition in prefix or (
+                    replaced and condition not in first)])
+        rows.append(parts)
+    return rows

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations as text and as documents: pure, no I/O."""
+
+import collections
+from collections.abc import Iterable
+import textwrap
+from typing import Any
+
+import prettytable
+
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror import printable
+
+SENTENCE_HOSTS, ROW_HOSTS = 5, 6
+"""Hosts that the sentence, and a row of the table, name."""
+WIDTH = 44
+
+HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do')
+FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
+NO_NODE = 'nova shows no compute node'
+"""Nova has none, or the cells with all of them did not answer."""
+
+
+def sentence(answer: explanation.Answer) -> str:
+    """Return how many hosts are left, and why the others are not."""
+    acceptable = [verdict.host for verdict in answer.acceptable]
+    start = '%d of %d %s' % (
+        len(acceptable), len(answer.verdicts), answer.counted)
+    failure = answer.failure or ('' if answer.verdicts else NO_NODE)
+    if failure:
+        return '%s: %s' % (start, failure)
+    phrases = collections.Counter(
+        verdict.reason.phrase for verdict in answer.verdicts
+        if verdict.reason.kind != explanation.ACCEPTABLE)
+    parts = ['%d %s' % (count, phrase) for phrase, count in sorted(
+        phrases.items(), key=lambda pair: (-pair[1], pair[0]))]
+    if acceptable:
+        start += ' can take the server (%s)' % names(
+            acceptable, SENTENCE_HOSTS)
+    text = start + (': ' + ', '.join(parts) if parts else '')
+    if answer.count == 1:
+        return text
+    by_host = collections.Counter(answer.placed)
+    return '%s. %d of %d servers fit at once%s' % (
+        text, len(answer.placed), answer.count, ': ' + ', '.join(
+            '%d on %s' % (count, host) for host, count
+            in by_host.most_common(SENTENCE_HOSTS)) if by_host else '')
+
+
+def names(hosts: Iterable[str], limit: int) -> str:
+    """Join the first hosts; a host with several nodes is named once.
+
+    :param hosts: the host of each compute node
+    :param limit: the number of hosts that are named
+    """
+    names = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
+             for host, nodes in collections.Counter(hosts).items()]
+    text = ', '.join(names[:limit])
+    more = len(names) - limit
+    return '%s and %d more' % (text, more) if more > 0 else text
+
+
+def text(answer: explanation.Answer) -> str:
+    """Render the sentence, the funnel, the hosts and the notes."""
+    return '\n\n'.join([
+        *head(answer), _table(HOSTS, hosts(answer)), *notes(answer)])
+
+
+def head(answer: explanation.Answer) -> list[str]:
+    """Render the sentence, the request and the funnel."""
+    request = ', '.join('%s %s' % field for field in answer.request.items())
+    return [printable.line(sentence(answer)),
+            _paragraph('Request: ' + request),
+            _table(FUNNEL, funnel(answer))]
+
+
+def notes(answer: explanation.Answer) -> list[str]:
+    """Render each note as a paragraph."""
+    return [_paragraph('Note: ' + note) for note in answer.notes]
+
+
+def document(answer: explanation.Answer) -> dict[str, Any]:
+    """Return a JSON object; its keys are documented with the command."""
+    return {
+        'summary': sentence(answer),
+        'request': dict(answer.request),
+        'failure': answer.failure,
+        'steps': [
+            {'condition': name, 'asked_by': by, 'left': left,
+             'excluded': excluded}
+            for name, by, left, excluded in funnel(answer)],
+        'hosts': [
+            {'host': verdict.host, 'node': verdict.node,
+             'weight': verdict.weight, 'step': verdict.step,
+             'kind': verdict.reason.kind, 'reason': verdict.reason.phrase,
+             'detail': verdict.detail, 'advice': verdict.advice}
+            for verdict in answer.verdicts],
+        'count': answer.count,
+        'placed': list(answer.placed),
+        'notes': list(answer.notes),
+    }
+
+
+def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
+    """List the steps with the numbers of nodes left and excluded."""
+    before = len(answer.verdicts)
+    rows = [('compute nodes in nova', '', before, 0)]
+    for step in answer.steps:
+        left = len(step.passed)
+        rows.append((step.name, step.asked_by, left, before - left))
+        before = left
+    return rows
+
+
+def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
+    """List hosts by reason; hosts in the same state share a row."""
+    return [
+        (len(verdicts), names(
+            (verdict.host for verdict in verdicts), ROW_HOSTS),
+         verdicts[0].reason.phrase, *remedy(verdicts))
+        for verdicts in groups(answer)]
+
+
+def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
+    """Group the verdicts of one step with the same reason, in their order."""
+    groups: dict[tuple[int, explanation.Reason],
+                 list[explanation.Verdict]] = {}
+    for verdict in answer.verdicts:
+        groups.setdefault((verdict.step, verdict.reason), []).append(verdict)
+    return list(groups.values())
+
+
+def remedy(verdicts: list[explanation.Verdict]) -> tuple[str, str]:
+    """Return detail and advice of a group; a single host is named in them."""
+    first = verdicts[0]
+    if verdicts[1:]:
+        return first.reason.detail, first.reason.advice
+    return first.detail, first.advice
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(printable.line(text), 2 * WIDTH)
+
+
+def _table(columns: tuple[str, ...], rows: list[Any]) -> str:
+    table = prettytable.PrettyTable(columns)
+    table.align, table.max_width = 'l', WIDTH
+    table.add_rows([[printable.line(str(cell)) for cell in row]
+                    for row in rows])
+    return table.get_string()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first step of scheduling that a compute node does not pass: pure."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import filter_reasons
+from nova_aggregate_mirror.explain import reasons
+
+Facts = facts.Facts
+Reason = explanation.Reason
+
+
+@dataclasses.dataclass(frozen=True)
+class Exclusion:
+    """The compute nodes that a condition excludes, each with its reason."""
+
+    name: str
+    asked_by: str
+    reasons: Mapping[str, Reason]
+    always: bool = True
+    """Whether it is shown if it excludes no node, too."""
+
+
+def request_refused(facts: Facts, left: frozenset[str]
+                    ) -> Iterator[Exclusion]:
+    if facts.refusal:
+        yield Exclusion(facts.refusal.step, '', dict.fromkeys(left, Reason(
+            'refused', 'not considered, because the request is refused',
+            facts.refusal.reason, facts.refusal.advice)))
+
+
+def provider_missing(facts: Facts, left: frozenset[str]
+                     ) -> Iterator[Exclusion]:
+    if facts.funnel:
+        yield Exclusion(
+            'with a resource provider', '', dict.fromkeys(
+                left - facts.funnel.existing, reasons.NO_PROVIDER))
+
+
+def condition_unmet(facts: Facts, left: frozenset[str]
+                    ) -> Iterator[Exclusion]:
+    if facts.funnel:
+        for condition, passed in zip(
+                facts.funnel.conditions, facts.funnel.passed):
+            yield Exclusion(
+                reasons.title(condition, facts.nova), condition.origin.name, {
+                    node: reasons.of_condition(condition, node, facts)
+                    for node in left - passed})
+            left = left & passed
+
+
+def candidate_missing(facts: Facts, left: frozenset[str]
+                      ) -> Iterator[Exclusion]:
+    if not facts.funnel:
+        return
+    failing = left - facts.candidates
+    if facts.limit:
+        yield Exclusion(
+            'among the first %s candidates' % facts.limit,
+            'max_placement_results',
+            dict.fromkeys(failing, reasons.beyond(facts.limit)), always=False)
+    else:
+        yield Exclusion(
+            'allocation candidates of placement', '',
+            dict.fromkeys(failing, reasons.NOT_RETURNED), always=False)
+
+
+def cell_differs(facts: Facts, left: frozenset[str]) -> Iterator[Exclusion]:
+    if facts.cell is not None:
+        yield Exclusion(
+            'in the cell of the server', 'nova', dict.fromkeys(
+                left - facts.cell, reasons.OTHER_CELL), always=False)
+
+
+def service_missing(facts: Facts, left: frozenset[str]
+                    ) -> Iterator[Exclusion]:
+    yield Exclusion(
+        'with a nova-compute service', '', dict.fromkeys(
+            left - facts.states, reasons.NO_STATE), always=False)
+
+
+def host_not_requested(facts: Facts, left: frozenset[str]
+                       ) -> Iterator[Exclusion]:
+    yield Exclusion('requested hosts', 'nova', {
+        node: reasons.LEFT_OUT if node in facts.ignored
+        else reasons.NOT_REQUESTED
+        for node in left - facts.requested}, always=False)
+
+
+def filter_rejects(facts: Facts, left: frozenset[str]) -> Iterator[Exclusion]:
+    for run in facts.filter_runs:
+        yield Exclusion(run.name, 'nova', {
+            node: filter_reasons.of_filter(run, node, facts)
+            for node in left.intersection(run.rejected)})
+        left = left.difference(run.rejected)
+
+
+STEPS: tuple[Callable[[Facts, frozenset[str]], Iterator[Exclusion]], ...] = (
+    # A request filter, or placement, refuses the request on any host.
+    request_refused,
+    # Placement has no provider of the compute node.
+    provider_missing,
+    # The provider does not meet a condition of the query to placement.
+    condition_unmet,
+    # Placement or nova-scheduler takes fewer candidates than there are.
+    candidate_missing,
+    # Nova moves the server within its cell only.
+    cell_differs,
+    # Nova-scheduler reads no host state of the compute node.
+    service_missing,
+    # The request names other hosts, or leaves out this one.
+    host_not_requested,
+    # A host filter rejects the host.
+    filter_rejects,
+)
+"""The steps of nova-scheduler, in its order.
+
+Each gets the compute nodes that passed the steps before it, and yields its
+conditions with the nodes that each of them excludes.
+"""
+
+
+def explain(facts: Facts) -> explanation.Answer:
+    """Explain a request: the first step that each compute node fails."""
+    left = frozenset(facts.nova.nodes)
+    steps: list[explanation.Step] = []
+    excluded: list[explanation.Verdict] = []
+    for step in STEPS:
+        for exclusion in step(facts, left):
+            if not exclusion.reasons and not exclusion.always:
+                continue
+            left = left.difference(exclusion.reasons)
+            excluded += [
+                explanation.Verdict(
+                    node, facts.host(node), reason, len(steps))
+                for node, reason in exclusion.reasons.items()]
+            steps.append(explanation.Step(
+                exclusion.name, exclusion.asked_by, left & facts.shown))
+    acceptable = [
+        explanation.Verdict(node, facts.host(node), reasons.ACCEPTABLE,
+                            len(steps), facts.weights.get(node))
+        for node in left]
+    verdicts = [
+        *sorted(acceptable, key=lambda verdict: (
+            -(verdict.weight or 0.0), verdict.host, verdict.node)),
+        *sorted(excluded, key=lambda verdict: (
+            verdict.step, verdict.reason.kind, verdict.host, verdict.node))]
+    return explanation.Answer(
+        facts.request, steps,
+        [verdict for verdict in verdicts if verdict.node in facts.shown],
+        notes(facts), facts.placed, facts.count,
+        facts.refusal.reason if facts.refusal else '')
+
+
+MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '
+          'than the database that was read here; it reads them again when it '
+          'is restarted.')
+
+OMITTED = ('Aggregate conditions that did not fit into the query to '
+           'placement: %d. Only host filters check them, on the hosts that '
+           'placement returns; raise [aggregate_mirror] max_member_of_bytes.')
+
+
+def notes(facts: Facts) -> list[str]:
+    """List what is not explained, and what may differ in nova-scheduler."""
+    notes = ['Cell %s did not answer, so that its hosts are not explained: %s'
+             % cell for cell in sorted(facts.nova.cells_down.items())]
+    notes += facts.notes
+    if facts.omitted:
+        notes.append(OMITTED % facts.omitted)
+    notes += ['Placement has these hosts in %s, nova does not: %s. Run '
+              '"%s --prune".' % (where, ', '.join(hosts), reasons.SYNC)
+              for where, hosts in _stale_hosts(facts)]
+    if any(run.rejected and run.name in filter_reasons.OF_AGGREGATES
+           for run in facts.filter_runs):
+        notes.append(MEMORY)
+    notes += ['No enabled filter compares these extra specs of the flavor: '
+              '%s. They exclude no host. Enable %s if they should.'
+              % (', '.join(names), host_filter)
+              for host_filter, names in facts.unread_extra_specs.items()]
+    return notes
+
+
+def _stale_hosts(facts: Facts) -> list[tuple[str, list[str]]]:
+    """List hosts that are candidates only because placement is stale.
+
+    :returns: where placement has them, with the hosts
+    """
+    hosts: dict[str, set[str]] = {}
+    nodes = facts.funnel.left if facts.funnel else frozenset[str]()
+    for node in nodes:
+        for where in reasons.stale_aggregates(facts, node):
+            hosts.setdefault(where, set()).add(facts.host(node))
+    return [(where, sorted(names)) for where, names in sorted(hosts.items())]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first step that each compute node does not pass, and the notes."""
+
+import dataclasses
+
+import testtools
+
+from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.explain import placement_query
+from nova_aggregate_mirror.explain import steps
+from nova_aggregate_mirror import source
+
+NODES = frozenset('abcd')
+NOVA = source.Nova(
+    aggregates={'z': 'east'}, members={'host-a': frozenset('z')},
+    nodes={node: 'host-' + node for node in NODES})
+CONDITIONS = [
+    placement_query.Condition('required', 'X'),
+    placement_query.Condition(
+        'member_of', 'in:z', placement_query.Origin('zone az', zone=True))]
+# Every node passes every step.
+PASSING = facts.Facts(
+    NOVA, shown=NODES, candidates=NODES, states=NODES, requested=NODES,
+    funnel=funnel.Funnel(NODES, CONDITIONS, [NODES, NODES], [], plain=True))
+
+
+def explain(**changes):
+    return steps.explain(dataclasses.replace(PASSING, **changes))
+
+
+def without(node):
+    return NODES - {node}
+
+
+class TestSteps(testtools.TestCase):
+
+    def assert_excluded(self, phrase, **changes):
+        """Check that a node is excluded by a step of its own."""
+        answer = explain(**changes)
+        [verdict] = [verdict for verdict in answer.verdicts
+                     if verdict not in answer.acceptable]
+        self.assertEqual(('host-d', phrase),
+                         (verdict.host, verdict.reason.phrase))
+        self.assertNotIn('d', answer.steps[verdict.step].passed)
+
+    def test_each_step(self):
+        """A node that passes all others has the reason of this step."""
+        left = without('d')
+        for phrase, changes in (
+                ('without a resource provider', {
+                    'funnel': dataclasses.replace(
+                        PASSING.funnel, existing=left)}),
+                ('without trait X', {'funnel': dataclasses.replace(
+                    PASSING.funnel, passed=[left, left])}),
+                ('not in zone az', {'funnel': dataclasses.replace(
+                    PASSING.funnel, passed=[NODES, left])}),
+                ('not among the candidates of placement', {
+                    'candidates': left}),
+                ('beyond max_placement_results', {
+                    'candidates': left, 'limit': '3'}),
+                ('in another cell than the server', {'cell': left}),
+                ('without a nova-compute service that nova-scheduler reads',
+                 {'states': left}),
+                ('not the requested host', {'requested': left}),
+                ('the host to leave', {
+                    'requested': left, 'ignored': frozenset('d')}),
+                ('full', {'filter_runs': [facts.FilterRun(
+                    'NumInstancesFilter', {'d': ''})]})):
+            self.assert_excluded(phrase, **changes)
+
+    def test_first_step(self):
+        """Later steps do not count, and the nodes left are those of all."""
+        answer = explain(cell=without('a'), states=without('a'),
+                         requested=without('b'), weights={'c': 1., 'd': 2.})
+        self.assertEqual(
+            [('d', 'acceptable'), ('c', 'acceptable'), ('a', 'cell'),
+             ('b', 'not_requested')],
+            [(verdict.node, verdict.reason.kind)
+             for verdict in answer.verdicts])
+        self.assertEqual(
+            ['with a resource provider', 'trait X', 'in the aggregate east '
+             '(z)', 'in the cell of the server', 'requested hosts'],
+            [step.name for step in answer.steps])
+
+    def test_refusal(self):
+        """No host is considered, whatever else is known."""
+        answer = explain(refusal=facts.Refusal('request filters', 'no zone'))
+        self.assertEqual('no zone', answer.failure)
+        self.assertEqual({'refused'}, {
+            verdict.reason.kind for verdict in answer.verdicts})
+
+    def test_shown_hosts(self):
+        """Other nodes are neither listed nor counted."""
+        answer = explain(shown=frozenset('ab'), states=without('b'))
+        self.assertEqual(['a', 'b'], [
+            verdict.node for verdict in answer.verdicts])
+        self.assertEqual(frozenset('a'), answer.steps[-1].passed)
+
+
+class TestFilters(testtools.TestCase):
+
+    def reason(self, run, **changes):
+        verdict = explain(filter_runs=[run], **changes).verdicts[-1]
+        return verdict.reason.phrase, verdict.detail
+
+    def test_guard(self):
+        """Whether a rule or a difference of placement excludes the host."""
+        run = facts.FilterRun('AggregateMembershipFilter', {'a': 'text'})
+        differing = 'in other aggregates in nova than in placement'
+        self.assertEqual(
+            (differing, 'AggregateMembershipFilter: text'), self.reason(run))
+        self.assertEqual('in aggregates that exclude the request', self.reason(
+            dataclasses.replace(run, broken_rules=frozenset('a')))[0])
+        # Placement has b in the zone, and nova has not.
+        self.assertEqual(differing, self.reason(facts.FilterRun(
+            run.name, {'b': ''}, frozenset('b')))[0])
+
+    def test_service(self):
+        """Nova's databases have the cause, whatever the filter logs."""
+        run = facts.FilterRun('ComputeFilter', {'a': ''})
+        self.assertEqual('down', self.reason(run)[0])
+        self.assertEqual('disabled', self.reason(
+            run, disabled={'host-a': ''})[0])
+        self.assertEqual('forced down', self.reason(
+            run, forced_down=frozenset({'host-a'}))[0])
+
+    def test_filter_of_a_vendor(self):
+        """It is named."""
+        self.assertEqual(
+            ('rejected by RackFilter', 'RackFilter'),
+            self.reason(facts.FilterRun('RackFilter', {'a': ''})))
+
+
+class TestNotes(testtools.TestCase):
+
+    def test_notes(self):
+        """They are in the order of the steps; the request's own are first."""
+        notes = explain(
+            notes=['own'], omitted=3, nova=dataclasses.replace(
+                NOVA, cells_down={'cell2': 'refused'}),
+            filter_runs=[facts.FilterRun(
+                'AggregateTypeAffinityFilter', {'a': ''})],
+            unread_extra_specs={'SpecFilter': ['k', 'l']}).notes
+        self.assertEqual('Cell cell2 did not answer, so that its hosts are '
+                         'not explained: refused', notes[0])
+        self.assertEqual('own', notes[1])
+        self.assertIn('did not fit into the query to placement: 3', notes[2])
+        self.assertEqual(
+            'Placement has these hosts in zone az, nova does not: host-b, '
+            'host-c, host-d. Run "nova-aggregate-mirror-manage placement '
+            'sync_aggregates --prune".', notes[3])
+        self.assertIn('nova-scheduler has aggregates in its memory', notes[4])
+        self.assertIn('extra specs of the flavor: k, l. They', notes[5])
