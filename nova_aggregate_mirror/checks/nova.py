@@ -10,6 +10,7 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.hooks import attach
 from nova_aggregate_mirror.hooks import requirements
 
@@ -101,8 +102,18 @@ def hook(deployment: inputs.Deployment) -> checks.Findings:
             'aggregates itself, best effort: %s. In nova-api\'s environment, '
             'run:'
             % (release, exc), UPGRADE)]
-    return _hooks(deployment.conf) or [
+    return _hooks(deployment.conf) or _explanations(release) or [
         checks.good('Nova %s is supported.' % release)]
+
+
+def _explanations(release: str) -> checks.Findings:
+    try:
+        nova_internals.check()
+    except exceptions.UnexpectedNova as exc:
+        return [checks.warning(
+            'Nova %s is supported, except for "scheduling explain": %s. In '
+            'nova-scheduler\'s environment, run:' % (release, exc), UPGRADE)]
+    return []
 
 
 def _hooks(conf: cfg.ConfigOpts) -> checks.Findings:

@@ -15,6 +15,7 @@ from nova_aggregate_mirror.explain import extra_specs
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror.explain import host_states
+from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.explain import rehearsal
 from nova_aggregate_mirror.explain import requests
@@ -84,9 +85,10 @@ def gather(deployment: Deployment, request: requests.PreparedRequest,
 def _manager() -> host_states.HostManager:
     """Load nova's filters and weighers.
 
-    :raises MirrorError: a filter does not exist, or nova-scheduler would not
-        start
+    :raises MirrorError: nova is not supported, a filter does not exist, or
+        nova-scheduler would not start
     """
+    nova_internals.check()
     request_filters.load(CONF)
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
         # The function itself would exit, after a log message.

@@ -9,6 +9,7 @@ from nova.db.main import models as main_models
 from nova.objects import cell_mapping
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import signatures
 
 PARAMETERS = {
     'add_host_to_aggregate': ['self', 'context', 'aggregate_id', 'host_name'],
@@ -39,8 +40,9 @@ def check() -> None:
     """
     api = compute_api.AggregateAPI
     differences = [
-        *_calls(api, PARAMETERS),
-        *_calls(cell_mapping.CellMapping, {'format_db_url': ['url']}),
+        *signatures.differences(api, PARAMETERS),
+        *signatures.differences(
+            cell_mapping.CellMapping, {'format_db_url': ['url']}),
     ]
     if not isinstance(inspect.getattr_static(api, 'placement_client', None),
                       property):
@@ -55,18 +57,3 @@ def check() -> None:
                     for column in columns if not hasattr(model, column)]
     if differences:
         raise exceptions.UnexpectedNova('; '.join(differences))
-
-
-def _calls(owner: type, expected: dict[str, list[str]]) -> list[str]:
-    differences = []
-    for name, parameters in expected.items():
-        call = getattr(owner, name, None)
-        if not callable(call):
-            differences.append('%s has no %s' % (owner.__name__, name))
-            continue
-        actual = list(inspect.signature(call).parameters)
-        if actual != parameters:
-            differences.append('%s.%s takes (%s) instead of (%s)' % (
-                owner.__name__, name, ', '.join(actual),
-                ', '.join(parameters)))
-    return differences

@@ -46,6 +46,16 @@ class TestHook(testtools.TestCase):
         self.assertEqual(
             ('pip install --upgrade nova-aggregate-mirror',), one.cure)
 
+    def test_nova_whose_scheduling_is_not_explained(self):
+        """The mirror works, which the finding says."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.host_manager.HostManager._get_host_states',
+            fixtures.MonkeyPatch.delete))
+        [finding] = self.find()
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('except for "scheduling explain": HostManager has no '
+                      '_get_host_states.', finding.text)
+
     def test_hook_that_refuses_to_start(self):
         """Another check reports missing credentials."""
         def load(conf):

@@ -26,7 +26,7 @@ LAYERS = (
     ('journal', 'source', 'placement'),
     ('http',),
     ('limits',),
-    ('conf', 'plugins', 'plurals'),
+    ('conf', 'plugins', 'plurals', 'signatures'),
     ('exceptions', 'uuids'),
     ('printable',),
 )

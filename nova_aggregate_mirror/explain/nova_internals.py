@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check of the nova internals that an explanation relies on."""
+
+import contextlib
+
+from nova import filters
+from nova.objects import request_spec as objects
+from nova.scheduler import host_manager
+from nova.scheduler import manager
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.scheduler import request_spec
+from nova_aggregate_mirror.scheduler import room
+from nova_aggregate_mirror import signatures
+
+# Methods that are called or overridden and are not public in nova, and those
+# whose caller is replaced.
+PARAMETERS = {
+    host_manager.HostManager: {
+        '_get_computes_for_cells': [
+            'self', 'context', 'cells', 'compute_uuids'],
+        '_get_host_states': ['self', 'context', 'compute_nodes', 'services'],
+        '_get_instance_info': ['self', 'context', 'compute'],
+        '_init_instance_info': ['self', 'computes_by_cell'],
+    },
+    filters.BaseFilterHandler: {
+        'get_filtered_objects': [
+            'self', 'filters', 'objs', 'spec_obj', 'index'],
+    },
+    manager.SchedulerManager: {
+        '_consume_selected_host': [
+            'selected_host', 'spec_obj', 'instance_uuid'],
+    },
+}
+
+
+def check() -> None:
+    """Check the installed nova against the internals relied on.
+
+    :raises UnexpectedNova: lists all differences
+    """
+    differences = [
+        difference for owner, expected in PARAMETERS.items()
+        for difference in signatures.differences(owner, expected)]
+    spec = objects.RequestSpec()
+    with contextlib.suppress(AttributeError):
+        request_spec.set_room(spec, room.Room(()))
+    if request_spec.get_room(spec) is None:
+        differences.append('RequestSpec keeps no attribute of a filter')
+    if differences:
+        raise exceptions.UnexpectedNova('; '.join(differences))
