@@ -83,14 +83,6 @@ class TestFunnel(PageTest):
                   <= bar.getBoundingClientRect().right + .1;
             })"""))
 
-    def test_link_to_the_hosts(self):
-        """The number of excluded nodes leads to the first of their rows."""
-        self.write(test_answer.explained(99, [30, 30]))
-        self.assertEqual('30 hosts from cmp-0030', self.browser.evaluate("""
-            (() => { document.querySelectorAll('.funnel a')[1].click();
-              return document.querySelector('tr:target summary').textContent
-            })()"""))
-
 
 class TestHosts(PageTest):
 

@@ -414,14 +414,6 @@ class TestFilters(explaining.ExplainingTest):
             {phrase: list(self.reasons(answer).values()).count(phrase)
              for phrase in self.reasons(answer).values()})
 
-    def test_down(self):
-        """A nova-compute that an operator has forced down."""
-        service = objects.Service.get_by_compute_host(self.targeted(), 'two')
-        service.forced_down = True
-        service.save()
-        self.assertEqual('forced down', self.reasons(
-            self.explain_flavor(self.flavor()))['two'])
-
 
 class TestSeveral(explaining.ExplainingTest):
 

@@ -197,7 +197,7 @@ class TestPci(FiltersTest):
             self.compared(lambda: self.described(self.wanted))))
         self.refused(flavor_id=self.wanted)
 
-    def test_servers_at_once(self):
+    def test_device_for_one_of_two_servers(self):
         """The only device is consumed by the first server."""
         answer = self.explain_flavor(self.wanted, count=2)
         self.assertEqual(['card'], answer.placed)

@@ -67,10 +67,6 @@ class TestRefusals(test_explain_command.ExplainTest):
             '[aggregate_mirror]\nmissing_credentials = fail\n'))
         self.assert_refused('[neutron]')
 
-    def test_argument_that_is_not_text(self):
-        """No database is asked for it."""
-        self.assert_refused('is not text', '--zone', 'az\udce9')
-
     def test_request_that_nova_cannot_read(self):
         """The line says how to describe the server instead."""
         with api_db.get_engine().begin() as connection:

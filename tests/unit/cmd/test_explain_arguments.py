@@ -55,6 +55,7 @@ class TestArguments(testtools.TestCase):
         for arguments in ([], [*SERVER, *FLAVOR],
                           [*FLAVOR, '--hint', 'group'],
                           [*FLAVOR, '--hint', '=x'],
-                          [*FLAVOR, '--count', '0']):
+                          [*FLAVOR, '--count', '0'],
+                          [*FLAVOR, '--html', 'page', '-f', 'json']):
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertRaises(SystemExit, parse, *arguments)
