@@ -142,8 +142,8 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                 asked.flavor, image, asked.volume, project, asked.zone,
                 networks, asked.ports, hints, asked.count))
         facts = gather.gather(
-            gather.Deployment(context, known, placement, pending,
-                              parallel.Workers(asked.workers).each),
+            gather.Cloud(context, known, placement, pending,
+                         parallel.Workers(asked.workers).each),
             requests.PreparedRequest(
                 request.spec, request.about, [*request.notes, *notes]),
             asked.hosts)

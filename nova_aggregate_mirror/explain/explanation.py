@@ -68,12 +68,12 @@ class Answer:
     """The explanation of one request."""
 
     request: Mapping[str, str]
-    """What was asked for, for display."""
+    """The arguments of the request, for display."""
     steps: Sequence[Step]
     verdicts: Sequence[Verdict]
     """One for each compute node; acceptable nodes first, by weight."""
     notes: Sequence[str] = ()
-    """What is not explained, and what may differ in nova-scheduler."""
+    """Parts that are not explained, or may differ in nova-scheduler."""
     placed: Sequence[str] = ()
     """Hosts of the servers, if several are requested at once."""
     count: int = 1

@@ -35,15 +35,15 @@ class FilterRun:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What was observed about a request, and about each compute node."""
+    """Observations about a request, and about each compute node."""
 
     nova: source.Nova
     """Every host and aggregate."""
     request: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What was asked for, for display."""
+    """The arguments of the request, for display."""
     notes: Sequence[str] = ()
-    """What the request may have had that is not explained."""
-    shown: frozenset[str] = frozenset()
+    """Parts of the request that are not explained."""
+    scope: frozenset[str] = frozenset()
     """The compute nodes to explain."""
     disabled: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Host whose nova-compute is disabled, to the reason given for it."""

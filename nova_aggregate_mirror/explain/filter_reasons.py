@@ -71,7 +71,7 @@ def of_filter(run: FilterRun, node: str, facts: Facts) -> Reason:
             host in facts.disabled, host in facts.forced_down, message)
     phrase, advice = _PHRASES.get(
         run.name, ('rejected by %s' % run.name, _SEE))
-    if node in run.broken_rules and not reasons.stale_aggregates(facts, node):
+    if node in run.broken_rules and not reasons.stale_memberships(facts, node):
         phrase, advice = (
             'in aggregates that exclude the request',
             filter_table.COMPARE_AGGREGATES)

@@ -38,7 +38,7 @@ class Funnel:
 
 
 def narrow(reader: candidates.CandidateReader, sharing: bool,
-           each: parallel.Each,
+           for_each: parallel.Each,
            queries: Sequence[placement_query.PlacementQuery],
            nodes: frozenset[str]) -> Funnel:
     """Add the conditions of a query to it one by one.
@@ -55,7 +55,7 @@ def narrow(reader: candidates.CandidateReader, sharing: bool,
     rows = [list(zip(queries, parts))
             for parts in placement_query.prefixes(queries)]
     # The whole queries take longest and start first.
-    answers = each(
+    answers = for_each(
         lambda query: reader.candidates(query.parameters()), queries)
 
     def ask(part: tuple[placement_query.PlacementQuery,
@@ -73,14 +73,14 @@ def narrow(reader: candidates.CandidateReader, sharing: bool,
             # A part may not be a query, for example without resources.
             return nodes
 
-    responses = iter(each(
+    responses = iter(for_each(
         ask, [part for parts in rows for part in parts if part[1]]))
-    # Placement may cut the response to a part, and then the whole is not
-    # within it.
-    whole = _union(answer.providers for answer in answers)
+    # Placement may cut the response to a part, and then the complete query's
+    # is not within it.
+    complete = _union(answer.providers for answer in answers)
     passed: list[frozenset[str]] = []
     for parts in rows:
-        row = nodes & (whole | _union(
+        row = nodes & (complete | _union(
             next(responses) for part in parts if part[1]))
         # Placement may change between two queries.
         passed.append(row & passed[-1] if passed else row)
@@ -88,7 +88,7 @@ def narrow(reader: candidates.CandidateReader, sharing: bool,
                   answers, plain)
 
 
-def read_figures(reader: candidates.CandidateReader, each: parallel.Each,
+def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
                  funnel: Funnel, nodes: Sequence[str]
                  ) -> Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.
@@ -99,15 +99,15 @@ def read_figures(reader: candidates.CandidateReader, each: parallel.Each,
     # Other providers of a tree may provide the resource.
     if not funnel.plain:
         return figures
-    left = funnel.existing
+    remaining = funnel.existing
     for condition, passed in zip(funnel.conditions, funnel.passed):
         if condition.kind == placement_query.RESOURCES:
-            failing = [node for node in nodes if node in left - passed]
-            responses = each(
+            failing = [node for node in nodes if node in remaining - passed]
+            responses = for_each(
                 lambda node: _inventories(reader, node), failing[:FIGURES])
             figures |= {node: inventories for node, inventories
                         in zip(failing, responses) if inventories is not None}
-        left = left & passed
+        remaining = remaining & passed
     return figures
 
 

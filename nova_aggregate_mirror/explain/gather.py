@@ -32,7 +32,7 @@ Refusal = facts.Refusal
 
 
 @dataclasses.dataclass(frozen=True)
-class Deployment:
+class Cloud:
     """Nova and placement, whose scheduling is explained."""
 
     context: Any
@@ -42,10 +42,10 @@ class Deployment:
     placement: client.Client
     pending: Mapping[str, float]
     """Host in the journal to the age of its oldest operation in seconds."""
-    each: parallel.Each
+    for_each: parallel.Each
 
 
-def gather(deployment: Deployment, request: requests.PreparedRequest,
+def gather(cloud: Cloud, request: requests.PreparedRequest,
            hosts: Collection[str] = ()) -> Facts:
     """Rehearse the scheduling of a request; return what was observed.
 
@@ -54,18 +54,18 @@ def gather(deployment: Deployment, request: requests.PreparedRequest,
     :param hosts: explain these hosts only; all by default
     :raises MirrorError: placement or nova could not be read
     """
-    nova = deployment.nova
+    nova = cloud.nova
     manager = _manager()
     manager.leave_out(nova.cells_down)
-    services = manager.services(deployment.context)
-    trial = rehearsal.Rehearsal(deployment.context, request.spec, manager)
+    services = manager.services(cloud.context)
+    trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
     facts = Facts(
         nova, request.about, request.notes,
         nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         {host: service.disabled_reason or ''
          for host, service in services.items() if service.disabled},
         frozenset(host for host, service in services.items()
-                  if service.forced_down), deployment.pending)
+                  if service.forced_down), cloud.pending)
     try:
         queries = trial.queries()
     except rehearsal.NoHost as exc:
@@ -76,10 +76,10 @@ def gather(deployment: Deployment, request: requests.PreparedRequest,
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
         try:
-            facts = _ask_placement(deployment, queries, facts)
+            facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
             return _refused(facts, 'query to placement', exc)
-    return _run_nova(deployment.context, request.spec, trial, manager, facts)
+    return _run_nova(cloud.context, request.spec, trial, manager, facts)
 
 
 def _manager() -> host_states.HostManager:
@@ -106,21 +106,21 @@ def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''
         facts, refusal=Refusal(step, str(exc), advice))
 
 
-def _ask_placement(deployment: Deployment,
+def _ask_placement(cloud: Cloud,
                    queries: Sequence[placement_query.PlacementQuery],
                    facts: Facts) -> Facts:
     """Add what placement responds to the queries.
 
     :raises RequestRejected: placement does not accept a query
     """
-    reader = candidates.CandidateReader(deployment.placement)
-    sharing = bool(deployment.placement.sharing())
+    reader = candidates.CandidateReader(cloud.placement)
+    sharing = bool(cloud.placement.sharing())
     nodes = frozenset(facts.nova.nodes)
     narrowed = funnel.narrow(
-        reader, sharing, deployment.each, queries, nodes)
+        reader, sharing, cloud.for_each, queries, nodes)
     figures = funnel.read_figures(
-        reader, deployment.each, narrowed, sorted(nodes, key=lambda node: (
-            node not in facts.shown, facts.host(node))))
+        reader, cloud.for_each, narrowed, sorted(nodes, key=lambda node: (
+            node not in facts.scope, facts.host(node))))
     returned, limit = funnel.limited(reader, queries, narrowed.answers)
     return dataclasses.replace(
         facts, funnel=narrowed, figures=figures, candidates=returned,
@@ -130,17 +130,17 @@ def _ask_placement(deployment: Deployment,
 def _run_nova(context: Any, spec: Any, trial: rehearsal.Rehearsal,
               manager: host_states.HostManager, facts: Facts) -> Facts:
     """Add what nova does with the candidates of placement."""
-    left, answers = frozenset(facts.nova.nodes), None
+    nodes, answers = frozenset(facts.nova.nodes), None
     if facts.funnel:
-        left, answers = facts.funnel.left & facts.candidates, (
-            facts.funnel.answers)
+        nodes = facts.funnel.left & facts.candidates
+        answers = facts.funnel.answers
     cell = None
     if trial.cell:
         cell = facts.nova.nodes_of(
             manager.services(context, trial.cell).keys())
-        left &= cell
+        nodes &= cell
     all_states = trial.states(answers)
-    states = [state for state in all_states if state.uuid in left]
+    states = [state for state in all_states if state.uuid in nodes]
     requested, runs, weights = trial.filtered(states)
     unread = extra_specs.unread(spec, manager, [
         state for state in states if state.uuid in weights])

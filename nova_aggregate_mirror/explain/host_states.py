@@ -106,8 +106,9 @@ class _Recorder:
         with _listening(states) as messages:
             passed = list(self._handler.get_filtered_objects(
                 [host_filter], states, spec, index) or [])
-        kept = set(map(id, passed))
-        rejected = [state for state in states if id(state) not in kept]
+        passed_ids = set(map(id, passed))
+        rejected = [
+            state for state in states if id(state) not in passed_ids]
         broken: Iterable[Any] = ()
         if isinstance(host_filter, filters.AggregateMembershipFilter):
             broken = host_filter.breaking_rules(rejected, spec)

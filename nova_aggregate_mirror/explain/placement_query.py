@@ -22,7 +22,7 @@ Parameters = Sequence[tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What adds a condition to a query, for example a zone or a flavor."""
+    """The cause of a condition, for example a zone or a flavor."""
 
     name: str = ''
     zone: bool = False
@@ -102,17 +102,17 @@ class PlacementQuery:
         if conditions is None:
             conditions = self.conditions
         lists: dict[str, list[str]] = {}
-        others = []
+        pairs = []
         for condition in conditions:
             if condition.kind in _LISTS:
                 lists.setdefault(condition.key, []).append(condition.value)
             else:
-                others.append((condition.key, condition.value))
+                pairs.append((condition.key, condition.value))
         groups = {condition.group for condition in conditions} - {''}
         if self.policy and len(groups) > 1:
-            others.append((POLICY, self.policy))
+            pairs.append((POLICY, self.policy))
         return [*((key, ','.join(values)) for key, values in lists.items()),
-                *others]
+                *pairs]
 
     @property
     def plain(self) -> bool:
@@ -159,9 +159,9 @@ def of_providers(parameters: Parameters) -> Parameters:
     The result is the same if no provider has a parent and none is shared.
     """
     traits = [value for key, value in parameters if key in (REQUIRED, ROOT)]
-    others = [(key, value) for key, value in parameters
-              if key not in (REQUIRED, ROOT)]
-    return [*others, (REQUIRED, ','.join(traits))] if traits else others
+    pairs = [(key, value) for key, value in parameters
+             if key not in (REQUIRED, ROOT)]
+    return [*pairs, (REQUIRED, ','.join(traits))] if traits else pairs
 
 
 def prefixes(queries: Sequence[PlacementQuery]

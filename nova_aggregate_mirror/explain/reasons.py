@@ -169,31 +169,31 @@ def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
 def _of_required(condition: Condition, node: str, facts: Facts) -> Reason:
     aggregates = facts.nova.aggregates
     required = frozenset(condition.names)
-    where = _where(condition, facts.nova)
+    membership = _membership(condition, facts.nova)
     lacking = sorted(required & facts.nova.wanted(node))
     if lacking:
-        return _of_lacking(lacking, node, where, facts)
+        return _of_lacking(lacking, node, membership, facts)
+    absent = 'not in %s' % membership
     if not required & aggregates.keys():
-        return Reason('aggregate', 'not in %s' % where,
-                      'the aggregates are not nova\'s', '')
+        return Reason('aggregate', absent, 'the aggregates are not nova\'s')
     if condition.origin == placement_query.SEGMENTS:
         return Reason(
-            'aggregate', 'not in %s' % where, '', 'use a host that reaches a '
+            'aggregate', absent, '', 'use a host that reaches a '
             'segment of the networks, or a port or network of its segment; '
             'neutron adds the hosts that reach a segment')
     if condition.origin == placement_query.FREE_SEGMENTS:
         return Reason(
-            'aggregate', 'not in %s' % where, '', 'if the host reaches a '
+            'aggregate', absent, '', 'if the host reaches a '
             'segment of the networks, it is full: delete ports, or add a '
             'subnet to the segment')
     first = min(aggregates[uuid] for uuid in required if uuid in aggregates)
     return Reason(
-        'aggregate', 'not in %s' % where, '', 'if it should be: openstack '
+        'aggregate', absent, '', 'if it should be: openstack '
         'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
 
 
-def _of_lacking(aggregates: list[str], node: str, where: str, facts: Facts
-                ) -> Reason:
+def _of_lacking(aggregates: list[str], node: str, membership: str,
+                facts: Facts) -> Reason:
     """Return that placement lacks what nova has."""
     detail = 'placement lacks %s; nova has it' % ', '.join(
         _name(uuid, facts.nova) for uuid in aggregates)
@@ -201,12 +201,13 @@ def _of_lacking(aggregates: list[str], node: str, where: str, facts: Facts
                if host in facts.pending]
     if pending:
         return Reason(
-            'pending', 'in %s in nova but not yet in placement' % where,
+            'pending', 'in %s in nova but not yet in placement' % membership,
             '%s; pending in the journal since %.0f s' % (
                 detail, max(pending)),
             'the agent mirrors it; if it does not, check its log')
-    return Reason('missing', 'in %s in nova but not in placement' % where,
-                  detail, _SYNC_HOST)
+    return Reason(
+        'missing', 'in %s in nova but not in placement' % membership, detail,
+        _SYNC_HOST)
 
 
 def _of_forbidden(condition: Condition, node: str, facts: Facts) -> Reason:
@@ -231,11 +232,11 @@ def _of_forbidden(condition: Condition, node: str, facts: Facts) -> Reason:
         'aggregate, or remove the host from it')
 
 
-def stale_aggregates(facts: Facts, node: str) -> list[str]:
-    """List where placement must have a candidate, and nova has it not."""
+def stale_memberships(facts: Facts, node: str) -> list[str]:
+    """List what placement must have a candidate in, and nova has not."""
     nova = facts.nova
     return sorted(
-        _where(condition, nova)
+        _membership(condition, nova)
         for condition in (facts.funnel.conditions if facts.funnel else ())
         if condition.kind == placement_query.MEMBER_OF
         and not condition.group and not condition.forbids
@@ -256,7 +257,7 @@ def of_service(disabled: bool, forced_down: bool, detail: str) -> Reason:
                   'or check its connection to the message broker')
 
 
-def _where(condition: Condition, nova: source.Nova) -> str:
+def _membership(condition: Condition, nova: source.Nova) -> str:
     if condition.origin.zone:
         return condition.origin.name
     if condition.origin.name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-scheduler does with a request, step by step and without claims.
+"""Scheduling of a request as in nova-scheduler, and without claims.
 
 Nova's own code runs: its request filters and those of this package, the query
 to placement as nova builds it, and nova's host filters and weighers.
@@ -10,7 +10,6 @@ Long because it is one walk from the request to the hosts of its servers.
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 from typing import Any
 import urllib.parse
 
@@ -39,22 +38,6 @@ class NoHost(Exception):
     """Nova refuses the request before it queries placement: the reason."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _FilterConditions:
-    """The conditions of a request that a request filter can add to."""
-
-    required: frozenset[frozenset[str]]
-    forbidden: frozenset[str]
-    traits: frozenset[str]
-
-    @classmethod
-    def of(cls, spec: request_spec.RequestSpec) -> '_FilterConditions':
-        query = request_spec.member_of(spec)
-        return cls(frozenset(query.required), query.forbidden, frozenset(
-            [*spec.root_required, *('!' + name for name
-                                    in spec.root_forbidden)]))
-
-
 class Rehearsal:
     """The scheduling of one request.
 
@@ -68,7 +51,7 @@ class Rehearsal:
         self._spec = spec
         self._manager = manager
         self._origins: dict[str | frozenset[str], Origin] = {}
-        """Those of traits, forbidden aggregates and required sets of them."""
+        """By condition, as returned by ``_conditions``."""
         self.omitted = 0
         """Conditions for which the query of this package had no room."""
 
@@ -186,14 +169,11 @@ class Rehearsal:
 
     def _run(self, query_filter: Any) -> None:
         """Run a request filter, and note the conditions that it adds."""
-        before = _FilterConditions.of(self._spec)
+        before = _conditions(self._spec)
         query_filter(self._context, self._spec)
-        after = _FilterConditions.of(self._spec)
-        origin = _origin_of(query_filter, self._spec)
-        self._origins |= dict.fromkeys([
-            *(after.required - before.required),
-            *(after.forbidden - before.forbidden),
-            *(after.traits - before.traits)], origin)
+        self._origins |= dict.fromkeys(
+            _conditions(self._spec) - before,
+            _origin_of(query_filter, self._spec))
         if isinstance(query_filter, narrowing.Narrowing):
             # The rule is named, not the request filter.
             self._origins |= {
@@ -241,7 +221,7 @@ class Rehearsal:
 
 
 class _Capacity:
-    """What providers can still allocate, as placement reported it."""
+    """The free resources of providers, as placement reported them."""
 
     def __init__(self, answers: Iterable[candidates.Candidates]) -> None:
         self._free = {
@@ -262,6 +242,17 @@ class _Capacity:
         for resource, amount in amounts.items():
             self._free[resource] -= amount
         return True
+
+
+def _conditions(spec: request_spec.RequestSpec
+                ) -> frozenset[str | frozenset[str]]:
+    """Return the conditions of a request that a request filter may add.
+
+    :returns: sets of required aggregates, forbidden aggregates, and traits
+    """
+    query = request_spec.member_of(spec)
+    return frozenset([*query.required, *query.forbidden, *spec.root_required,
+                      *('!' + name for name in spec.root_forbidden)])
 
 
 def _origin_of(query_filter: Any, spec: request_spec.RequestSpec

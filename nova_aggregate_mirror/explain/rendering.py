@@ -56,8 +56,9 @@ def names(hosts: Iterable[str], limit: int) -> str:
     names = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
              for host, nodes in collections.Counter(hosts).items()]
     text = ', '.join(names[:limit])
-    more = len(names) - limit
-    return '%s and %d more' % (text, more) if more > 0 else text
+    rest_count = len(names) - limit
+    return '%s and %d more' % (
+        text, rest_count) if rest_count > 0 else text
 
 
 def text(answer: explanation.Answer) -> str:
@@ -86,9 +87,9 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
         'request': dict(answer.request),
         'failure': answer.failure,
         'steps': [
-            {'condition': name, 'asked_by': by, 'left': left,
+            {'condition': name, 'asked_by': by, 'left': count,
              'excluded': excluded}
-            for name, by, left, excluded in funnel(answer)],
+            for name, by, count, excluded in funnel(answer)],
         'hosts': [
             {'host': verdict.host, 'node': verdict.node,
              'weight': verdict.weight, 'step': verdict.step,
@@ -106,9 +107,9 @@ def funnel(answer: explanation.Answer) -> list[tuple[str, str, int, int]]:
     before = len(answer.verdicts)
     rows = [('compute nodes in nova', '', before, 0)]
     for step in answer.steps:
-        left = len(step.passed)
-        rows.append((step.name, step.asked_by, left, before - left))
-        before = left
+        count = len(step.passed)
+        rows.append((step.name, step.asked_by, count, before - count))
+        before = count
     return rows
 
 

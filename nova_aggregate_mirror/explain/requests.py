@@ -39,9 +39,9 @@ class PreparedRequest:
 
     spec: request_spec.RequestSpec
     about: Mapping[str, str]
-    """What was asked for, for display."""
+    """Its arguments, for display."""
     notes: Sequence[str] = ()
-    """What the request may have had that is not explained."""
+    """Parts of the request that are not explained."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,23 +26,23 @@ class Exclusion:
     """Whether it is shown if it excludes no node, too."""
 
 
-def request_refused(facts: Facts, left: frozenset[str]
+def request_refused(facts: Facts, nodes: frozenset[str]
                     ) -> Iterator[Exclusion]:
     if facts.refusal:
-        yield Exclusion(facts.refusal.step, '', dict.fromkeys(left, Reason(
+        yield Exclusion(facts.refusal.step, '', dict.fromkeys(nodes, Reason(
             'refused', 'not considered, because the request is refused',
             facts.refusal.reason, facts.refusal.advice)))
 
 
-def provider_missing(facts: Facts, left: frozenset[str]
+def provider_missing(facts: Facts, nodes: frozenset[str]
                      ) -> Iterator[Exclusion]:
     if facts.funnel:
         yield Exclusion(
             'with a resource provider', '', dict.fromkeys(
-                left - facts.funnel.existing, reasons.NO_PROVIDER))
+                nodes - facts.funnel.existing, reasons.NO_PROVIDER))
 
 
-def condition_unmet(facts: Facts, left: frozenset[str]
+def condition_unmet(facts: Facts, nodes: frozenset[str]
                     ) -> Iterator[Exclusion]:
     if facts.funnel:
         for condition, passed in zip(
@@ -50,15 +50,15 @@ def condition_unmet(facts: Facts, left: frozenset[str]
             yield Exclusion(
                 reasons.title(condition, facts.nova), condition.origin.name, {
                     node: reasons.of_condition(condition, node, facts)
-                    for node in left - passed})
-            left = left & passed
+                    for node in nodes - passed})
+            nodes = nodes & passed
 
 
-def candidate_missing(facts: Facts, left: frozenset[str]
+def candidate_missing(facts: Facts, nodes: frozenset[str]
                       ) -> Iterator[Exclusion]:
     if not facts.funnel:
         return
-    failing = left - facts.candidates
+    failing = nodes - facts.candidates
     if facts.limit:
         yield Exclusion(
             'among the first %s candidates' % facts.limit,
@@ -70,34 +70,34 @@ def candidate_missing(facts: Facts, left: frozenset[str]
             dict.fromkeys(failing, reasons.NOT_RETURNED), always=False)
 
 
-def cell_differs(facts: Facts, left: frozenset[str]) -> Iterator[Exclusion]:
+def cell_differs(facts: Facts, nodes: frozenset[str]) -> Iterator[Exclusion]:
     if facts.cell is not None:
         yield Exclusion(
             'in the cell of the server', 'nova', dict.fromkeys(
-                left - facts.cell, reasons.OTHER_CELL), always=False)
+                nodes - facts.cell, reasons.OTHER_CELL), always=False)
 
 
-def service_missing(facts: Facts, left: frozenset[str]
+def service_missing(facts: Facts, nodes: frozenset[str]
                     ) -> Iterator[Exclusion]:
     yield Exclusion(
         'with a nova-compute service', '', dict.fromkeys(
-            left - facts.states, reasons.NO_STATE), always=False)
+            nodes - facts.states, reasons.NO_STATE), always=False)
 
 
-def host_not_requested(facts: Facts, left: frozenset[str]
+def host_not_requested(facts: Facts, nodes: frozenset[str]
                        ) -> Iterator[Exclusion]:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.LEFT_OUT if node in facts.ignored
         else reasons.NOT_REQUESTED
-        for node in left - facts.requested}, always=False)
+        for node in nodes - facts.requested}, always=False)
 
 
-def filter_rejects(facts: Facts, left: frozenset[str]) -> Iterator[Exclusion]:
+def filter_rejects(facts: Facts, nodes: frozenset[str]) -> Iterator[Exclusion]:
     for run in facts.filter_runs:
         yield Exclusion(run.name, 'nova', {
             node: filter_reasons.of_filter(run, node, facts)
-            for node in left.intersection(run.rejected)})
-        left = left.difference(run.rejected)
+            for node in nodes.intersection(run.rejected)})
+        nodes = nodes.difference(run.rejected)
 
 
 STEPS: tuple[Callable[[Facts, frozenset[str]], Iterator[Exclusion]], ...] = (
@@ -127,24 +127,24 @@ conditions with the nodes that each of them excludes.
 
 def explain(facts: Facts) -> explanation.Answer:
     """Explain a request: the first step that each compute node fails."""
-    left = frozenset(facts.nova.nodes)
+    nodes = frozenset(facts.nova.nodes)
     steps: list[explanation.Step] = []
     excluded: list[explanation.Verdict] = []
     for step in STEPS:
-        for exclusion in step(facts, left):
+        for exclusion in step(facts, nodes):
             if not exclusion.reasons and not exclusion.always:
                 continue
-            left = left.difference(exclusion.reasons)
+            nodes = nodes.difference(exclusion.reasons)
             excluded += [
                 explanation.Verdict(
                     node, facts.host(node), reason, len(steps))
                 for node, reason in exclusion.reasons.items()]
             steps.append(explanation.Step(
-                exclusion.name, exclusion.asked_by, left & facts.shown))
+                exclusion.name, exclusion.asked_by, nodes & facts.scope))
     acceptable = [
         explanation.Verdict(node, facts.host(node), reasons.ACCEPTABLE,
                             len(steps), facts.weights.get(node))
-        for node in left]
+        for node in nodes]
     verdicts = [
         *sorted(acceptable, key=lambda verdict: (
             -(verdict.weight or 0.0), verdict.host, verdict.node)),
@@ -152,7 +152,7 @@ def explain(facts: Facts) -> explanation.Answer:
             verdict.step, verdict.reason.kind, verdict.host, verdict.node))]
     return explanation.Answer(
         facts.request, steps,
-        [verdict for verdict in verdicts if verdict.node in facts.shown],
+        [verdict for verdict in verdicts if verdict.node in facts.scope],
         notes(facts), facts.placed, facts.count,
         facts.refusal.reason if facts.refusal else '')
 
@@ -174,8 +174,8 @@ def notes(facts: Facts) -> list[str]:
     if facts.omitted:
         notes.append(OMITTED % facts.omitted)
     notes += ['Placement has these hosts in %s, nova does not: %s. Run '
-              '"%s --prune".' % (where, ', '.join(hosts), reasons.SYNC)
-              for where, hosts in _stale_hosts(facts)]
+              '"%s --prune".' % (membership, ', '.join(hosts), reasons.SYNC)
+              for membership, hosts in _stale_hosts(facts)]
     if any(run.rejected and run.name in filter_reasons.OF_AGGREGATES
            for run in facts.filter_runs):
         notes.append(MEMORY)
@@ -194,6 +194,7 @@ def _stale_hosts(facts: Facts) -> list[tuple[str, list[str]]]:
     hosts: dict[str, set[str]] = {}
     nodes = facts.funnel.left if facts.funnel else frozenset[str]()
     for node in nodes:
-        for where in reasons.stale_aggregates(facts, node):
-            hosts.setdefault(where, set()).add(facts.host(node))
-    return [(where, sorted(names)) for where, names in sorted(hosts.items())]
+        for membership in reasons.stale_memberships(facts, node):
+            hosts.setdefault(membership, set()).add(facts.host(node))
+    return [(membership, sorted(names))
+            for membership, names in sorted(hosts.items())]

@@ -18,7 +18,7 @@ class Bar:
 
     name: str
     asked_by: str
-    left: int
+    passed: int
     excluded: int
     total: int
     step: int
@@ -31,11 +31,11 @@ class Bar:
     @property
     def last(self) -> bool:
         """Whether this condition excludes the last compute nodes."""
-        return self.excluded > 0 and not self.left
+        return self.excluded > 0 and not self.passed
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class VerdictRow:
     """Compute nodes with the same verdict."""
 
     verdicts: list[explanation.Verdict]
@@ -59,7 +59,7 @@ def render(answer: explanation.Answer, now: float) -> Iterator[str]:
 
 def values(answer: explanation.Answer) -> Mapping[str, Any]:
     """Return the variables of the template."""
-    nodes = collections.Counter(one.host for one in answer.verdicts)
+    nodes = collections.Counter(verdict.host for verdict in answer.verdicts)
     rows = list(_rows(answer))
     return {
         'answer': answer, 'sentence': rendering.sentence(answer),
@@ -77,26 +77,26 @@ def bars(answer: explanation.Answer) -> list[Bar]:
             for number, row in enumerate(rendering.funnel(answer), start=-1)]
 
 
-def _rows(answer: explanation.Answer) -> Iterator[Row]:
-    seen: set[int] = set()
-    for group in rendering.groups(answer):
-        step = group[0].step
-        yield Row(group, *rendering.remedy(group),
-                  anchor='' if step in seen else 'step-%d' % step)
-        seen.add(step)
+def _rows(answer: explanation.Answer) -> Iterator[VerdictRow]:
+    steps: set[int] = set()
+    for verdicts in rendering.groups(answer):
+        step = verdicts[0].step
+        yield VerdictRow(verdicts, *rendering.remedy(verdicts),
+                         anchor='' if step in steps else 'step-%d' % step)
+        steps.add(step)
 
 
 def _figures(answer: explanation.Answer) -> list[tuple[str, int, str]]:
     """Return the figures at the top: a label, a number and its kind."""
-    left = len(answer.acceptable)
-    found = [
+    acceptable = len(answer.acceptable)
+    figures = [
         ('compute node' if len(answer.verdicts) == 1 else 'compute nodes',
          len(answer.verdicts), ''),
         ('condition' if len(answer.steps) == 1 else 'conditions',
          len(answer.steps), ''),
-        ('excluded', len(answer.verdicts) - left, 'excluded'),
-        ('left', left, 'left')]
+        ('excluded', len(answer.verdicts) - acceptable, 'excluded'),
+        ('left', acceptable, 'left')]
     if answer.count > 1:
-        found += [('servers requested', answer.count, ''),
-                  ('servers that fit', len(answer.placed), 'left')]
-    return found
+        figures += [('servers requested', answer.count, ''),
+                    ('servers that fit', len(answer.placed), 'left')]
+    return figures

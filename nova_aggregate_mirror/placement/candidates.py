@@ -85,15 +85,15 @@ class CandidateReader:
         :raises ProviderNotFound: placement does not have the provider
         """
         path = '/resource_providers/%s/' % provider
-        call, found = self._placement.call(
+        call, answer = self._placement.call(
             'GET', path + 'inventories', provider)
         _call, used = self._placement.call('GET', path + 'usages', provider)
         try:
             return {name: Inventory(
-                each['total'], each['reserved'], each['allocation_ratio'],
-                used['usages'][name], each['min_unit'], each['max_unit'],
-                each['step_size'])
-                for name, each in found['inventories'].items()
+                record['total'], record['reserved'],
+                record['allocation_ratio'], used['usages'][name],
+                record['min_unit'], record['max_unit'], record['step_size'])
+                for name, record in answer['inventories'].items()
                 # It may have been added since.
                 if name in used['usages']}
         except (LookupError, TypeError, AttributeError) as exc:
@@ -104,8 +104,8 @@ class CandidateReader:
             'GET', '/resource_providers' + (
                 '?' + _encoded(parameters) if parameters else ''))
         try:
-            return {one['uuid']: one['root_provider_uuid']
-                    for one in answer['resource_providers']}
+            return {provider['uuid']: provider['root_provider_uuid']
+                    for provider in answer['resource_providers']}
         except (LookupError, TypeError) as exc:
             raise call.malformed('no list of providers') from exc
 

@@ -72,7 +72,7 @@ class ExplainingTest(cloud.CloudTest):
                 hosts: Collection[str] = (),
                 pending: Mapping[str, float] = {}) -> explanation.Answer:
         self.asked = Placement()
-        return steps.explain(gather.gather(gather.Deployment(
+        return steps.explain(gather.gather(gather.Cloud(
             self.context, database.DatabaseSource(
                 engines.Limits(60.0)).read_all(),
             self.asked, pending, parallel.Workers().each), request, hosts))

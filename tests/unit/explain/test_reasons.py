@@ -159,7 +159,7 @@ class TestAggregates(testtools.TestCase):
         """Return where placement must have a node that it has returned."""
         condition = placement_query.Condition(
             'member_of', 'in:' + ','.join(aggregates), ZONE)
-        return reasons.stale_aggregates(facts.Facts(
+        return reasons.stale_memberships(facts.Facts(
             NOVA, funnel=funnel.Funnel(
                 frozenset(), [condition], [], [], plain=True)), node)
 

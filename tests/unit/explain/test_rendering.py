@@ -40,7 +40,7 @@ class TestSentence(testtools.TestCase):
             '8 disabled, 1 full',
             rendering.sentence(answer()))
 
-    def test_no_host(self):
+    def test_no_acceptable_host(self):
         """No host is named, and each reason is."""
         found = explanation.Answer({}, [], answer().verdicts[2:])
         self.assertEqual('0 of 9 hosts: 8 disabled, 1 full',

@@ -21,7 +21,7 @@ CONDITIONS = [
         'member_of', 'in:z', placement_query.Origin('zone az', zone=True))]
 # Every node passes every step.
 PASSING = facts.Facts(
-    NOVA, shown=NODES, candidates=NODES, states=NODES, requested=NODES,
+    NOVA, scope=NODES, candidates=NODES, states=NODES, requested=NODES,
     funnel=funnel.Funnel(NODES, CONDITIONS, [NODES, NODES], [], plain=True))
 
 
@@ -83,7 +83,7 @@ class TestSteps(testtools.TestCase):
              '(z)', 'in the cell of the server', 'requested hosts'],
             [step.name for step in answer.steps])
 
-    def test_refusal(self):
+    def test_refused_request(self):
         """No host is considered, whatever else is known."""
         answer = explain(refusal=facts.Refusal('request filters', 'no zone'))
         self.assertEqual('no zone', answer.failure)
@@ -92,7 +92,7 @@ class TestSteps(testtools.TestCase):
 
     def test_shown_hosts(self):
         """Other nodes are neither listed nor counted."""
-        answer = explain(shown=frozenset('ab'), states=without('b'))
+        answer = explain(scope=frozenset('ab'), states=without('b'))
         self.assertEqual(['a', 'b'], [
             verdict.node for verdict in answer.verdicts])
         self.assertEqual(frozenset('a'), answer.steps[-1].passed)
@@ -125,7 +125,7 @@ class TestFilters(testtools.TestCase):
         self.assertEqual('forced down', self.reason(
             run, forced_down=frozenset({'host-a'}))[0])
 
-    def test_filter_of_a_vendor(self):
+    def test_filter_that_is_not_listed(self):
         """It is named."""
         self.assertEqual(
             ('rejected by RackFilter', 'RackFilter'),

@@ -49,9 +49,9 @@ class TestBars(testtools.TestCase):
         bars = answer.bars(explained(200, [0, 50, 150]))
         self.assertEqual(
             [('100%', '0%'), ('100%', '0%'), ('75%', '25%'), ('0%', '75%')],
-            [(one.share(one.left), one.share(one.excluded)) for one in bars])
+            [(bar.share(bar.passed), bar.share(bar.excluded)) for bar in bars])
         self.assertEqual([False, False, False, True],
-                         [one.last for one in bars])
+                         [bar.last for bar in bars])
 
     def test_nova_without_compute_nodes(self):
         """The bars are empty, and the page says why."""
@@ -92,10 +92,12 @@ class TestHosts(testtools.TestCase):
             'enabled', 'nova', frozenset())], [
                 explanation.Verdict('node-%d' % one, 'ironic', OFF, 0)
                 for one in range(2)])
-        self.assertIn('<bdi>ironic</bdi> <code>node-1</code>', page(ironic))
+        text = page(ironic)
+        self.assertIn('<b>2 compute nodes</b> from <bdi>ironic</bdi>', text)
+        self.assertIn('<bdi>ironic</bdi> <code>node-1</code>', text)
         self.assertNotIn('<code>', page(explained(3, [2])))
 
-    def test_servers_at_once(self):
+    def test_hosts_of_the_servers(self):
         """The hosts of the servers are listed with their numbers."""
         text = page(explained(
             3, [1], count=4, placed=['cmp-0001', 'cmp-0002', 'cmp-0001']))

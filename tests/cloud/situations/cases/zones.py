@@ -80,7 +80,7 @@ def stale(at: scene.Scene) -> Rounds:
     yield situation.Round(
         _create(at, zone), HOST, 'acceptable', 'acceptable', '',
         SYNC + ' --prune', wrong=OTHER,
-        summary='2 of 6 hosts can take the server',
+        summary='2 of 6 compute nodes can take the server',
         note='Placement has these hosts in zone %s, nova does not: %s' % (
             zone, OTHER))
 
