@@ -51,8 +51,10 @@ class TestRefusals(test_explain_command.ExplainTest):
         """The aggregates of a tenant cannot be found without it."""
         self.write_conf(more=ENABLED % TENANTS)
         self.assert_refused('give --project')
-        self.assertTrue(
-            self.summary('--project', 'p1').startswith('2 of 2 hosts'))
+        done = self.explain(*SMALL, '--project', uuidsentinel.project)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertTrue(done.stdout.startswith('2 of 2 hosts'))
+        self.assertIn('project %s' % uuidsentinel.project, done.stderr)
 
     def test_image_that_nova_needs(self):
         """Properties do not have its format."""

@@ -100,7 +100,8 @@ class TestSyncAggregates(ManageTest):
         self.assertEqual(5, done.returncode)
         self.assertEqual([
             'Host nodeless has no compute node: restart nova-compute on that '
-            'host',
+            'host, and run "nova-manage cell_v2 discover_hosts" if the host '
+            'has no mapping',
             'Host pending: compute node %s has no resource provider yet: '
             'restart nova-compute on that host' % pending.nodes[0],
         ], done.stderr.splitlines())

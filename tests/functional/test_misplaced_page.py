@@ -113,8 +113,8 @@ class TestReport(test_audit_command.AuditTest):
         self.server('near', zone='az2')
         self.write_conf(more=SEGMENTS % 1)
         section, said = self.report(0, '--servers')
-        self.assertIn('! The audit is incomplete: <bdi>Reading subnets from '
-                      'neutron', section)
+        self.assertIn('! The audit is incomplete: <bdi>neutron at http://'
+                      '127.0.0.1:1 refused the connection', section)
         self.assertIn('the servers could not be audited', said)
 
     def test_rule_that_cannot_be_checked(self):
