@@ -139,7 +139,8 @@ def _not_in_catalog(service: discovery.Discovery,
         return checks.failure(
             '%s. It has %s. Select an existing endpoint, for example:' % (
                 text, '; '.join(
-                    'region %s, interface %s' % one for one in offered)),
+                    'region %s, interface %s' % endpoint
+                    for endpoint in offered)),
             '[%s]' % service.group, 'region_name = %s' % offered[0][0],
             'valid_interfaces = %s' % offered[0][1])
     return checks.failure(

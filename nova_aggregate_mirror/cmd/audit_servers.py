@@ -171,12 +171,12 @@ def counted(pages: Iterator[list[audit.Misplacement]],
             totals: auditor.Totals, display: context.Progress
             ) -> Iterator[list[audit.Misplacement]]:
     """Report the progress of a long audit."""
-    shown = time.monotonic()
+    count = time.monotonic()
     for page in pages:
-        if time.monotonic() - shown >= progress.INTERVAL:
+        if time.monotonic() - count >= progress.INTERVAL:
             display.step('%d servers audited, %d misplaced' % (
                 totals.servers, totals.misplaced))
-            shown = time.monotonic()
+            count = time.monotonic()
         yield page
 
 

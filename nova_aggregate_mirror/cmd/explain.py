@@ -67,13 +67,13 @@ def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 
     :raises MirrorError: the request could not be explained
     """
-    asked = conf.command
+    args = conf.command
     try:
-        if asked.html is not None:
-            answer = _write_page(conf, nova, journal, asked.html)
+        if args.html is not None:
+            answer = _write_page(conf, nova, journal, args.html)
         else:
             answer = _explain(conf, nova, journal)
-            _show(asked.format, answer)
+            _show(args.format, answer)
     except KeyboardInterrupt:
         print('Interrupted', file=sys.stderr)
         return exit_status.INTERRUPTED
@@ -105,26 +105,26 @@ def _terminable() -> Iterator[None]:
 
 def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
              journal: rows.Rows) -> explanation.Answer:
-    asked = conf.command
-    operation, flavor = explain_arguments.check(asked)
+    args = conf.command
+    operation, flavor = explain_arguments.check(args)
     placement = client.Client(conf)
     placement.check_credentials()
     # This fails in time if a database is unavailable.
-    known = nova.read_all()
-    unknown = sorted(host for host in set(asked.hosts)
-                     if not known.nodes_of({host}))
+    truth = nova.read_all()
+    unknown = sorted(host for host in set(args.hosts)
+                     if not truth.nodes_of({host}))
     if unknown:
         raise exceptions.UnknownName(
             'nova has no compute node of host %s; see "openstack compute '
             'service list --service nova-compute"%s' % (
                 ', '.join(unknown), ''.join(
-                    '; cell %s did not answer: %s' % each
-                    for each in sorted(known.cells_down.items()))))
+                    '; cell %s did not answer: %s' % cell
+                    for cell in sorted(truth.cells_down.items()))))
     names = identifiers.Identifiers(conf)
-    server, project = names.server(asked.server), names.project(asked.project)
-    networks = [names.network(network) for network in asked.networks]
-    image = _image(conf, names.image(asked.image), asked.properties)
-    hints = names.hints(_lists(asked.hints))
+    server, project = names.server(args.server), names.project(args.project)
+    networks = [names.network(network) for network in args.networks]
+    image = _image(conf, names.image(args.image), args.properties)
+    hints = names.hints(_lists(args.hints))
     pending, notes = _pending(journal)
     # Nova's scheduler takes seconds to import, and other commands need none.
     from nova_aggregate_mirror.cmd import nova_objects
@@ -136,17 +136,17 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     with nova_objects.translated():
         if server:
             request = requests.of_server(
-                context, server, operation, flavor, networks, asked.ports)
+                context, server, operation, flavor, networks, args.ports)
         else:
             request = requests.described(context, requests.ServerDescription(
-                asked.flavor, image, asked.volume, project, asked.zone,
-                networks, asked.ports, hints, asked.count))
+                args.flavor, image, args.volume, project, args.zone,
+                networks, args.ports, hints, args.count))
         facts = gather.gather(
-            gather.Cloud(context, known, placement, pending,
-                         parallel.Workers(asked.workers).each),
+            gather.Cloud(context, truth, placement, pending,
+                         parallel.Workers(args.workers).each),
             requests.PreparedRequest(
                 request.spec, request.about, [*request.notes, *notes]),
-            asked.hosts)
+            args.hosts)
     return steps.explain(facts)
 
 
@@ -174,17 +174,17 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
 def _pending(journal: rows.Rows) -> tuple[dict[str, float], list[str]]:
     """Return host to the age of its oldest row, and notes."""
     try:
-        found: dict[str, float] = {}
+        ages: dict[str, float] = {}
         for row in journal.all():
             if row.mirrored_at is None:
-                found.setdefault(row.dirty.host, time.time() - row.created_at)
-        return found, []
+                ages.setdefault(row.dirty.host, time.time() - row.created_at)
+        return ages, []
     except exceptions.JournalUnavailable as exc:
         return {}, ['What is pending in the journal is not known: %s' % exc]
 
 
 def _lists(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values

@@ -43,22 +43,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(nova: source.Source, placement: client.Client,
-        asked: argparse.Namespace) -> int:
+        options: argparse.Namespace) -> int:
     """Wait, print what is missing and the result; return the exit status."""
     try:
-        done = readiness.until_mirrored(
-            nova, placement, frozenset(asked.hosts), asked.timeout, _tell)
+        result = readiness.until_mirrored(
+            nova, placement, frozenset(options.hosts), options.timeout, _tell)
     except exceptions.MirrorError as exc:
         _tell(exc)
         return exit_status.of(exc)
     except KeyboardInterrupt:
         _tell('Interrupted')
         return exit_status.INTERRUPTED
-    for line in done.summary():
+    for line in result.summary():
         print(line)
-    for line in done.faults():
+    for line in result.faults():
         _tell(line)
-    return done.status()
+    return result.status()
 
 
 def _tell(text: object) -> None:

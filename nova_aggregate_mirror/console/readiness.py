@@ -82,7 +82,7 @@ class Wait:
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
-        return min((one.status for one in self.last.missing),
+        return min((lack.status for lack in self.last.missing),
                    default=exit_status.OK)
 
     def summary(self) -> list[str]:
@@ -98,8 +98,8 @@ class Wait:
     def faults(self) -> list[str]:
         """List what is missing with the remedy, and what is stale."""
         return [*_limited('Timeout after %.0f s: %s' % (
-            self.seconds, '; '.join(filter(None, (str(one), one.remedy))))
-            for one in self.last.missing), *_limited(self.last.stale)]
+            self.seconds, '; '.join(filter(None, (str(lack), lack.remedy))))
+            for lack in self.last.missing), *_limited(self.last.stale)]
 
 
 def until_mirrored(
@@ -123,8 +123,8 @@ def until_mirrored(
         start = now()
         last = _attempt(nova, placement, hosts, max(
             LEAST, began + timeout - start))
-        for line in _limited(str(one) for one in last.missing
-                             if one not in before):
+        for line in _limited(str(lack) for lack in last.missing
+                             if lack not in before):
             say(line)
         passed = now() - began
         if last.memberless and passed >= min(SETTLE, timeout):
@@ -144,14 +144,14 @@ def _attempt(nova: source.Source, placement: client.Client,
     current: dict[str, frozenset[str]] = {}
     try:
         truth = nova.read(hosts)
-        missing = [one for host in sorted(hosts) for one in _host(host, truth)]
+        lacks = [lack for host in sorted(hosts) for lack in _host(host, truth)]
         with deadline.within(seconds):
-            missing += _read(truth, placement, current)
-        stale = () if missing else _stale(nova, hosts, current)
+            lacks += _read(truth, placement, current)
+        stale = () if lacks else _stale(nova, hosts, current)
     except exceptions.Retriable as exc:
         return Attempt((Missing(
             exit_status.of(exc), 'Nova', 'could not be read', str(exc)),))
-    return Attempt(tuple(sorted(missing)), truth,
+    return Attempt(tuple(sorted(lacks)), truth,
                    frozenset(hosts) - truth.members.keys(), stale)
 
 
@@ -181,13 +181,13 @@ def _read(nova: source.Nova, placement: client.Client,
     """
     nodes: list[str] = []
     error: Missing | None = None
-    for node, wanted in sorted(nova.desired().items()):
+    for node, aggregates in sorted(nova.desired().items()):
         try:
-            if wanted or nova.disputed(node):
+            if aggregates or nova.disputed(node):
                 with deadline.within(REQUEST):
                     current[node] = placement.get(node).aggregates
         except exceptions.ProviderNotFound:
-            if not wanted:
+            if not aggregates:
                 current[node] = frozenset()
         except exceptions.Retriable as exc:
             # The others would probably fail in the same way.
@@ -195,9 +195,9 @@ def _read(nova: source.Nova, placement: client.Client,
                             'could not be read', str(exc))
             break
         nodes.append(node)
-    seen = comparison.Comparison(current, nova, {}, frozenset())
+    compared = comparison.Comparison(current, nova, {}, frozenset())
     by_node: dict[tuple[str, State], list[str]] = {}
-    for association in associations.compare(seen, seen.changes(())):
+    for association in associations.compare(compared, compared.changes(())):
         by_node.setdefault((association.provider, association.state), []
                            ).append(association.aggregate_uuid)
     for (node, state), uuids in by_node.items():
@@ -237,11 +237,11 @@ def _subject(nova: source.Nova, node: str) -> str:
 def _stale(nova: source.Source, hosts: Collection[str],
            current: source.Memberships) -> tuple[str, ...]:
     """Describe associations of these providers that nova does not have."""
-    asked = frozenset[str]().union(*current.values())
-    truth = nova.read(hosts, aggregates=asked)
-    seen = comparison.Comparison(current, truth, {}, frozenset())
+    aggregates = frozenset[str]().union(*current.values())
+    truth = nova.read(hosts, aggregates=aggregates)
+    compared = comparison.Comparison(current, truth, {}, frozenset())
     stale: dict[str, list[str]] = {}
-    for association in associations.compare(seen, seen.changes(())):
+    for association in associations.compare(compared, compared.changes(())):
         if association.state is State.STALE:
             stale.setdefault(association.provider, []).append(
                 association.aggregate_uuid)
@@ -264,7 +264,7 @@ def _names(uuids: Iterable[str], names: Mapping[str, str]) -> str:
 
 
 def _limited(lines: Iterable[str]) -> list[str]:
-    found = list(lines)
-    more = len(found) - SHOWN
-    return found if more <= 0 else [
-        *found[:SHOWN], '... and %d more' % more]
+    texts = list(lines)
+    surplus = len(texts) - SHOWN
+    return texts if surplus <= 0 else [
+        *texts[:SHOWN], '... and %d more' % surplus]

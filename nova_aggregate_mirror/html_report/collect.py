@@ -96,11 +96,11 @@ def read_journal(conf: cfg.ConfigOpts,
     if path is not None and not os.path.exists(path):
         return Journal()
     try:
-        kept = store.Journal(conf, engine.existing(conf))
+        journal = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
-            binding.Binding(kept.database, source).check()
-        return Journal(kept.ledger, tuple(kept.rows.all()),
-                       tuple(kept.history.newest()))
+            binding.Binding(journal.database, source).check()
+        return Journal(journal.ledger, tuple(journal.rows.all()),
+                       tuple(journal.history.newest()))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return Journal(trouble=str(exc))
 

@@ -94,9 +94,9 @@ def values(collected: collect.Collected) -> dict[str, Any]:
     """Return the variables of the template."""
     result = _result(collected)
     journal, nova = collected.journal, collected.sync.nova
-    shown = matrix.shown(collect.associations_of(collected))
-    rows = matrix.rows(nova, shown, collect.marks(collected))
-    columns = matrix.columns(nova, shown)
+    compared = matrix.shown(collect.associations_of(collected))
+    rows = matrix.rows(nova, compared, collect.marks(collected))
+    columns = matrix.columns(nova, compared)
     faults = result.faults()
     if journal.trouble:
         faults.insert(0, '%s. The information about deleted aggregates and '
@@ -143,8 +143,9 @@ def _figures(result: sync_result.Result, collected: collect.Collected
 
 def _misplaced(collected: collect.Collected
                ) -> list[tuple[str, int | str, str]]:
-    found = collected.findings
-    return [('misplaced servers', found.figure, 'misplaced')] if found else []
+    misplacements = collected.findings
+    return [] if not misplacements else [
+        ('misplaced servers', misplacements.figure, 'misplaced')]
 
 
 def _pending(journal: collect.Journal) -> tuple[str, int | str, str]:

@@ -132,9 +132,9 @@ class Adapter(session.TCPKeepAliveAdapter):
         _bind(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        known = proxy in self.proxy_manager
+        exists = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **kwargs)
-        if not known:
+        if not exists:
             _bind(manager)
         return manager
 
@@ -150,11 +150,11 @@ class Adapter(session.TCPKeepAliveAdapter):
         connect, read = (
             timeout if isinstance(timeout, tuple) else (timeout, timeout))
         try:
-            left = deadline.allowance(None)
+            seconds = deadline.allowance(None)
             # A name may have an IPv6 and an IPv4 address that both hang, and
             # the connect timeout applies to each address.
-            half = None if left is None else left / 2
-            bounds: Any = (_least(connect, half), _least(read, left))
+            half = None if seconds is None else seconds / 2
+            bounds: Any = (_least(connect, half), _least(read, seconds))
         except TimeoutError as exc:
             raise requests.exceptions.ConnectTimeout(
                 exc, request=request) from exc
@@ -197,17 +197,17 @@ def _read_body(response: requests.Response) -> None:
     response._content = body.getvalue()
 
 
-def bound(given: session.Session) -> None:
+def bound(existing: session.Session) -> None:
     """Mount bounded adapters in a session that was created elsewhere."""
-    for scheme, old in list(given.session.adapters.items()):
+    for scheme, old in list(existing.session.adapters.items()):
         tls = {name: getattr(old, name)
                for name in ('tls_ciphers', 'tls_min_version')
                if getattr(old, name, None)}
-        given.session.mount(scheme, Adapter(
+        existing.session.mount(scheme, Adapter(
             pool_maxsize=KEPT_CONNECTIONS, is_shared=True,
-            auth_url=getattr(given.auth, 'auth_url', None) or '', **tls))
+            auth_url=getattr(existing.auth, 'auth_url', None) or '', **tls))
 
 
-def _least(one: float | None, other: float | None) -> float | None:
-    given = [seconds for seconds in (one, other) if seconds is not None]
-    return min(given, default=None)
+def _least(bound: float | None, other: float | None) -> float | None:
+    bounds = [seconds for seconds in (bound, other) if seconds is not None]
+    return min(bounds, default=None)

@@ -58,9 +58,9 @@ class Subnet:
 
     def pooled(self, address: str) -> bool:
         """Check whether an address is of an allocation pool."""
-        found = int(ipaddress.ip_address(address))
+        number = int(ipaddress.ip_address(address))
         return any(
-            int(ipaddress.ip_address(first)) <= found
+            int(ipaddress.ip_address(first)) <= number
             <= int(ipaddress.ip_address(last)) for first, last in self.pools)
 
 
@@ -116,72 +116,73 @@ class Networks:
 
         :raises MirrorError: neutron could not be read
         """
-        found = self._read('network-ip-availabilities', _counts,
-                           {'network_id': networks})
-        return {subnet: counts for one in found for subnet, counts in one}
+        availabilities = self._read(
+            'network-ip-availabilities', _counts, {'network_id': networks})
+        return {subnet: counts for network in availabilities
+                for subnet, counts in network}
 
     @functools.cached_property
     def _adapter(self) -> adapter.Adapter:
         with errors.translated(
                 errors.Call(_GROUP, 'reading [%s]' % _GROUP)):
-            found: adapter.Adapter = loading.load_adapter_from_conf_options(
+            neutron: adapter.Adapter = loading.load_adapter_from_conf_options(
                 self._conf, _GROUP, session=auth.session(self._conf, _GROUP))
-        return found
+        return neutron
 
-    def _read(self, what: str, parse: Any,
+    def _read(self, collection: str, parse: Any,
               query: Mapping[str, Collection[str]]) -> list[Any]:
-        call = errors.Call(_GROUP, 'reading %s' % what)
-        key = what.replace('-', '_')
+        call = errors.Call(_GROUP, 'reading %s' % collection)
+        key = collection.replace('-', '_')
         page: str | None = urllib.parse.urlencode(
             [(name, value) for name, values in query.items()
              for value in values])
-        found: list[Any] = []
+        resources: list[Any] = []
         while page is not None:
             with errors.translated(call):
                 # The session parses the token and the catalog.
                 with errors.parsing():
                     response = self._adapter.get(
-                        '/v2.0/%s?%s' % (what, page), raise_exc=False)
+                        '/v2.0/%s?%s' % (collection, page), raise_exc=False)
                 if response.status_code != 200:
                     raise errors.unexpected(call, response)
                 with errors.parsing():
                     document = response.json()
-                    found += [parse(one) for one in document[key]]
+                    resources += map(parse, document[key])
                     # Neutron has an option for the size of a page.
                     page = next(
                         (urllib.parse.urlsplit(link['href']).query
                          for link in document.get(key + '_links', ())
                          if link['rel'] == 'next'), None)
-        return found
+        return resources
 
 
-def _port(one: Mapping[str, Any]) -> Port:
+def _port(port: Mapping[str, Any]) -> Port:
     return Port(
-        one['id'], one['network_id'], one['device_id'] or '',
-        tuple((each['subnet_id'], each['ip_address'])
-              for each in one['fixed_ips']),
-        one.get('ip_allocation') == 'none')
+        port['id'], port['network_id'], port['device_id'] or '',
+        tuple((address['subnet_id'], address['ip_address'])
+              for address in port['fixed_ips']),
+        port.get('ip_allocation') == 'none')
 
 
-def _subnet(one: Mapping[str, Any]) -> Subnet:
+def _subnet(subnet: Mapping[str, Any]) -> Subnet:
     return Subnet(
-        one['id'], one['network_id'], one.get('segment_id') or '',
-        int(one['ip_version']),
-        one.get('ipv6_address_mode') in ('slaac', 'dhcpv6-stateless'),
-        tuple(one.get('service_types') or ()),
+        subnet['id'], subnet['network_id'], subnet.get('segment_id') or '',
+        int(subnet['ip_version']),
+        subnet.get('ipv6_address_mode') in ('slaac', 'dhcpv6-stateless'),
+        tuple(subnet.get('service_types') or ()),
         tuple((pool['start'], pool['end'])
-              for pool in one['allocation_pools']))
+              for pool in subnet['allocation_pools']))
 
 
-def _counts(one: Mapping[str, Any]) -> Sequence[tuple[str, Counts]]:
-    return [(each['subnet_id'], _count(each))
-            for each in one['subnet_ip_availability']]
+def _counts(network: Mapping[str, Any]) -> Sequence[tuple[str, Counts]]:
+    return [(subnet['subnet_id'], _count(subnet))
+            for subnet in network['subnet_ip_availability']]
 
 
-def _count(one: Mapping[str, Any]) -> Counts:
+def _count(subnet: Mapping[str, Any]) -> Counts:
     # Extension network-ip-availability-details.
-    exact = one.get('ip_availability_details')
+    exact = subnet.get('ip_availability_details')
     if exact:
         return Counts(int(exact['total_ips_in_allocation_pool']),
                       int(exact['used_ips_in_allocation_pool']), True)
-    return Counts(int(one['total_ips']), int(one['used_ips']), False)
+    return Counts(int(subnet['total_ips']), int(subnet['used_ips']), False)

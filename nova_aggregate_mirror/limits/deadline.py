@@ -75,16 +75,16 @@ class Budget:
         :param essential: whether this part has at least what is left of the
             floor
         """
-        left = max(0.0, self._left)
+        rest = max(0.0, self._left)
         began = time.monotonic()
         try:
-            with within(max(left, self._floor * essential), self._seconds):
+            with within(max(rest, self._floor * essential), self._seconds):
                 yield
         finally:
             spent = time.monotonic() - began
             self._left -= spent
-            if essential and spent - left > self._quick:
-                self._floor = max(0.0, self._floor - spent + left)
+            if essential and spent - rest > self._quick:
+                self._floor = max(0.0, self._floor - spent + rest)
 
 
 def remaining() -> float:
@@ -137,9 +137,9 @@ def allowance(ceiling: float | None) -> float | None:
     :returns: None for no limit
     :raises TimeoutError: when no time is left
     """
-    left = remaining()
-    if not left:
+    seconds = remaining()
+    if not seconds:
         # A socket timeout of 0 would mean non-blocking, not expired.
         raise TimeoutError('the deadline has passed')
-    allowed = left if ceiling is None else min(left, ceiling)
+    allowed = seconds if ceiling is None else min(seconds, ceiling)
     return None if allowed == math.inf else allowed

@@ -166,10 +166,10 @@ def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
     :param parameters: ``connection_parameters``, which oslo.db adds to the URL
     """
     units = TIMEOUTS.get(url.get_driver_name(), {})
-    chosen = {*url.query, *urllib.parse.parse_qs(parameters)}
+    options = {*url.query, *urllib.parse.parse_qs(parameters)}
     return url.update_query_dict({
         name: str(math.ceil(seconds) * unit) for name, unit in units.items()
-        if name not in chosen})
+        if name not in options})
 
 
 def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
@@ -183,12 +183,13 @@ def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
     for group in 'api_database', 'database':
         url = sa.engine.make_url(
             conf[group].connection or conf.api_database.connection)
-        given = conf[group].connection_parameters or ''
-        bounds = ['%s=%s' % each for each in with_timeouts(
-            url, seconds, given).query.items() if each[0] not in url.query]
+        parameters = conf[group].connection_parameters or ''
+        bounded = with_timeouts(url, seconds, parameters)
+        bounds = ['%s=%s' % option for option in bounded.query.items()
+                  if option[0] not in url.query]
         conf.set_override('max_retries', 0, group)
         conf.set_override('connection_parameters', '&'.join(
-            [*filter(None, [given]), *bounds]), group)
+            [*filter(None, [parameters]), *bounds]), group)
 
 
 def create(url: sa.engine.URL, settings: Any, limits: Limits,
@@ -198,18 +199,19 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     :param settings: oslo.db's options of the database, by name
     :param overrides: values of options
     """
-    known = inspect.signature(engines.create_engine).parameters
-    given = {name: settings[name] for name in settings if name in known}
+    parameters = inspect.signature(engines.create_engine).parameters
+    arguments = {name: settings[name] for name in settings
+                 if name in parameters}
     # By default oslo.db retries the first connection for 100 seconds, too
     # long for a user's request.
-    given |= {'max_retries': 0, **overrides}
+    arguments |= {'max_retries': 0, **overrides}
     if url.get_backend_name() != 'sqlite':
-        given['pool_timeout'] = limits.answer
+        arguments['pool_timeout'] = limits.answer
     url = with_timeouts(
-        url, limits.answer, given.get('connection_parameters') or '')
-    engine: sa.engine.Engine = engines.create_engine(url, **given)
+        url, limits.answer, arguments.get('connection_parameters') or '')
+    engine: sa.engine.Engine = engines.create_engine(url, **arguments)
     _bound(engine, limits)
-    if given.get('mysql_wsrep_sync_wait') is None:
+    if arguments.get('mysql_wsrep_sync_wait') is None:
         _read_causally(engine)
     # Before oslo.db's filters: they call a lost lock a deadlock.
     sa.event.remove(engine, 'handle_error', exc_filters.handler)

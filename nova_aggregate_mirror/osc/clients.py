@@ -54,13 +54,14 @@ class Clients:
 
 
 def _find(name: str, aggregates: Iterable[api_responses.Aggregate]) -> str:
-    found = sorted(one.uuid for one in aggregates
-                   if name in (one.name, one.uuid, str(one.id)))
-    if not found:
+    matches = sorted(
+        aggregate.uuid for aggregate in aggregates
+        if name in (aggregate.name, aggregate.uuid, str(aggregate.id)))
+    if not matches:
         raise exceptions.UnknownName(
             'nova has no aggregate %s; see "openstack aggregate list"' % name)
-    if found[1:]:
+    if matches[1:]:
         raise exceptions.UnknownName(
             'more than one aggregate has the name or ID %s; give the UUID, '
-            'one of %s' % (name, ', '.join(found)))
-    return found[0]
+            'one of %s' % (name, ', '.join(matches)))
+    return matches[0]

@@ -85,11 +85,12 @@ class Lister(command.Lister):
                 ) -> tuple[source.Nova, list[associations.Association]]:
         """Return nova, and all its associations."""
         context = self.mirror(parsed_args).context
-        seen = survey.read(context, survey.scope(context))
+        compared = survey.read(context, survey.scope(context))
         tell('Cell %s did not answer: %s' % cell
-             for cell in sorted(seen.nova.cells_down.items()))
-        return seen.nova, associations.complete(
-            seen.nova, associations.compare(seen, seen.changes(())))
+             for cell in sorted(compared.nova.cells_down.items()))
+        return compared.nova, associations.complete(
+            compared.nova,
+            associations.compare(compared, compared.changes(())))
 
 
 def finish(command: Callable[[], int]) -> int:
@@ -103,8 +104,8 @@ def finish(command: Callable[[], int]) -> int:
 
 def clients_of(app: Any) -> clients.Clients:
     """Return the clients of the openstack client, which creates them once."""
-    made: clients.Clients = app.client_manager.aggregate_mirror
-    return made
+    api_clients: clients.Clients = app.client_manager.aggregate_mirror
+    return api_clients
 
 
 def tell(lines: Iterable[str]) -> None:

@@ -50,18 +50,18 @@ class Wait(osc_command.Command):
         return command.finish(lambda: super(Wait, self).run(parsed_args))
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        made = command.clients_of(self.app)
+        api_clients = command.clients_of(self.app)
         quiet = not self.app.options.verbose_level
         try:
             with deadline.within(parsed_args.timeout + readiness.LEAST):
-                done = readiness.until_mirrored(
-                    made.nova, made.placement, frozenset(parsed_args.hosts),
-                    parsed_args.timeout,
+                result = readiness.until_mirrored(
+                    api_clients.nova, api_clients.placement,
+                    frozenset(parsed_args.hosts), parsed_args.timeout,
                     lambda line: None if quiet else command.tell([line]))
         except KeyboardInterrupt:
             command.tell(['Interrupted'])
             return exit_status.INTERRUPTED
-        for line in done.summary():
+        for line in result.summary():
             print(printable.line(line))
-        command.tell(done.faults())
-        return done.status()
+        command.tell(result.faults())
+        return result.status()

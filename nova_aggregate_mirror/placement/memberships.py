@@ -34,7 +34,7 @@ def read(placement: Placement, aggregates: Iterable[str],
     likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
     chunks = [rare[start:start + MANY] for start in range(0, len(rare), MANY)]
     count = len(likely) + len(chunks)
-    found: dict[str, set[str]] = {}
+    memberships: dict[str, set[str]] = {}
     if count > hosts + 1:
         providers = sorted(placement.providers())
         if count > len(providers):
@@ -42,8 +42,8 @@ def read(placement: Placement, aggregates: Iterable[str],
             with contextlib.suppress(exceptions.MirrorError):
                 return _of_each(
                     placement, providers, frozenset(likely + rare), each)
-        found = {provider: set() for provider in providers}
-    lists = each(lambda some: placement.members(*some), [
+        memberships = {provider: set() for provider in providers}
+    lists = each(lambda chunk: placement.members(*chunk), [
         *([aggregate] for aggregate in likely), *chunks])
     rare = [aggregate for chunk, members in zip(chunks, lists[len(likely):])
             if members for aggregate in chunk]
@@ -51,8 +51,9 @@ def read(placement: Placement, aggregates: Iterable[str],
                   **dict(zip(rare, each(placement.members, rare)))}
     for aggregate, members in members_of.items():
         for provider in members:
-            found.setdefault(provider, set()).add(aggregate)
-    return {provider: frozenset(found[provider]) for provider in sorted(found)}
+            memberships.setdefault(provider, set()).add(aggregate)
+    return {provider: frozenset(memberships[provider])
+            for provider in sorted(memberships)}
 
 
 def _of_each(placement: Placement, providers: Iterable[str],

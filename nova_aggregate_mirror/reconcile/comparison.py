@@ -140,11 +140,11 @@ class Comparison:
         if not self.whole:
             return {}
         compute_nodes = self.nova.compute_nodes()
-        kept = {provider: aggregates - self.deleted
-                for provider, aggregates in self.current.items()
-                if provider not in compute_nodes}
-        return {provider: aggregates for provider, aggregates in kept.items()
-                if aggregates}
+        foreign = {provider: aggregates - self.deleted
+                   for provider, aggregates in self.current.items()
+                   if provider not in compute_nodes}
+        return {provider: aggregates
+                for provider, aggregates in foreign.items() if aggregates}
 
     def empty(self) -> frozenset[str]:
         """Return the UUIDs in the ledger that have no provider."""

@@ -100,24 +100,24 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
         present = frozenset().union(*(state.aggregates
                                       for state in states.values()))
         truth = context.nova.read(names, nodes, present, mode.down)
-        wanted = frozenset().union(*map(truth.wanted, states))
-        known: frozenset[str] = frozenset()
+        desired = frozenset().union(*map(truth.wanted, states))
+        ledgered: frozenset[str] = frozenset()
         try:
             # Aggregates that nova has now are owned without a look-up.
-            known = context.ledger.intersection(
+            ledgered = context.ledger.intersection(
                 present - frozenset(truth.aggregates))
             if mode.write:
-                context.ledger.remember(wanted - present)
+                context.ledger.remember(desired - present)
         except exceptions.JournalUnavailable as exc:
             # Current aggregates can be mirrored without the ledger.
             unsure.append(exc)
-        owned = known | frozenset(truth.aggregates)
+        owned = ledgered | frozenset(truth.aggregates)
         # A node that was unknown is found once its cell answers.
-        found = nodes - truth.unknown.keys()
+        providers = nodes - truth.unknown.keys()
         if mode.whole:
-            found |= truth.nodes_of(names)
+            providers |= truth.nodes_of(names)
         return Decision(truth, _plan(states, truth, owned, mode, outcome),
-                        frozenset(found))
+                        frozenset(providers))
 
     error: exceptions.MirrorError | None = None
     try:
@@ -214,21 +214,21 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     :raises MirrorError: when placement or nova is unavailable; changes made
         before that are in the outcome
     """
-    seen: frozenset[str] = frozenset()
+    handled: frozenset[str] = frozenset()
     conflicts: dict[str, exceptions.MirrorError] = {}
     for _ in range(ROUNDS):
-        seen |= todo
+        handled |= todo
         states = _get(context, todo, mode, outcome)
         decision = decide(states)
         retried = frozenset(conflicts)
         conflicts = _write(context, states, decision, mode, outcome)
         outcome.conflicts += len(conflicts)
-        seen -= states.keys() & decision.truth.unknown.keys()
+        handled -= states.keys() & decision.truth.unknown.keys()
         is_futile = len(retried) > FEW and retried <= conflicts.keys()
         if is_futile or not mode.retries:
             outcome.failed |= _failures(conflicts)
             conflicts = {}
-        todo = frozenset(conflicts) | (decision.found - seen)
+        todo = frozenset(conflicts) | (decision.found - handled)
         if not todo:
             return
     outcome.failed |= _failures(conflicts)

@@ -93,27 +93,27 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     scope = survey.scope(mirror.context, request.aggregates)
     outcome = _drain(mirror, _covered(mirror.context, rows, request), request)
     try:
-        seen = survey.read(mirror.context, scope, request.hosts)
+        compared = survey.read(mirror.context, scope, request.hosts)
     except exceptions.MirrorError as exc:
         return uncompared(exc, outcome)
     if not request.write:
-        seen = seen.after(outcome.changes)
-    changes = seen.changes(request.hosts)
-    refused = _refusal(seen, changes, request.max_removed_share)
+        compared = compared.after(outcome.changes)
+    changes = compared.changes(request.hosts)
+    refused = _refusal(compared, changes, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
-    differences = associations.compare(seen, changes, request.hosts, prune)
-    _remember(mirror.context, seen, request, outcome)
+    differences = associations.compare(compared, changes, request.hosts, prune)
+    _remember(mirror.context, compared, request, outcome)
     mode = converge.Mode(
-        prune=prune, write=request.write, only=seen.only, whole=False,
-        down=seen.nova.cells_down, silent={})
-    outcome.add(mirror.remove(seen.deleted, mode))
-    _repair(mirror, seen, changes, request, mode, outcome)
+        prune=prune, write=request.write, only=compared.only, whole=False,
+        down=compared.nova.cells_down, silent={})
+    outcome.add(mirror.remove(compared.deleted, mode))
+    _repair(mirror, compared, changes, request, mode, outcome)
     outcome.failed |= {Provider(node): exc for node, exc
-                       in seen.contradictions(request.hosts).items()}
-    _observe(mirror.context, seen, request, outcome)
+                       in compared.contradictions(request.hosts).items()}
+    _observe(mirror.context, compared, request, outcome)
     return Sync(
-        outcome, seen.narrowed(request.hosts),
-        associations.after(differences, outcome, seen.nova),
+        outcome, compared.narrowed(request.hosts),
+        associations.after(differences, outcome, compared.nova),
         [association for association in differences
          if association.state in associations.DRIFT], refused)
 
@@ -155,29 +155,29 @@ def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
                            converge.Mode(write=False))
 
 
-def _refusal(seen: Comparison, changes: list[plan.Change],
+def _refusal(compared: Comparison, changes: list[plan.Change],
              share: float | None) -> exceptions.RemovalsRefused | None:
     """Return why the brake refuses the requested removals, if it does."""
     if share in (None, UNLIMITED):
         return None
     try:
-        plan.check_safe(changes, seen.current, seen.nova.desired(),
-                        seen.owned, share, sum(
-                            len(aggregates & seen.expired)
-                            for aggregates in seen.foreign().values()))
+        plan.check_safe(changes, compared.current, compared.nova.desired(),
+                        compared.owned, share, sum(
+                            len(aggregates & compared.expired)
+                            for aggregates in compared.foreign().values()))
     except exceptions.RemovalsRefused as exc:
         return exc
     return None
 
 
-def _remember(context: context.Context, seen: Comparison, request: Request,
+def _remember(context: context.Context, compared: Comparison, request: Request,
               outcome: Outcome) -> None:
     if request.write:
         outcome.write_journal(functools.partial(
-            context.ledger.remember, seen.nova.aggregates))
+            context.ledger.remember, compared.nova.aggregates))
 
 
-def _repair(mirror: reconciler.Reconciler, seen: Comparison,
+def _repair(mirror: reconciler.Reconciler, compared: Comparison,
             changes: Iterable[plan.Change], request: Request,
             mode: converge.Mode, outcome: Outcome) -> None:
     """Converge the providers that differ."""
@@ -185,26 +185,26 @@ def _repair(mirror: reconciler.Reconciler, seen: Comparison,
              if change.add or mode.prune]
     display = mirror.context.display
     text = 'Nova has %s and %s' % (
-        plurals.count(len(seen.nova.aggregates), 'aggregate'),
-        plurals.count(len(seen.nova.compute_nodes()), 'compute node'))
+        plurals.count(len(compared.nova.aggregates), 'aggregate'),
+        plurals.count(len(compared.nova.compute_nodes()), 'compute node'))
     if nodes:
         text += '; %d %s' % (
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
     display.step(text)
     display.expect(len(nodes))
-    repaired = mirror.converge(seen.dirty(
+    repaired = mirror.converge(compared.dirty(
         node for node in nodes if node not in request.last), mode)
-    repaired.add(mirror.converge(seen.dirty(
+    repaired.add(mirror.converge(compared.dirty(
         node for node in nodes if node in request.last),
         dataclasses.replace(mode, retries=False)))
-    repaired.mend(_once_more(mirror, seen, repaired, mode))
+    repaired.mend(_once_more(mirror, compared, repaired, mode))
     if mode.prune:
-        repaired.add(mirror.remove(seen.expired, mode))
+        repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
 
 
-def _once_more(mirror: reconciler.Reconciler, seen: Comparison,
+def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
                repaired: Outcome, mode: converge.Mode) -> Outcome:
     """Retry the providers for which placement failed, if they are a minority.
 
@@ -215,18 +215,19 @@ def _once_more(mirror: reconciler.Reconciler, seen: Comparison,
     failed = [subject.uuid for subject, exc in repaired.failed.items()
               if isinstance(exc, exceptions.ServiceFailed)
               and isinstance(subject, Provider)
-              and subject.uuid in seen.nova.nodes]
+              and subject.uuid in compared.nova.nodes]
     if not failed or len(failed) > max(1, len(repaired.done)):
         return Outcome()
     mirror.context.display.step(
         'Retrying %s after errors of placement'
         % plurals.count(len(failed), 'compute node'))
     mirror.context.display.expect(len(failed))
-    return mirror.converge(seen.dirty(failed), mode)
+    return mirror.converge(compared.dirty(failed), mode)
 
 
-def _observe(context: context.Context, seen: Comparison, request: Request,
+def _observe(context: context.Context, compared: Comparison, request: Request,
              outcome: Outcome) -> None:
-    if request.write and seen.whole and not seen.only:
+    if request.write and compared.whole and not compared.only:
         outcome.write_journal(functools.partial(
-            context.ledger.observe, seen.nova.aggregates, seen.empty()))
+            context.ledger.observe, compared.nova.aggregates,
+            compared.empty()))

@@ -145,12 +145,12 @@ class Outcome:
 
     def mend(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""
-        done = set(map(Provider, later.done))
-        over = {self.failed.pop(provider) for provider in done
+        repaired = set(map(Provider, later.done))
+        over = {self.failed.pop(provider) for provider in repaired
                 if provider in self.failed}
         # Several providers may have failed with the same error.
         over -= set(self.failed.values())
-        self.unwritten -= done
+        self.unwritten -= repaired
         self.unfinished = {dirty: exc for dirty, exc
                            in self.unfinished.items() if exc not in over}
         self.add(later)

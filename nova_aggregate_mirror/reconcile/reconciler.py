@@ -75,13 +75,13 @@ class Reconciler:
         try:
             if outcome.spared and not self._are_settled(outcome.spared, rows):
                 outcome.mend(self.converge(dirty, Mode(always=True)))
-            done = [row.id for row in rows
-                    if row.dirty not in outcome.unfinished]
-            if done and self._rows:
+            ids = [row.id for row in rows
+                   if row.dirty not in outcome.unfinished]
+            if ids and self._rows:
                 if locks:
-                    locks.write(self._rows.close, done)
+                    locks.write(self._rows.close, ids)
                 else:
-                    self._rows.close(done)
+                    self._rows.close(ids)
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
             outcome.failed[Journal()] = exc
@@ -119,12 +119,13 @@ class Reconciler:
         outcome = self.close((row for row in rows if not row.running),
                              locks=locks)
         running = [row for row in rows if row.running]
-        kept = self.converge(row.dirty for row in running)
-        done = [row.id for row in running if row.dirty not in kept.unfinished]
-        if self._rows and done:
-            kept.write_journal(functools.partial(
-                locks.write, self._rows.set_mirrored, done))
-        outcome.add(kept)
+        converged = self.converge(row.dirty for row in running)
+        ids = [row.id for row in running
+               if row.dirty not in converged.unfinished]
+        if self._rows and ids:
+            converged.write_journal(functools.partial(
+                locks.write, self._rows.set_mirrored, ids))
+        outcome.add(converged)
         lost = [row.id for row in rows if row.mirrored_at is not None
                 and row.dirty in outcome.unfinished
                 and row.dirty not in outcome.waiting and not isinstance(
@@ -149,28 +150,28 @@ class Reconciler:
             if outage or self._stopping():
                 outcome.failed[subject] = outage or _stopped()
                 continue
-            done = converge.deleted(self.context, uuid, mode)
-            outage = _outage(done, mode)
-            outcome.add(done)
+            removal = converge.deleted(self.context, uuid, mode)
+            outage = _outage(removal, mode)
+            outcome.add(removal)
         return outcome
 
     def converge(self, dirty: Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> Outcome:
         """Converge the providers of dirty hosts."""
         # A host may have several rows, each with its own nodes.
-        wanted = sorted(frozenset(dirty), key=lambda one: (
-            one.host, one.request_id, sorted(one.nodes)))
+        hosts = sorted(frozenset(dirty), key=lambda host: (
+            host.host, host.request_id, sorted(host.nodes)))
         outcome = Outcome()
         outage: exceptions.MirrorError | None = None
-        for start in range(0, len(wanted), self._batch):
-            batch = wanted[start:start + self._batch]
+        for start in range(0, len(hosts), self._batch):
+            batch = hosts[start:start + self._batch]
             if outage or self._stopping():
                 outcome.add(_not_begun(batch, outage))
                 continue
-            done = converge.hosts(self.context, batch, mode)
-            outage = None if done.done else _outage(done, mode)
-            outcome.add(done)
-            if _conflicts(done) > converge.FEW:
+            partial = converge.hosts(self.context, batch, mode)
+            outage = None if partial.done else _outage(partial, mode)
+            outcome.add(partial)
+            if _conflicts(partial) > converge.FEW:
                 # The next batches wait for no more of them.
                 mode = dataclasses.replace(mode, retries=False)
         return outcome
@@ -198,7 +199,7 @@ def _not_begun(dirty: Collection[journal.Dirty],
     if outage is None:
         return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
     return Outcome(
-        failed={Host(one.host): outage for one in dirty},
+        failed={Host(request.host): outage for request in dirty},
         unfinished=dict.fromkeys(dirty, outage))
 
 

@@ -32,11 +32,11 @@ def scope(context: context.Context,
     :param asked: names or UUIDs; empty means all
     :raises UnknownName: no such aggregate exists or existed in nova
     """
-    known = frozenset(context.ledger.entries())
+    names = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
-    only = comparison.resolve(asked, aggregates, known)
+    only = comparison.resolve(asked, aggregates, names)
     sizes = context.nova.sizes()
-    used, all = frozenset(sizes), known.union(aggregates, sizes)
+    used, all = frozenset(sizes), names.union(aggregates, sizes)
     if only:
         used, all = used & only, all & only
     return Scope(used, all - used, only, max(sizes.values(), default=0))
@@ -59,8 +59,8 @@ def read(context: context.Context, scope: Scope,
     nova = context.nova.read_all()
     current = _with_providers(context, current, nova, scope.only)
     check_placement(context, current.keys(), nova)
-    known = frozenset(nova.members) | nova.hosts()
-    unknown = sorted(hosts - known)
+    ledgered = frozenset(nova.members) | nova.hosts()
+    unknown = sorted(hosts - ledgered)
     if unknown and not nova.cells_down:
         raise exceptions.UnknownName(
             'nova has no host %s; "openstack compute service list" lists '

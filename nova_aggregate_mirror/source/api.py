@@ -53,8 +53,8 @@ class ApiSource:
         self._api = api_connection.Api(nova, timeout)
 
     def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
-        uuid = next((one.uuid for one in self.all_aggregates()
-                     if one.id == aggregate_id), '')
+        uuid = next((aggregate.uuid for aggregate in self.all_aggregates()
+                     if aggregate.id == aggregate_id), '')
         if not host:
             return source.Scope(uuid)
         nova = self.read([host])
@@ -62,11 +62,12 @@ class ApiSource:
                             nova.members.get(host, frozenset()))
 
     def aggregates(self) -> Mapping[str, str]:
-        return {one.uuid: one.name for one in self.all_aggregates()}
+        return {aggregate.uuid: aggregate.name
+                for aggregate in self.all_aggregates()}
 
     def sizes(self) -> Mapping[str, int]:
-        return {one.uuid: len(one.hosts) for one in self.all_aggregates()
-                if one.hosts}
+        return {aggregate.uuid: len(aggregate.hosts)
+                for aggregate in self.all_aggregates() if aggregate.hosts}
 
     def all_aggregates(self) -> list[api_responses.Aggregate]:
         """Read every aggregate; the API does not paginate them."""
@@ -77,20 +78,20 @@ class ApiSource:
              aggregates: Iterable[str] = (),
              down: Mapping[str, str] | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        asked = frozenset(aggregates)
+        requested = frozenset(aggregates)
         rows = self._nodes()
         named = nodes | {row.node for row in rows if row.host in hosts}
         rows = [row for row in rows if row.node in named]
-        shown = frozenset(row.host for row in rows)
+        listed_hosts = frozenset(row.host for row in rows)
         gone = nodes - {row.node for row in rows}
         hidden: frozenset[str] = frozenset()
-        if gone or not hosts <= shown:
+        if gone or not hosts <= listed_hosts:
             hidden = self.hosts_down()
         nova = _nova(self.all_aggregates(), rows, hidden if gone
                      else hidden & hosts, gone)
         members = {host: uuids for host, uuids in nova.members.items()
-                   if host in hosts | shown}
-        existing = asked.union(*members.values())
+                   if host in hosts | listed_hosts}
+        existing = requested.union(*members.values())
         return dataclasses.replace(
             nova, cells_down={**nova.cells_down, **_unseen(gone)},
             aggregates={uuid: name for uuid, name in nova.aggregates.items()
@@ -153,14 +154,15 @@ def _nova(aggregates: Iterable[api_responses.Aggregate],
           rows: Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
     members: dict[str, set[str]] = {}
-    for one in aggregates:
-        for host in one.hosts:
-            members.setdefault(host, set()).add(one.uuid)
+    for aggregate in aggregates:
+        for host in aggregate.hosts:
+            members.setdefault(host, set()).add(aggregate.uuid)
     cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host', some(down))
     # Each node that is listed counts: mappings and cells are not shown.
     located = compute_nodes.locate(rows, {}, complete=True)
     return source.Nova(
-        aggregates={one.uuid: one.name for one in aggregates},
+        aggregates={aggregate.uuid: aggregate.name
+                    for aggregate in aggregates},
         members={host: frozenset(uuids) for host, uuids in members.items()},
         nodes=located.nodes, shared=located.shared,
         unknown=dict.fromkeys(gone, frozenset()),
@@ -179,5 +181,5 @@ def _unseen(gone: frozenset[str]) -> Mapping[str, str]:
 def some(names: Iterable[str]) -> str:
     """Name a few of many."""
     names = sorted(names)
-    more = ['and %d more' % (len(names) - SOME)] if names[SOME:] else []
-    return ', '.join(names[:SOME] + more)
+    remainder = ['and %d more' % (len(names) - SOME)] if names[SOME:] else []
+    return ', '.join(names[:SOME] + remainder)
