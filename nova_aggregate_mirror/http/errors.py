@@ -100,6 +100,9 @@ _OBSERVATIONS: tuple[tuple[type[Exception], str], ...] = (
     (requests_exceptions.TooManyRedirects, 'redirected too many times'),
 )
 
+_MORE_TIME = ('raise [aggregate_mirror] inline_timeout to do more within a '
+              'call')
+
 # Errors about the catalog.
 _CATALOG = (ks_exceptions.CatalogException,
             sdk_exceptions.ServiceDisabledException)
@@ -143,10 +146,12 @@ class Call:
               party: str = '') -> exceptions.MirrorError:
         """Create an error, without secrets."""
         observation = ' '.join(without_secrets(observation).split())
+        step = self.step or (
+            _MORE_TIME if kind is exceptions.OutOfTime else '')
         return (self.kind or kind)(
             observation[:_LONGEST].rstrip('. '),
             party or _party(self.service, self.url),
-            without_secrets(self.occasion), step=self.step)
+            without_secrets(self.occasion), step=step)
 
     def malformed(self, content: str) -> exceptions.MirrorError:
         """Create the error for an answer that is not as it should be."""

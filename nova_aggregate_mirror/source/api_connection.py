@@ -35,8 +35,10 @@ class Api:
         :param microversion: instead of that of the client
         :raises UnexpectedNova: nova does not have the microversion
         """
-        call = errors.Call('nova-api', 'GET %s' % path,
-                           kind=exceptions.NovaUnavailable)
+        call = errors.Call(
+            'nova-api', 'GET %s' % path, kind=exceptions.NovaUnavailable,
+            selection='region %s, interface %s' % (
+                self._client.region_name or 'any', self._client.interface))
         with deadline.within(self._timeout), errors.translated(call):
             # The request parses the token and the catalog, then the body.
             with errors.parsing():
