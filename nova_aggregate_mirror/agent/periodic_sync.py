@@ -47,8 +47,6 @@ class PeriodicSync:
         self._zone_of: Mapping[str, str] = {}
         self._due = now()
         self._failures: frozenset[tuple[Any, ...]] = frozenset()
-        self._failed: frozenset[str] = frozenset()
-        """Providers for which the last sync failed."""
         self._unnoted = ''
 
     def step(self) -> full_sync.Sync | None:
@@ -63,7 +61,7 @@ class PeriodicSync:
         self._due = start + options.sync_interval
         request = full_sync.Request(
             options.max_removed_share if options.prune else None,
-            last=self._failed)
+            may_retry=lambda: self._now() < self._due)
         sync = self._run(request)
         self._reconciler.context.placement.release()
         if sync is None:
@@ -101,10 +99,6 @@ class PeriodicSync:
 
     def _report(self, result: sync_result.Result, seconds: float) -> None:
         sync = result.sync
-        self._failed = frozenset(
-            subject.uuid for subject, error in sync.outcome.failed.items()
-            if isinstance(subject, full_sync.Provider)
-            and not isinstance(error, exceptions.NotTried))
         added, removed = sync.outcome.counts()
         if sync.outcome.changes:
             LOG.info('Full sync: %s in %.1f seconds',

@@ -32,6 +32,7 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.reconcile import failing
 from nova_aggregate_mirror.source import database_servers
 
 LOG = logging.getLogger(__name__)
@@ -64,17 +65,18 @@ def _build(journal: store.Journal,
     # and what one of them has heard from a cell is no news for the other.
     drain_source, sync_source = (
         components.source(prompt=True), components.source())
-    stop = threading.Event()
+    stop, providers = threading.Event(), failing.Failing()
     placement = client.Client(CONF, request_timeout=_drain_timeout())
     return service.Agent(
         drain.Drain(
             CONF, journal.rows, components.mirror(
-                journal, drain_source, placement, stopping=stop.is_set),
+                journal, drain_source, placement, stopping=stop.is_set,
+                failing=providers),
             figures, stopping=stop.is_set),
         periodic_sync.PeriodicSync(
             CONF, components.mirror(
                 journal, sync_source, client.Client(CONF),
-                stopping=stop.is_set),
+                stopping=stop.is_set, failing=providers),
             figures, note=functools.partial(_note, journal),
             zones=sync_source.zones),
         lease.Lease(journal.database, options.leader_lease),

@@ -7,7 +7,10 @@ from typing import Protocol
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.reconcile import failing
 from nova_aggregate_mirror import source
+
+Failing = failing.Failing
 
 
 class Progress(Protocol):
@@ -45,3 +48,4 @@ class Context:
     placement: client.Client
     each: parallel.Each = parallel.Workers().each
     display: Progress = Silent()
+    failing: Failing = dataclasses.field(default_factory=Failing)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full sync: comparison of all of nova with all of placement, and repair."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import functools
 import math
+
+from oslo_log import log as logging
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
@@ -21,6 +25,8 @@ from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
 
+LOG = logging.getLogger(__name__)
+
 Association = associations.Association
 Comparison = comparison.Comparison
 Outcome = outcome.Outcome
@@ -28,6 +34,9 @@ Provider = outcome.Provider
 
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
+
+RETRIED = 50
+"""Providers that failed before, between two checks of the time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +53,10 @@ class Request:
     """Only these hosts; empty means all."""
     aggregates: frozenset[str] = frozenset()
     """Only these aggregates, by name or UUID; empty means all."""
-    last: frozenset[str] = frozenset()
-    """Providers that are converged after all others, and without retries:
-    those for which the previous sync failed."""
+    may_retry: Callable[[], bool] = lambda: True
+    """Whether there is time for more providers whose last attempt failed.
+    They are converged after all others, and the rest is left to the next
+    sync."""
 
     def covers(self, dirty: journal.Dirty, nova: source.Nova) -> bool:
         """Check whether the request covers everything in a journal row.
@@ -192,16 +202,37 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
     display.step(text)
     display.expect(len(nodes))
+    failing = mirror.context.failing.select(nodes)
     repaired = mirror.converge(compared.dirty(
-        node for node in nodes if node not in request.last), mode)
-    repaired.add(mirror.converge(compared.dirty(
-        node for node in nodes if node in request.last),
-        dataclasses.replace(mode, retries=False)))
+        node for node in nodes if node not in failing), mode)
+    repaired.add(_retry(mirror, compared, failing, request, mode))
     repaired.mend(_once_more(mirror, compared, repaired, mode))
     if mode.prune:
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
+
+
+def _retry(mirror: reconciler.Reconciler, compared: Comparison,
+           failing: Mapping[str, exceptions.MirrorError], request: Request,
+           mode: converge.Mode) -> Outcome:
+    """Converge providers that failed before, while there is time for them.
+
+    :param failing: these providers, to their previous errors
+    """
+    outcome, nodes = Outcome(), list(failing)
+    mode = dataclasses.replace(mode, retries=False)
+    for start in range(0, len(nodes), RETRIED):
+        if not request.may_retry():
+            remaining = nodes[start:]
+            LOG.info('%s that failed before: no time to try them again',
+                     plurals.count(len(remaining), 'provider'))
+            outcome.failed |= {
+                Provider(node): failing[node] for node in remaining}
+            break
+        outcome.add(mirror.converge(
+            compared.dirty(nodes[start:start + RETRIED]), mode))
+    return outcome
 
 
 def _once_more(mirror: reconciler.Reconciler, compared: Comparison,

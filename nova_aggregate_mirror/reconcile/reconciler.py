@@ -16,6 +16,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
+from nova_aggregate_mirror.reconcile import failing
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
@@ -25,6 +26,7 @@ if typing.TYPE_CHECKING:
     from nova_aggregate_mirror.journal import rows
 
 Aggregate = outcome.Aggregate
+Failing = failing.Failing
 Host = outcome.Host
 Journal = outcome.Journal
 Mode = converge.Mode
@@ -41,6 +43,7 @@ class Reconciler:
     :param stopping: whether to stop before the next provider
     :param count: number of concurrent placement requests
     :param batch: hosts per read of nova's truth
+    :param failing: providers that failed, shared with other reconcilers
     """
 
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
@@ -48,10 +51,11 @@ class Reconciler:
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
                  display: context.Progress = context.Silent(),
-                 batch: int = BATCH) -> None:
+                 batch: int = BATCH,
+                 failing: Failing | None = None) -> None:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
-            display)
+            display, failing or Failing())
         self._rows = rows
         self._stopping = stopping
         self._batch = batch
@@ -171,6 +175,7 @@ class Reconciler:
             partial = converge.hosts(self.context, batch, mode)
             outage = None if partial.done else _outage(partial, mode)
             outcome.add(partial)
+            self.context.failing.observe(partial, mode.silent or ())
             if _conflicts(partial) > converge.FEW:
                 # The next batches wait for no more of them.
                 mode = dataclasses.replace(mode, retries=False)

@@ -146,6 +146,37 @@ class TestSync(case.AgentTest):
             self.placement.create('n2')
             self.clock += self.options.sync_interval
 
+    def test_providers_that_the_drain_could_not_mirror_come_last(self):
+        """Already in the first sync after they failed."""
+        self.fail_first(2, exceptions.GenerationConflict('409'))
+        for host in ('h10', 'h11'):
+            self.hand_over(host)
+        self.drain.step()
+        self.placement.create('n2')
+        self.log.clear()
+        self.new_sync(failing=self.reconciler.context.failing).step()
+        self.assertEqual('n2', next(
+            what for call, what in self.log if call == 'PUT'))
+
+    def test_providers_that_fail_do_not_delay_the_next_sync(self):
+        """They are tried in turn while there is time."""
+        self.fail_first(120, exceptions.GenerationConflict('409'))
+        self.sync.step()
+        self.placement.before_put = self.take_a_second
+        tried = []
+        for _ in range(2):
+            self.placement.create('n2')
+            self.clock += self.options.sync_interval
+            self.log.clear()
+            self.sync.step()
+            tried.append([what for call, what in self.log if call == 'PUT'])
+            self.assertEqual(120, len(self.noted[-1].outcome.failed))
+        self.assertEqual([101, 101], list(map(len, tried)))
+        self.assertEqual(120, len({*tried[0], *tried[1]} - {'n2'}))
+
+    def take_a_second(self, _provider):
+        self.clock += 1
+
     def test_providers_behind_some_that_hang(self):
         """A sync tries few of those that hang; the next one tries others."""
         self.fail_first(5, exceptions.DeadlineExceeded('no answer'))
