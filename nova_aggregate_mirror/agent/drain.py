@@ -189,7 +189,8 @@ class Drain:
                             row.dirty.request_id or '-', locks.locked[row.id])
         elif row.id in locks.locked:
             # It was not tried: this step has waited long enough for others.
-            self._schedule.reschedule(row.id, 0.0)
+            # Probably it is locked as well.
+            self._schedule.fail(row.id, 0.0)
         elif row.running:
             self._schedule.reschedule(row.id)
         else:

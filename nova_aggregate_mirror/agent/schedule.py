@@ -108,16 +108,21 @@ class Schedule:
 
         A row for each cell whose back-off is over; then rows that have not
         failed, the latest first: what has just been recorded does not wait
-        for a backlog; then the others, the longest overdue first.
+        for a backlog; or else the others, the longest overdue first. They
+        share no batch, in which one that fails again would delay the rest.
         """
         rows = dict.fromkeys(self._probes())
         if not self._ready:
             self._sort()
+        has_failed: bool | None = None
         while self._ready and len(rows) < limit:
-            row = self._ready.popleft()
+            row = self._ready[0]
             timing = self._timings.get(row)
             if timing and self._is_ready(row, timing):
-                rows[row] = None
+                if has_failed not in (None, timing.has_failed):
+                    break
+                rows[row], has_failed = None, timing.has_failed
+            self._ready.popleft()
         return list(rows)
 
     def has_due(self) -> bool:

@@ -32,6 +32,14 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['a'], self.due())
         self.assertTrue(self.schedule.may_close('a'))
 
+    def test_rows_that_failed_share_no_batch_with_others(self):
+        """What fails again, or is locked again, delays no healthy host."""
+        self.schedule.update([brief('failed')])
+        self.schedule.fail('failed', 0.0)
+        self.schedule.update([brief('failed'), brief('healthy')])
+        self.assertEqual(['healthy'], self.due())
+        self.assertEqual(['failed'], self.due())
+
     def test_running_row_is_due_when_it_is_overdue(self):
         """Rule 2: its own call has its time; then it is converged."""
         self.schedule.update([brief('a', running=True)])
