@@ -1,131 +1,306 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status command: its output, and its checks of nova."""
+"""The status command with a real nova, placement and journal.
 
+What each check finds is in the unit tests.
+"""
+
+import dataclasses
+import json
 import pathlib
 import re
+import subprocess
+
+import fixtures as base_fixtures
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova import objects
+from placement import microversion
+import testtools
 
 from nova_aggregate_mirror.cmd import status
+from nova_aggregate_mirror import conf
+from nova_aggregate_mirror.journal import store
+from nova_aggregate_mirror.placement import client
+from tests import commands
+from tests import databases
 from tests import fixtures
-from tests.functional import status_command
-from tests.functional.status_command import COULD_NOT_RUN
-from tests.functional.status_command import FAILURE
-from tests.functional.status_command import SUCCESS
-from tests.functional.status_command import WARNING
+from tests import placement_service
+from tests.unit import servers
+
+PASSWORD = 'not-to-be-shown'
+CONF = """
+[DEFAULT]
+state_path = %(state)s
+[api_database]
+connection = %(api)s
+[placement]
+%(placement)s
+%(more)s
+"""
+TOKEN = """
+auth_type = admin_token
+endpoint = %s
+token = %s
+"""
+ACCOUNT = """
+auth_type = password
+auth_url = %s/v3
+username = mirror
+password = %s
+project_name = service
+user_domain_name = Default
+project_domain_name = Default
+"""
+SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
+API, ZONES = "Nova's API database", 'Availability zones'
+JOURNAL = ('Journal', 'Journal users', 'Journal of this nova', 'Backlog',
+           'Drift')
 
 
-class TestOutput(status_command.StatusTest):
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The result of a check."""
 
-    def test_everything_is_good(self):
-        """It exits with 0, with a row per check, and creates no journal."""
-        zone = self.cloud.create_aggregate('zone', 'az1')
-        self.member(zone, 'h1', nodes=2)
+    result: int
+    details: str
+
+
+class StatusTest(testtools.TestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        # Ignore the proxy settings of the machine that runs the tests.
+        self.useFixture(base_fixtures.EnvironmentVariable(
+            'no_proxy', '127.0.0.1'))
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.StockNova())
+        self.conf = pathlib.Path(self.useFixture(
+            base_fixtures.TempDir()).path, 'nova.conf')
+        self.write_conf()
+
+    def write_conf(self, more: str = '', placement: str = '',
+                   api: str = '') -> None:
+        """Write nova.conf, by default with a token for placement."""
+        self.conf.write_text(CONF % {
+            'state': fixtures.CONF.state_path, 'more': more,
+            'api': api or api_db.get_engine().url,
+            'placement': placement or TOKEN % (
+                self.cloud.placement.url, placement_service.TOKEN)})
+
+    def run_command(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        done = commands.run(
+            commands.STATUS, ['--config-file', str(self.conf), *argv])
+        self.assertNotIn('Traceback', done.stdout + done.stderr)
+        self.assertNotIn(PASSWORD, done.stdout + done.stderr)
+        return done
+
+    def rows(self, status: int, *others: str) -> dict[str, Row]:
+        """Run every check.
+
+        :param status: the expected exit status
+        :param others: exactly the checks that do not succeed
+        """
+        done = self.run_command('upgrade', 'check', '--json')
+        self.assertEqual('', done.stderr)
+        rows = {row['check']: Row(row['result'], row['details'] or '')
+                for row in json.loads(done.stdout)['checks']}
+        self.assertEqual(status, done.returncode, rows)
+        self.assertEqual(set(others), {name for name, row in rows.items()
+                                       if row.result != SUCCESS}, rows)
+        return rows
+
+    def assert_row(self, result: int, row: Row, *texts: str) -> None:
+        """Assert the result of a check and texts in its details."""
+        self.assertEqual(result, row.result, row)
+        for text in texts:
+            self.assertIn(text, row.details)
+
+    def member(self, aggregate: fixtures.Aggregate, name: str,
+               mirrored: bool = True) -> fixtures.Host:
+        """Add a host to an aggregate in nova, and optionally in placement."""
+        host = self.cloud.create_host(name)
+        objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), aggregate.uuid).add_host(name)
+        if mirrored:
+            self.cloud.placement.set_aggregates(
+                host.nodes[0], {aggregate.uuid})
+        return host
+
+    def type(self, command: str) -> None:
+        """Run a printed command, with the configuration of the test."""
+        program, *argv = command.split()
+        module, = (module for module, name in commands.PROGRAMS.items()
+                   if name == program)
+        commands.run(
+            module, ['--config-file', str(self.conf), *argv]
+        ).check_returncode()
+
+
+class TestStatus(StatusTest):
+
+    def test_everything_is_good(self) -> None:
+        """From keystone to the drift; nothing is created or written."""
+        keystone = self.useFixture(servers.Cloud())
+        keystone.token_id = placement_service.TOKEN
+        keystone.answers['/v3/auth/tokens'] = (
+            201, keystone.token(self.cloud.placement.url))
+        self.write_conf(placement=ACCOUNT % (keystone.url, PASSWORD))
+        self.assertIn('no compute node yet',
+                      self.rows(SUCCESS)['Drift'].details)
+        host = self.member(self.cloud.create_aggregate('zone', 'az1'), 'h1')
+        before = self.cloud.placement.generation(host.nodes[0])
         rows = self.rows(SUCCESS)
         self.assertEqual([check.name for check in status.CHECKS], list(rows))
-        self.assert_others_good(rows)
-        self.assertIn(str(self.conf), rows['Options'].details)
-        self.assertIn('1 host aggregate.', rows['Drift'].details)
+        for name, text in (
+                ('Options', str(self.conf)),
+                ('Placement endpoint', self.cloud.placement.url),
+                ('Placement microversions', '1.36 is used'),
+                ('Drift', '1 host aggregate.')):
+            self.assertIn(text, rows[name].details)
         self.assertEqual('', rows['Neutron credentials'].details)
+        self.assertEqual(before,
+                         self.cloud.placement.generation(host.nodes[0]))
         self.assertFalse(pathlib.Path(
             fixtures.CONF.state_path, 'aggregate_mirror').exists())
 
-    def test_table_has_lines_to_copy(self):
-        """Prose is wrapped; a command line never is."""
-        self.write_conf(more='[aggregate_mirror_database]\n'
-                             'connection = nonsense\n')
+    def test_table_has_lines_to_copy(self) -> None:
+        """A command line is never wrapped."""
+        self.write_conf('[aggregate_mirror_database]\nconnection = nonsense\n')
         done = self.run_command('upgrade', 'check')
         self.assertEqual(FAILURE, done.returncode)
-        self.assertIn(
-            '|   connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
-            'nova_aggregate_mirror |', re.sub(' +\\|', ' |', done.stdout))
-        self.assertIn('| Check: Journal', done.stdout)
-        self.assertIn('| Result: Failure', done.stdout)
-        self.assertIn('Details: Not checked: resolve "Journal" first.',
-                      done.stdout)
-        prose = [line for line in done.stdout.splitlines()
-                 if re.match(r'\| \S', line)]
-        self.assertGreater(65, max(
-            len(line.rstrip('| ')) for line in prose))
+        for text in ('|   connection = mysql+pymysql://aggregate_mirror:'
+                     'PASSWORD@HOST/nova_aggregate_mirror |',
+                     '| Check: Journal', '| Result: Failure',
+                     'Details: Not checked: resolve "Journal" first.'):
+            self.assertIn(text, re.sub(' +\\|', ' |', done.stdout))
 
-    def test_configuration_without_nova(self):
-        """It exits with 255 and a line with the missing option."""
-        self.conf.write_text('')
-        done = self.run_command('upgrade', 'check')
-        self.assertEqual((COULD_NOT_RUN, ''), (done.returncode, done.stdout))
-        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
-        self.assertIn('--config-file', done.stderr)
-
-    def test_configuration_that_cannot_be_read(self):
-        """It exits with 255 and names the file."""
-        self.conf.unlink()
-        done = self.run_command('upgrade', 'check')
-        self.assertEqual(COULD_NOT_RUN, done.returncode)
-        self.assertIn('nova.conf', done.stderr)
-
-    def test_usage_error_is_no_failed_check(self):
-        """A usage error exits with 255, since 2 is a failed check."""
+    def test_what_could_not_run(self) -> None:
+        """It exits with 255, since 2 is a failed check."""
         for argv in ((), ('upgrade',), ('upgrade', 'check', '--jason')):
             done = self.run_command(*argv)
             self.assertEqual(COULD_NOT_RUN, done.returncode)
             self.assertIn('usage:', done.stderr)
-        self.assertEqual(0, self.run_command('--help').returncode)
+        self.conf.write_text('')
+        for text in '--config-file', 'nova.conf':
+            done = self.run_command('upgrade', 'check')
+            self.assertEqual((COULD_NOT_RUN, ''),
+                             (done.returncode, done.stdout))
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+            self.assertIn(text, done.stderr)
+            self.conf.unlink(missing_ok=True)
 
-    def test_later_file_overrides(self):
-        """Files and directories are read as nova reads them."""
+    def test_invalid_options(self) -> None:
+        """Each is named with its default, in any file; all checks run."""
         folder = self.conf.with_name('nova.conf.d')
         folder.mkdir()
         folder.joinpath('mirror.conf').write_text(
-            '[aggregate_mirror]\ninline_timeout = soon\n')
+            '[aggregate_mirror]\ncell_timeout = -1\n')
+        self.write_conf('[aggregate_mirror]\ninline_timeout = soon\n')
+        self.assert_row(FAILURE, self.rows(FAILURE, 'Options')['Options'],
+                        '  [aggregate_mirror]\n  inline_timeout = 5.0')
         done = self.run_command('--config-dir', str(folder), 'upgrade',
                                 'check')
-        self.assertEqual(FAILURE, done.returncode)
-        self.assertIn('inline_timeout', done.stdout)
+        self.assertIn('  cell_timeout = 60.0', done.stdout)
 
+    def test_hook_that_is_not_loaded(self) -> None:
+        """An unknown name is a failure; none may be intended."""
+        for hooks, result in ('mirrow', FAILURE), ('', WARNING):
+            self.write_conf('[aggregate_mirror]\nhooks = %s\n' % hooks)
+            self.assert_row(
+                result, self.rows(result, 'Hook')['Hook'], hooks,
+                '  [aggregate_mirror]\n  hooks = mirror')
 
-class TestNova(status_command.StatusTest):
-
-    def test_invalid_options(self):
-        """Each is named with its default; all other checks run."""
-        self.write_conf(more='[aggregate_mirror]\ninline_timeout = soon\n'
-                             'cell_timeout = -1\n')
-        rows = self.rows(FAILURE)
-        self.assert_row(
-            FAILURE, rows['Options'],
-            '  [aggregate_mirror]\n  inline_timeout = 5.0',
-            '  [aggregate_mirror]\n  cell_timeout = 60.0')
-        self.assert_others_good(rows, 'Options')
-
-    def test_api_database_without_tables(self):
-        """The check prints "nova-manage api_db sync"."""
-        self.write_conf(api='sqlite:///%s' % self.conf.with_name('api.sqlite'))
-        rows = self.rows(FAILURE)
-        self.assert_row(FAILURE, rows['Nova\'s API database'],
-                        '  nova-manage api_db sync')
-        waiting = ('Galera', 'Journal of this nova', 'Drift',
-                   'Availability zones', 'Allocation ratios')
-        for name in waiting:
-            self.assert_row(WARNING, rows[name],
-                            'resolve "Nova\'s API database" first')
-        self.assert_others_good(rows, 'Nova\'s API database', *waiting)
-
-    def test_api_database_that_is_unavailable(self):
-        """The reason is printed at once, without the password."""
+    def test_api_database(self) -> None:
+        """What nova's administrator has to do, without the password."""
+        self.write_conf(
+            api='sqlite:///%s' % self.conf.with_name('api.sqlite'))
+        needs = ('Galera', 'Journal of this nova', 'Drift', ZONES,
+                 'Allocation ratios')
+        rows = self.rows(FAILURE, API, *needs)
+        self.assert_row(FAILURE, rows[API], '  nova-manage api_db sync')
+        for name in needs:
+            self.assert_row(WARNING, rows[name], 'resolve "%s" first' % API)
         self.write_conf(api='mysql+pymysql://nova:%s@127.0.0.1:1/nova_api'
-                            % status_command.PASSWORD)
-        row = self.rows(FAILURE)['Nova\'s API database']
-        self.assert_row(FAILURE, row, 'refused', '  [api_database]\n')
+                        % PASSWORD)
+        self.assert_row(FAILURE, self.rows(FAILURE, API, *needs)[API],
+                        'refused', '  [api_database]\n')
 
-    def test_hook_that_is_unknown(self):
-        """Nova-api would not load it; the correct line is printed."""
-        self.write_conf(more='[aggregate_mirror]\nhooks = mirrow\n')
-        rows = self.rows(FAILURE)
-        self.assert_row(FAILURE, rows['Hook'], 'mirrow',
-                        '  [aggregate_mirror]\n  hooks = mirror')
-        self.assert_others_good(rows, 'Hook')
+    def test_metadata(self) -> None:
+        """Each row is read from nova's database."""
+        self.write_conf(
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n')
+        licensed = self.cloud.create_aggregate('licensed')
+        self.member(licensed, 'h1')
+        self.cloud.create_aggregate('empty', 'az2')
+        self.assertEqual(200, self.cloud.nova.request(
+            'POST', '/os-aggregates/%d/action' % licensed.id, {
+                'set_metadata': {'metadata': {
+                    'cpu_allocation_ratio': '2.0',
+                    'trait:CUSTOM_LICENSED': 'yes'}}}).status_int)
+        expected = {
+            ZONES: '  openstack aggregate unset --property availability_zone '
+                   'empty',
+            'Allocation ratios': '--resource VCPU:allocation_ratio=2.0',
+            'Isolated aggregates': '  openstack aggregate set --property '
+                                   'trait:CUSTOM_LICENSED=required licensed'}
+        rows = self.rows(WARNING, *expected)
+        for name, text in expected.items():
+            self.assert_row(WARNING, rows[name], text)
 
-    def test_hook_that_is_switched_off(self):
-        """It may be intended: a warning."""
-        self.write_conf(more='[aggregate_mirror]\nhooks =\n')
-        rows = self.rows(WARNING)
-        self.assert_row(WARNING, rows['Hook'], 'switched off',
-                        '  hooks = mirror')
-        self.assert_others_good(rows, 'Hook')
+    def test_drift(self) -> None:
+        """The printed commands repair it."""
+        zone = self.cloud.create_aggregate('zone', 'az1')
+        self.member(zone, 'h1', mirrored=False)
+        stale = self.cloud.create_host('h2')
+        for text, option in ('lacks host h1', ''), ('still has h', ' --prune'):
+            details = self.rows(WARNING, 'Drift')['Drift'].details
+            self.assertIn('In placement, availability zone az1 ' + text,
+                          details)
+            self.assertIn('\n  %s%s' % (status.checks.SYNC, option), details)
+            self.type(details.splitlines()[-1])
+            self.rows(SUCCESS)
+            self.cloud.placement.set_aggregates(stale.nodes[0], {zone.uuid})
+
+
+class TestJournal(StatusTest):
+
+    def check_server(self, kind: str) -> None:
+        self.write_conf('[aggregate_mirror_database]\nconnection = %s\n'
+                        % databases.create(self, kind))
+        rows = self.rows(FAILURE, *JOURNAL)
+        command = '  nova-aggregate-mirror-manage db sync'
+        self.assert_row(FAILURE, rows['Journal'], command)
+        for name in JOURNAL[1:]:
+            self.assert_row(WARNING, rows[name], 'resolve "Journal" first')
+        self.type(command)
+        self.rows(SUCCESS)
+
+    def test_mysql(self) -> None:
+        """Without tables it prints the command that creates them."""
+        self.check_server('mysql')
+
+    def test_postgresql(self) -> None:
+        """Without tables it prints the command that creates them."""
+        self.check_server('postgresql')
+
+    def test_file(self) -> None:
+        """Its version and its rows are read."""
+        conf.register_opts(fixtures.CONF)
+        self.assertEqual([], store.Journal(fixtures.CONF).rows.all())
+        rows = self.rows(SUCCESS)
+        self.assertIn('version 0001', rows['Journal'].details)
+        self.assertIn('No operation is pending', rows['Backlog'].details)
+
+
+class TestOldestPlacement(StatusTest):
+    """A placement of the oldest release, as during a rolling upgrade."""
+
+    def setUp(self) -> None:
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'placement.microversion.VERSIONS', microversion.VERSIONS[
+                :microversion.VERSIONS.index(client.MICROVERSION) + 1]))
+        super().setUp()
+
+    def test_just_right(self) -> None:
+        """The oldest microversion that nova 29 accepts is sufficient."""
+        self.rows(SUCCESS)

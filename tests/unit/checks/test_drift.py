@@ -8,16 +8,88 @@ from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror import exceptions
 from tests.unit import doubles
 
-USER = 4711
+RESTART = 'systemctl restart nova-compute'
 
 
 class TestDrift(doubles.TestCase):
 
     def find(self) -> checks.Findings:
-        self.nova.zones = lambda: {}
+        self.nova.zones = lambda: {'zone': 'az1'}
         return drift.find(types.SimpleNamespace(
             conf=self.conf, journal=self.journal, source=self.nova,
             client=self.placement))
+
+    def cloud(self, hosts_of: dict[str, set[str]],
+              **placement: set[str]) -> None:
+        """Create a compute node for each provider: n1 of h1, and so on."""
+        self.nova.hosts_of = hosts_of
+        for provider, aggregates in placement.items():
+            self.nova.nodes[provider] = provider.replace('n', 'h')
+            self.placement.create(provider, *aggregates)
+
+    def test_differences(self):
+        """By zone or aggregate, with the command; foreign ones are none."""
+        self.cloud({'zone': {'h1', 'h4'}, 'rack': {'h2'}}, n1=set(),
+                   n2={'foreign'}, n3={'zone'}, n4={'zone', 'foreign'})
+        self.assertEqual([
+            checks.warning('In placement, aggregate name of rack lacks host '
+                           'h2.'),
+            checks.warning('In placement, availability zone az1 lacks host h1 '
+                           'and still has host h3.'),
+            checks.warning('To repair this now, run:',
+                           checks.SYNC + ' --prune')], self.find())
+        self.placement.write('n3', ())
+        self.assertEqual((checks.SYNC,), self.find()[-1].cure)
+        self.placement.write('n1', {'zone'})
+        self.placement.write('n2', {'rack'})
+        self.assertEqual([checks.good(
+            'Placement is in sync with nova: 2 host aggregates.')],
+            self.find())
+
+    def test_deleted_aggregates(self):
+        """The ledger has them; other providers are named by their UUID."""
+        self.cloud({'zone': {'h1'}}, n1={'zone', 'gone'})
+        self.journal.ledger.remember(['gone'])
+        self.journal.ledger.mark('marked')
+        self.placement.create('segment', 'marked')
+        self.assertEqual([
+            'In placement, deleted aggregate gone still has host h1.',
+            'In placement, deleted aggregate marked still has provider '
+            'segment.'], [finding.text for finding in self.find()[:2]])
+
+    def test_more_than_the_brake_allows(self):
+        """A failure: it may be caused by a damaged database."""
+        self.cloud({'zone': set()}, n1={'zone'})
+        _place, refused = self.find()
+        self.assertEqual(
+            (checks.Code.FAILURE, (checks.SYNC + ' --prune --dry-run',
+                                   checks.SYNC + ' --prune --force')),
+            (refused.code, refused.cure))
+        self.assertIn('no host in any aggregate', refused.text)
+
+    def test_hosts_that_cannot_be_mirrored(self):
+        """Each kind has the command that nova needs."""
+        self.cloud({'zone': {'h1', 'h2', 'h3', 'h4', 'far'}},
+                   n1={'zone'}, n3={'zone'})
+        self.nova.nodes.update(n2='h2', n5='far')
+        self.nova.unmapped = {'h3'}
+        self.assertEqual([
+            ('No resource provider yet for far, h2.', RESTART),
+            ('No compute node for h4.', RESTART),
+            ('No host mapping for h3.', 'nova-manage cell_v2 discover_hosts'),
+        ], [('%s.' % finding.text.partition('.')[0], *finding.cure)
+            for finding in self.find()])
+        self.nova.silent = {'far'}
+        cell, = (finding for finding in self.find()
+                 if finding.text.startswith('Cell cell9 did not answer'))
+        self.assertEqual(('nova-manage cell_v2 list_cells --verbose',),
+                         cell.cure)
+        self.placement.aggregates.clear()
+        self.nova.silent = set()
+        wrong, = self.find()
+        self.assertEqual((checks.Code.WARNING, (RESTART,)),
+                         (wrong.code, wrong.cure))
+        self.assertIn('with no UUID in common', wrong.text)
 
     def test_what_cannot_be_read(self):
         """The remedy depends on the unavailable service."""

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import time
 
 import fixtures
 import testtools
@@ -12,6 +13,7 @@ from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal import lease
 from tests.unit import doubles
 
 USER = 4711
@@ -68,7 +70,9 @@ class TestJournal(doubles.TestCase):
             other = pathlib.Path('%s%s' % (path, suffix))
             other.touch()
             os.chown(other, USER, -1)
-            self.assertEqual(count, len(journal.users(self.deployment)), other)
+            findings = journal.users(self.deployment)
+            self.assertEqual(['chown -R root: %s' % path.parent] * count,
+                             [finding.cure[0] for finding in findings])
 
     def test_journal_of_another_nova(self):
         """The finding has the cells of both, and the option to change."""
@@ -90,6 +94,45 @@ class TestJournal(doubles.TestCase):
         one, = journal.backlog(self.deployment)
         self.assertEqual((checks.Code.SUCCESS, 'No operation is pending.'),
                          (one.code, one.text))
+
+    def test_operations_that_are_pending(self):
+        """Old ones are a warning, with what lists them or mirrors them."""
+        self.now = time.time() - 5
+        self.hand_over('h1')
+        one, = journal.backlog(self.deployment)
+        self.assertEqual((checks.Code.SUCCESS, '1 operation is pending'),
+                         (one.code, one.text[:22]))
+        self.now = time.time() - 600
+        self.hand_over('h2', error='placement refused')
+        one, = journal.backlog(self.deployment)
+        self.assertEqual((checks.Code.WARNING, (checks.START_AGENT,)),
+                         (one.code, one.cure))
+        self.assertIn('no agent runs', one.text)
+        self.assertTrue(lease.Lease(self.journal.database, 10).step())
+        one, = journal.backlog(self.deployment)
+        self.assertIn('placement refused', one.text)
+        self.assertEqual('nova-aggregate-mirror-manage journal list',
+                         one.cure[-1])
+
+    def test_journal_that_cannot_be_used(self):
+        """How to replace or to create it, or the option to correct."""
+        broken = pathlib.Path(self.conf.state_path, 'broken.sqlite')
+        broken.write_bytes(b'no database any more' * 999)
+        for url, text, *cure in (
+                ('sqlite:///%s' % broken, 'is no SQLite database',
+                 'mkdir %s/broken' % broken.parent,
+                 'mv %s* %s/broken' % (broken, broken.parent)),
+                ('sqlite:////proc/sys/kernel/mirror/journal.sqlite', '/proc',
+                 'install -d -m 700 -o '),
+                ('mysql+pymysql://mirror:geheim@127.0.0.1:1/mirror',
+                 'refused', '[aggregate_mirror_database]\n')):
+            self.conf.set_override('connection', url,
+                                   'aggregate_mirror_database')
+            one, = journal.tables(self.deployment)
+            self.assertEqual(checks.Code.FAILURE, one.code)
+            self.assertIn(text, one.text)
+            self.assertNotIn('geheim', one.text)
+            self.assertIn('\n'.join(cure), '\n'.join(one.cure))
 
     def test_no_url(self):
         """The correct line is printed, without the invalid value."""

@@ -1,37 +1,244 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about releases of placement that do not exist yet."""
+"""Findings about credentials, endpoint, microversions and rights."""
 
-import types
+from collections.abc import Callable
+import time
+from typing import Any
+
+import fixtures
+from keystoneauth1 import loading
+from oslo_config import cfg
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import discovery
+from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import placement
+from tests import placement_service
+from tests.unit import doubles
 from tests.unit import servers
 
+FAILURE, WARNING, SUCCESS = (
+    checks.Code.FAILURE, checks.Code.WARNING, checks.Code.SUCCESS)
+REGISTERED = (
+    'openstack service create --name placement placement\n'
+    'openstack endpoint create --region RegionOne placement internal URL')
 
-class TestMicroversions(servers.LoopbackTestCase):
 
-    def find(self, url: str) -> checks.Finding:
-        finding, = placement.microversions(types.SimpleNamespace(
-            placement=discovery.Discovery(servers.make_conf(
-                auth_type='none', endpoint=url), 'placement')))
-        return finding
+def service(kind: str, url: str) -> dict[str, Any]:
+    """Return a catalog entry of a service."""
+    return {'type': kind, 'name': kind, 'id': kind, 'endpoints': [
+        {'id': kind, 'interface': 'internal', 'region': 'R', 'region_id': 'R',
+         'url': url}]}
 
-    def test_numbers_are_compared_as_numbers(self) -> None:
+
+class ChecksTest(servers.LoopbackTestCase):
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cloud = self.useFixture(servers.Cloud())
+
+    def account(self, **options: Any) -> dict[str, Any]:
+        """Return the options of an account at the scripted keystone."""
+        return {'auth_type': 'password', 'auth_url': self.cloud.url + '/v3',
+                'username': 'mirror', 'password': 'p',
+                'project_name': 'service', 'user_domain_name': 'Default',
+                'project_domain_name': 'Default', **options}
+
+    def answer_token(self, *catalog: dict[str, Any]) -> None:
+        token = self.cloud.token()
+        token['token']['catalog'] = list(catalog)
+        self.cloud.answers['/v3/auth/tokens'] = (201, token)
+
+    def find(self, check: Callable[[inputs.Deployment], checks.Findings],
+             conf: cfg.ConfigOpts) -> list[tuple[checks.Code, str]]:
+        """Return the code of each finding, and its text with the cure."""
+        return [(finding.code, '\n'.join((finding.text, *finding.cure)))
+                for finding in check(inputs.Deployment(
+                    conf, lambda: doubles.Nova([])))]
+
+    def assert_found(
+            self, check: Callable[[inputs.Deployment], checks.Findings],
+            code: checks.Code, texts: tuple[str, ...],
+            conf: cfg.ConfigOpts) -> None:
+        """Assert that the check has one finding, with these texts."""
+        [(observed, text)] = self.find(check, conf)
+        self.assertEqual(code, observed, text)
+        for part in texts:
+            self.assertIn(part, text)
+
+
+class TestPlacement(ChecksTest):
+
+    def test_credentials(self) -> None:
+        """Exactly the missing lines are printed: a warning, then a failure."""
+        for options, *texts in (
+                ({}, 'from version 2 of this package on nova-api does not '
+                 'start', '[placement]\nauth_type = password\n'
+                 'auth_url = https://keystone.example.org/v3\n'
+                 'username = placement\npassword = secret\n'
+                 'project_name = service\nuser_domain_name = Default\n'
+                 'project_domain_name = Default'),
+                ({'auth_type': 'pasword'}, 'pasword', 'auth_type = password'),
+                ({'auth_type': 'password', 'username': 'nova',
+                  'password': 'p'},
+                 'missing:\n[placement]\n'
+                 'auth_url = https://keystone.example.org/v3\n'
+                 'user_domain_name = Default'),
+                ({'auth_type': 'v3applicationcredential',
+                  'auth_url': 'http://keystone'},
+                 'application_credential_id = APPLICATION_CREDENTIAL_ID\n'
+                 'application_credential_secret = ')):
+            conf = servers.make_conf(**options)
+            self.assert_found(placement.credentials, WARNING, texts, conf)
+            conf.set_override(
+                'missing_credentials', 'fail', 'aggregate_mirror')
+            self.assert_found(placement.credentials, FAILURE,
+                              ('nova-api does not start',), conf)
+        self.assertEqual([], self.find(
+            placement.credentials, servers.make_conf(**self.account())))
+
+    def test_authentication(self) -> None:
+        """The commands that create the account, or the option to correct."""
+        self.assert_found(
+            placement.authentication, FAILURE, ('\n[placement]\nauth_url = ',),
+            servers.make_conf(**self.account(
+                auth_url='http://127.0.0.1:1/v3')))
+        self.assertEqual([], self.find(
+            placement.authentication, servers.make_conf(**self.account())))
+        self.cloud.answers['/v3/auth/tokens'] = (401, {})
+        self.assert_found(
+            placement.authentication, FAILURE, (
+                'openstack user create --domain Default --password-prompt '
+                'mirror\n'
+                'openstack role add --project service --user mirror service\n'
+                'openstack user set --password-prompt mirror',),
+            servers.make_conf(**self.account()))
+
+    def test_endpoint(self) -> None:
+        """Each step before placement's answer has a remedy of its own."""
+        ours = service('placement', self.cloud.url)
+        for catalog, options, *texts in (
+                ([service('identity', self.cloud.url)], {}, REGISTERED),
+                ([ours], {'region_name': 'RegionTwo'}, 'RegionTwo',
+                 '[placement]\nregion_name = R\nvalid_interfaces = internal'),
+                ([service('placement', 'http://127.0.0.1:1')], {},
+                 'systemctl restart placement-api')):
+            self.answer_token(*catalog)
+            self.assert_found(
+                placement.endpoint, FAILURE, texts,
+                servers.make_conf(**self.account(**options)))
+        self.answer_token(ours)
+        self.assert_found(
+            placement.endpoint, SUCCESS, (self.cloud.url,),
+            servers.make_conf(**self.account()))
+
+    def test_endpoint_of_something_else(self) -> None:
+        """Another service answers, without microversions of placement."""
+        self.cloud.answers['/'] = (200, {'versions': [{'id': 'v3.14'}]})
+        self.assert_found(
+            placement.endpoint, FAILURE,
+            ('microversions', 'systemctl restart placement-api'),
+            servers.make_conf(**self.account()))
+
+    def test_token_without_a_project(self) -> None:
+        """It has no catalog."""
+        token = self.cloud.token()
+        del token['token']['catalog']
+        self.cloud.answers['/v3/auth/tokens'] = (201, token)
+        self.assert_found(
+            placement.endpoint, FAILURE,
+            ('no project', '[placement]\nproject_name = service\n'),
+            servers.make_conf(**self.account()))
+
+    def test_microversions(self) -> None:
         """1.4 is before 1.36, and 1.100 and 2.0 are after it."""
-        cloud = self.useFixture(servers.Cloud())
-        for oldest, newest, code in (
-                ('1.0', '1.4', checks.Code.FAILURE),
-                ('1.0', '1.100', checks.Code.SUCCESS),
-                ('1.4', '2.0', checks.Code.SUCCESS),
-                ('1.100', '1.101', checks.Code.FAILURE),
-                ('2.0', '2.1', checks.Code.FAILURE)):
-            cloud.answers['/'] = (200, {'versions': [
+        conf = servers.make_conf(auth_type='none', endpoint=self.cloud.url)
+        old = ('2.0.0 (Train)', 'pip install --upgrade openstack-placement\n'
+               'placement-manage db sync')
+        new = ('1.36 is no longer supported',
+               'pip install --upgrade nova-aggregate-mirror')
+        for oldest, newest, code, texts in (
+                ('1.0', '1.4', FAILURE, old), ('1.0', '1.30', FAILURE, old),
+                ('1.0', '1.36', SUCCESS, ('1.36 is used',)),
+                ('1.0', '1.100', SUCCESS, ()), ('1.4', '2.0', SUCCESS, ()),
+                ('1.37', '1.39', FAILURE, new),
+                ('1.100', '1.101', FAILURE, new),
+                ('2.0', '2.1', FAILURE, new)):
+            self.cloud.answers['/'] = (200, {'versions': [
                 {'min_version': oldest, 'max_version': newest}]})
-            self.assertEqual(code, self.find(cloud.url).code,
-                             (oldest, newest))
+            self.assert_found(
+                placement.microversions, code, (oldest, newest, *texts), conf)
+        self.assert_found(
+            placement.microversions, FAILURE, (),
+            servers.make_conf(auth_type='none', endpoint='http://127.0.0.1:1'))
 
-    def test_no_answer(self) -> None:
-        """Placement responded to an earlier check, but not to this check."""
-        self.assertEqual(checks.Code.FAILURE,
-                         self.find('http://127.0.0.1:1').code)
+
+class TestRights(ChecksTest):
+    """With a real placement, and its policy."""
+
+    def test_rights(self) -> None:
+        """The role to grant is printed; nothing is written."""
+        service = self.useFixture(placement_service.PlacementService())
+        self.useFixture(fixtures.Timeout(servers.PATIENCE, gentle=True))
+
+        def check(code: checks.Code, *texts: str, token: str = 'admin',
+                  timeout: float = 30.0) -> None:
+            conf = servers.make_conf(
+                auth_type='admin_token', endpoint=service.url, token=token)
+            conf.set_override('inline_timeout', timeout, 'aggregate_mirror')
+            self.assert_found(placement.rights, code, texts, conf)
+            service.recover()
+
+        check(FAILURE, 'may not list providers', '403', 'openstack role add '
+              '--project service --user placement service',
+              token='another:user')
+        service.fail_with(403, methods=('PUT',))
+        check(FAILURE, 'may not write their aggregates')
+        service.fail_with(500, provider='resource_providers')
+        check(FAILURE, '500', 'placement-manage db sync\n')
+        service.hang(methods=('PUT',))
+        start = time.monotonic()
+        check(FAILURE, 'write their aggregates', timeout=1.0)
+        self.assertLess(time.monotonic() - start, placement_service.FOR_EVER)
+        service.requests.clear()
+        check(SUCCESS)
+        # The provider of the only write does not exist.
+        self.assertEqual(['PUT'], [
+            request.method for request in service.requests
+            if request.method != 'GET'])
+
+
+class TestNeutron(ChecksTest):
+
+    def conf(self, **options: Any) -> cfg.ConfigOpts:
+        conf = servers.make_conf(**self.account())
+        loading.register_session_conf_options(conf, 'neutron')
+        loading.register_auth_conf_options(conf, 'neutron')
+        loading.register_adapter_conf_options(conf, 'neutron')
+        conf.register_opts(loading.get_auth_plugin_conf_options('password'),
+                           group='neutron')
+        conf.set_default('service_type', 'network', 'neutron')
+        conf.set_default('valid_interfaces', ['internal'], 'neutron')
+        for name, value in options.items():
+            conf.set_override(name, value, 'neutron')
+        return conf
+
+    def test_each_step(self) -> None:
+        """As for placement's, but the account is an administrator's."""
+        self.assert_found(
+            placement.neutron, WARNING, (
+                'routed network', 'from version 2 of this package on '
+                'nova-scheduler does not start',
+                '[neutron]\nauth_type = password\n', 'username = neutron\n'),
+            self.conf())
+        self.answer_token(service('network', 'http://neutron'))
+        self.assertEqual([], self.find(
+            placement.neutron, self.conf(**self.account())))
+        self.assert_found(
+            placement.neutron, FAILURE, ('[neutron]\nregion_name = R\n',),
+            self.conf(**self.account(region_name='RegionTwo')))
+        self.cloud.answers['/v3/auth/tokens'] = (401, {})
+        self.assert_found(
+            placement.neutron, FAILURE, (
+                'keystone at http://', 'refused the credentials with 401',
+                'openstack role add --project service --user mirror admin\n'),
+            self.conf(**self.account()))
