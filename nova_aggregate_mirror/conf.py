@@ -5,9 +5,11 @@ Long because it has every option with its help text.
 """
 
 from collections.abc import Mapping
+import contextlib
 import copy
 from importlib import metadata
 import math
+import pathlib
 from typing import Any
 
 from oslo_config import cfg
@@ -290,6 +292,29 @@ def mistakes(conf: cfg.ConfigOpts,
         for name, value in fitting.items():
             conf.set_override(name, value, GROUP.name)
     return reasons
+
+
+def unknown(conf: cfg.ConfigOpts) -> list[tuple[str, str, str]]:
+    """List what the files set in this package's groups, but is no option.
+
+    :returns: file, group and name; a file that cannot be read is left out,
+        as it was when nova read it
+    """
+    known = {group.name: {name for option in options
+                          for name in (option.name, option.dest)}
+             for group, options in list_opts()}
+    files = [*(conf.config_file or ()), *(
+        str(path) for directory in conf.config_dir or ()
+        for path in sorted(pathlib.Path(directory).glob('*.conf')))]
+    names = []
+    for file in files:
+        sections: dict[str, dict[str, list[str]]] = {}
+        with contextlib.suppress(OSError, ValueError, cfg.Error):
+            cfg.ConfigParser(file, sections).parse()
+        names += [(file, group, name) for group in known
+                  for name in sections.get(group, ()) if
+                  name not in known[group]]
+    return names
 
 
 def _check_meaning(option: cfg.Opt, value: Any) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a deployment, and the commands that repair what they find.
 
-A check is read-only. It returns a list of findings, which is empty when there
-is nothing to report.
+A check changes nothing that nova, an agent or placement would see. It returns
+a list of findings, which is empty when all is well.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,8 @@ NAMES = 5
 class Finding:
     """A result of a check."""
 
-    code: Code
+    code: Code | None
+    """None for a check that has nothing to look at."""
     text: str
     cure: tuple[str, ...] = ()
     """Commands to run, or lines to set in a configuration file."""
@@ -45,6 +46,14 @@ def warning(text: str, *cure: str) -> Finding:
 
 def failure(text: str, *cure: str) -> Finding:
     return Finding(Code.FAILURE, text, cure)
+
+
+def skipped(reason: str) -> Finding:
+    """Return the finding of a check that has nothing to look at.
+
+    :param reason: a clause, such as "no agent has synced yet"
+    """
+    return Finding(None, reason)
 
 
 def some(names: Iterable[str]) -> str:

@@ -53,7 +53,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     if findings:
         return findings
     if not sync.nova.nodes:
-        return [checks.good('Nova has no compute node yet.')]
+        return [checks.skipped('nova has no compute node yet')]
     count = len(sync.nova.aggregates)
     return [checks.good('Placement is in sync with nova: %d host aggregate%s.'
                         % (count, '' if count == 1 else 's'))]

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the journal: access, schema, owner and backlog."""
 
+import collections
 import contextlib
+import math
 import os
 import pathlib
 import pwd
 import tempfile
+import time
 
 from oslo_config import cfg
 
@@ -16,10 +19,15 @@ from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import presence
+from nova_aggregate_mirror.journal import trial
 
 # Seconds; a running agent mirrors an operation within a few of them.
 OVERDUE = 60
 LIST = 'nova-aggregate-mirror-manage journal list'
+EMPTY = 'nova-api has not created the journal yet'
+# Seconds for which the check waits for the agent to renew its lease.
+LONGEST_WATCH = 20.0
 RESTART = 'systemctl restart nova-api nova-aggregate-mirror-agent'
 SERVER = ('[aggregate_mirror_database]',
           'connection = mysql+pymysql://aggregate_mirror:PASSWORD@HOST/'
@@ -36,8 +44,8 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
     if path is not None:
         findings = _usable(path.parent) or _closed(path)
         if not findings and not os.path.exists(path):
-            findings = [checks.good('Nova-api creates it at its first use: %s.'
-                                    % path)]
+            findings = [checks.skipped(
+                'nova-api creates %s at its first use' % path)]
     return findings or _version(deployment.conf, path)
 
 
@@ -64,7 +72,8 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
     """Check that all files of an SQLite journal have the same owner."""
     path = engine.sqlite_file(deployment.conf)
     if path is None or not os.path.exists(path):
-        return []
+        return [checks.skipped(
+            'the journal is on a database server' if path is None else EMPTY)]
     owners = set()
     for suffix in ('', '-wal', '-shm', '-journal'):
         # SQLite deletes the other files when the last process closes them.
@@ -83,7 +92,7 @@ def users(deployment: inputs.Deployment) -> checks.Findings:
 def belonging(deployment: inputs.Deployment) -> checks.Findings:
     """Check that the journal does not belong to another nova."""
     if deployment.journal is None:
-        return []
+        return [checks.skipped(EMPTY)]
     try:
         binding.Binding(deployment.journal.database, deployment.source).check()
     except exceptions.WrongNova as exc:
@@ -91,32 +100,90 @@ def belonging(deployment: inputs.Deployment) -> checks.Findings:
     return []
 
 
+def writes(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that every table of the journal can be written.
+
+    It writes to each table in a transaction that is rolled back, and commits
+    only a row of ``lease`` with a name of its own, which it deletes again.
+    """
+    if deployment.journal is None:
+        return [checks.skipped(EMPTY)]
+    try:
+        trial.write(deployment.journal.database)
+    except exceptions.JournalUnavailable as exc:
+        return [checks.failure(
+            '%s, so that neither nova-api nor an agent can use it. Use a '
+            'server and a user that may write:' % exc, *SERVER)]
+    return []
+
+
+def agent(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that an agent leads, by watching it renew its lease."""
+    if deployment.journal is None:
+        return [checks.skipped(EMPTY)]
+    database = deployment.journal.database
+    row, holder = lease.read(database), lease.holder(database)
+    if row is None or holder is None:
+        return [checks.warning(
+            'No agent has ever used this journal. Start one with the '
+            '[aggregate_mirror_database] of nova-api:', checks.START_AGENT)]
+    host, taken_at = holder
+    name = 'the agent on %s, which took the lease on %s' % (
+        host, time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(taken_at)))
+    if not row.holder:
+        return [checks.warning(
+            'No agent leads; the last leader was %s. Start an agent:' % name,
+            checks.START_AGENT)]
+    for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
+        if lease.read(database) != row:
+            return [checks.good('The leader is %s.' % name)]
+        time.sleep(1)
+    if row.seconds > LONGEST_WATCH:
+        return [checks.warning(
+            'Not checked: %s, has not renewed it for %g seconds, but its '
+            'lease lasts %g seconds.' % (name, LONGEST_WATCH, row.seconds))]
+    return [checks.warning(
+        'No agent leads: %s, has not renewed it for %g seconds. Start an '
+        'agent:' % (name, row.seconds), checks.START_AGENT)]
+
+
+def processes(deployment: inputs.Deployment) -> checks.Findings:
+    """List the nova-api processes that have used the journal."""
+    seen = presence.read(
+        deployment.journal.database) if deployment.journal else []
+    if not seen:
+        return [checks.skipped(
+            'no nova-api with the hook has recorded an operation in the last '
+            '7 days')]
+    counts = collections.Counter(
+        (process.host, process.version, process.mode) for process in seen)
+    latest = {key: max(process.seen_at for process in seen
+                       if process[:3] == key) for key in counts}
+    return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
+        '; '.join('%s, version %s, mode %s, %d process%s, last seen on %s' % (
+            *key, counts[key], '' if counts[key] == 1 else 'es',
+            time.strftime('%Y-%m-%d at %H:%M UTC', time.gmtime(latest[key])))
+            for key in sorted(counts))))]
+
+
 def backlog(deployment: inputs.Deployment) -> checks.Findings:
     """Check that no operation has been pending for too long."""
-    empty = [checks.good('No operation is pending.')]
     journal = deployment.journal
     if journal is None:
-        return empty
+        return [checks.skipped(EMPTY)]
     rows = journal.rows.backlog()
     if not rows.pending:
-        return empty
+        return [checks.good('No operation is pending.')]
     text = '%d operation%s pending, the oldest for %d s' % (
         rows.pending, ' is' if rows.pending == 1 else 's are', rows.oldest)
     if rows.oldest <= OVERDUE:
         return [checks.good(text + '.')]
-    leader = lease.read(journal.database)
-    if not leader or not leader[0]:
-        return [checks.warning(
-            '%s; no agent runs with this journal. Start an agent with the '
-            '[aggregate_mirror_database] of nova-api:' % text,
-            checks.START_AGENT)]
     # The rows may have been closed in the meantime.
-    error = next((row.last_error for row in journal.rows.all()
-                  if row.mirrored_at is None), '')
-    return [checks.warning(
-        '%s: %s. Check that the agent runs, and list the reason of each '
-        'operation:' % (text, error.rstrip('.') or 'no agent has tried it'),
-        checks.START_AGENT, LIST)]
+    errors = [row.last_error.rstrip('.') for row in journal.rows.all()
+              if row.mirrored_at is None and row.last_error]
+    return [checks.warning('%s%s. To list the reason of each, run:' % (
+        text, '; the last failure of one of them: %s' % errors[0]
+        if errors else '; no attempt to mirror one has failed'), LIST)]
 
 
 def _usable(directory: pathlib.Path) -> checks.Findings:

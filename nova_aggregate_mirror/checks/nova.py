@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of nova: options, the API database and the hook."""
 
+import difflib
 from importlib import metadata
 
 from oslo_config import cfg
@@ -37,10 +38,19 @@ def options(deployment: inputs.Deployment) -> checks.Findings:
             % (group, name, reason.rstrip('.')),
             '[%s]' % group, '%s = %s' % (name, conf[group][name]))
         for (group, name), reason in sorted(mistakes.items())]
+    findings += [
+        checks.warning('[%s] in %s sets %s, which is no option%s' % (
+            group, file, name, _suggestion(conf, group, name)))
+        for file, group, name in nova_aggregate_mirror.conf.unknown(conf)]
     files = [*(conf.config_file or ()), *(conf.config_dir or ())]
     return findings or [checks.good(
         'Options were read from %s.' % (
             ', '.join(files) or 'the environment'))]
+
+
+def _suggestion(conf: cfg.ConfigOpts, group: str, name: str) -> str:
+    similar = difflib.get_close_matches(name, list(conf[group]), 1)
+    return '; the option is %s.' % similar[0] if similar else '. Delete it.'
 
 
 def database(deployment: inputs.Deployment) -> checks.Findings:
@@ -56,7 +66,7 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova waits for the commits of the other Galera nodes."""
     servers = deployment.source.galera()
     if servers.nodes < 2:
-        return []
+        return [checks.skipped('nova\'s API database is no Galera cluster')]
     cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % (
         servers.nodes)
     # A value that is set is a decision.

@@ -22,6 +22,7 @@ SEGMENT_ADDRESSES = filter_table.SEGMENT_ADDRESSES
 # When neutron deletes a segment, it also deletes the first aggregate of the
 # segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
+UNFILTERED = 'no request filter is configured'
 
 
 def filters_requests(deployment: inputs.Deployment) -> bool:

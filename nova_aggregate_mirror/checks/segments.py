@@ -38,6 +38,8 @@ def visible(deployment: inputs.Deployment) -> checks.Findings:
                     segment_id=segments[start:start + BATCH])}
     except exceptions.MirrorError as exc:
         return [checks.failure('%s. Run:' % exc, 'openstack subnet list')]
+    if not segments:
+        return [checks.skipped('no segment has an aggregate in nova')]
     if not hidden:
         return []
     user, project, _domain = placement.account(conf, 'neutron')

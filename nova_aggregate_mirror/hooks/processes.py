@@ -9,6 +9,7 @@ from oslo_log import log as logging
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import breaker
 from nova_aggregate_mirror.limits import engines
@@ -30,7 +31,8 @@ class Process:
         self.pid = os.getpid()
         self.limits = engines.Limits.of_call(
             options.inline_timeout, options.inline_backoff)
-        self.journal = store.Journal(conf, limits=self.limits)
+        self.journal = store.Journal(
+            conf, limits=self.limits, presence=presence.Presence())
         self.source = database.DatabaseSource(self.limits)
         self.placement = client.Client(conf)
         self._binding = binding.Binding(self.journal.database, self.source)

@@ -4,8 +4,10 @@
 import dataclasses
 from typing import Any
 
+from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import syncs
 from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import rows
 
 # Characters of a name: the length of the name columns.
@@ -88,6 +90,8 @@ class History:
             removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
         def work(connection: Any) -> None:
+            queries.forget_processes(
+                connection, entry.ended_at - presence.KEEP)
             for row in syncs.newest(connection, 1):
                 if entry.continues(_entry(row)) and syncs.count(
                         connection, row, {

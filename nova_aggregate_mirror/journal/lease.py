@@ -2,6 +2,7 @@
 """Leader election of the agents: a lease row in the journal's database."""
 
 from collections.abc import Callable
+import socket
 import time
 
 from oslo_utils import uuidutils
@@ -22,15 +23,18 @@ class Lease:
 
     :param seconds: how long a lease lasts without renewal
     :param now: a monotonic clock, in seconds
+    :param wall: the wall clock, in seconds since the epoch
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,
-                 now: Callable[[], float] = time.monotonic) -> None:
+                 now: Callable[[], float] = time.monotonic,
+                 wall: Callable[[], float] = time.time) -> None:
         self.renewal = seconds / 3
         """Seconds between renewals: two may fail."""
         self._database = database
         self._seconds = seconds
         self._now = now
+        self._wall = wall
         self._holder = uuidutils.generate_uuid()
         self._written: queries.LeaseRow | None = None
         """The lease as this agent has last written it; None if another agent
@@ -59,7 +63,8 @@ class Lease:
     def _take(self, previous: queries.LeaseRow | None) -> bool:
         """Take the lease unless it has changed; return success."""
         success = self._database.run(lambda connection: queries.take_lease(
-            connection, NAME, previous, self._holder, self._seconds))
+            connection, NAME, previous, self._holder, self._seconds,
+            socket.gethostname()[:255], self._wall()))
         if success:
             self._written = queries.LeaseRow(
                 self._holder, previous.renewals + 1 if previous else 1,
@@ -72,6 +77,16 @@ class Lease:
         if lease != self._watched:
             self._watched, self._since = lease, self._now()
         return self._now() - self._since >= lease.seconds
+
+
+def holder(database: transactions.Transactions) -> tuple[str, float] | None:
+    """Read the host of the last leader, and when it took the lease.
+
+    :returns: None if no agent has ever taken it; the time is in seconds since
+        the epoch, by the clock of that host
+    """
+    return database.run(
+        lambda connection: queries.holder_of_lease(connection, NAME))
 
 
 def read(database: transactions.Transactions) -> queries.LeaseRow | None:

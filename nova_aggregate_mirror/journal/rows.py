@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror import uuids
 
 # Characters of an error that are stored.
@@ -30,14 +32,17 @@ class Rows:
 
     :param ledger: updated in the transaction that writes a row
     :param now: the wall clock, in seconds since the epoch
+    :param presence: the row of a nova-api process, written with its records
     """
 
     def __init__(self, database: transactions.Transactions,
                  ledger: ledger.DatabaseLedger,
-                 now: Callable[[], float] = time.time) -> None:
+                 now: Callable[[], float] = time.time,
+                 presence: presence.Presence | None = None) -> None:
         self._database = database
         self._ledger = ledger
         self._now = now
+        self._presence = presence
 
     def make(self, dirty: journal.Dirty) -> journal.Row:
         """Build the row of a new operation without writing it."""
@@ -51,10 +56,14 @@ class Rows:
         :param aggregates: UUIDs of nova aggregates, added to the ledger in
             the same transaction
         """
-        with self._ledger.addition(aggregates) as add:
+        with self._ledger.addition(aggregates) as add, (
+                self._presence.addition() if self._presence
+                else contextlib.nullcontext()) as write:
             def work(connection: Any) -> None:
                 add(connection)
                 _insert(connection, row)
+                if write:
+                    write(connection)
 
             self._database.run(work)
 

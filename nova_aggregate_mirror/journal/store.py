@@ -10,6 +10,7 @@ from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import ledger
+from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import engines
 
@@ -24,14 +25,16 @@ class Journal:
     :param now: the wall clock, in seconds since the epoch
     :param clock: a monotonic clock, in seconds
     :param limits: how long the database may let this process wait
+    :param presence: the row of a nova-api process
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: engine.Database | None = None,
                  now: Callable[[], float] = time.time,
                  clock: Callable[[], float] = time.monotonic,
-                 limits: engines.Limits = engines.Limits()) -> None:
+                 limits: engines.Limits = engines.Limits(),
+                 presence: presence.Presence | None = None) -> None:
         self.database = transactions.Transactions(conf, database, limits)
         self.ledger = ledger.DatabaseLedger(conf, self.database, now, clock)
-        self.rows = rows.Rows(self.database, self.ledger, now)
+        self.rows = rows.Rows(self.database, self.ledger, now, presence)
         self.history = history.History(self.database)

@@ -53,8 +53,10 @@ project_domain_name = Default
 """
 SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
 API, ZONES = "Nova's API database", 'Availability zones'
-JOURNAL = ('Journal', 'Journal users', 'Journal of this nova', 'Backlog',
-           'Drift')
+JOURNAL = ('Journal', 'Journal users', 'Journal of this nova',
+           'Journal writes', 'Nova-api processes', 'Agent', 'Backlog', 'Drift')
+# Nobody runs one beside these tests.
+NO_AGENT = 'Agent'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,19 +147,27 @@ class TestStatus(StatusTest):
         keystone.answers['/v3/auth/tokens'] = (
             201, keystone.token(self.cloud.placement.url))
         self.write_conf(placement=ACCOUNT % (keystone.url, PASSWORD))
-        self.assertIn('no compute node yet',
-                      self.rows(SUCCESS)['Drift'].details)
+        self.assertIn('Drift: nova has no compute node yet',
+                      self.rows(SUCCESS)['Not looked at'].details)
         host = self.member(self.cloud.create_aggregate('zone', 'az1'), 'h1')
         before = self.cloud.placement.generation(host.nodes[0])
         rows = self.rows(SUCCESS)
-        self.assertEqual([check.name for check in status.CHECKS], list(rows))
+        skipped = [line.partition(':')[0] for line
+                   in rows.pop('Not looked at').details.splitlines()]
+        self.assertEqual([check.name for check in status.CHECKS
+                          if check.name not in skipped], list(rows))
+        # What is not there yet, or switched off, is no success.
+        self.assertEqual(
+            ['Galera', 'Journal', 'Journal users', 'Journal of this nova',
+             'Journal writes', 'Nova-api processes', 'Neutron credentials',
+             'Segments', 'Agent', 'Backlog', 'Isolated aggregates',
+             'Sharing providers'], skipped)
         for name, text in (
                 ('Options', str(self.conf)),
                 ('Placement endpoint', self.cloud.placement.url),
                 ('Placement microversions', '1.36 is used'),
                 ('Drift', '1 host aggregate.')):
             self.assertIn(text, rows[name].details)
-        self.assertEqual('', rows['Neutron credentials'].details)
         self.assertEqual(before,
                          self.cloud.placement.generation(host.nodes[0]))
         self.assertFalse(pathlib.Path(
@@ -210,12 +220,24 @@ class TestStatus(StatusTest):
                 result, self.rows(result, 'Hook')['Hook'], hooks,
                 '  [aggregate_mirror]\n  hooks = mirror')
 
+    def test_names_that_are_no_options(self) -> None:
+        """Only this package's groups can be checked; the file is named."""
+        self.write_conf('[aggregate_mirror]\nsync_intervall = 10\n'
+                        'prune = false\npruning = false\n'
+                        '[filter_scheduler]\nwhatever = 1\n')
+        row = self.rows(WARNING, 'Options')['Options']
+        self.assert_row(
+            WARNING, row, '%s sets sync_intervall, which is no option; the '
+            'option is sync_interval.' % self.conf,
+            'sets pruning, which is no option; the option is prune.')
+        self.assertNotIn('whatever', row.details)
+
     def test_api_database(self) -> None:
         """What nova's administrator has to do, without the password."""
         self.write_conf(
             api='sqlite:///%s' % self.conf.with_name('api.sqlite'))
-        needs = ('Galera', 'Journal of this nova', 'Drift', ZONES,
-                 'Allocation ratios')
+        needs = ('Galera', 'Journal of this nova', 'Journal writes', 'Drift',
+                 ZONES, 'Allocation ratios')
         rows = self.rows(FAILURE, API, *needs)
         self.assert_row(FAILURE, rows[API], '  nova-manage api_db sync')
         for name in needs:
@@ -251,14 +273,17 @@ class TestStatus(StatusTest):
         """The printed commands repair it."""
         zone = self.cloud.create_aggregate('zone', 'az1')
         self.member(zone, 'h1', mirrored=False)
-        stale = self.cloud.create_host('h2')
+        stale, agent = self.cloud.create_host('h2'), []
         for text, option in ('lacks host h1', ''), ('still has h', ' --prune'):
-            details = self.rows(WARNING, 'Drift')['Drift'].details
+            details = self.rows(
+                WARNING, 'Drift', *agent)['Drift'].details
             self.assertIn('In placement, availability zone az1 ' + text,
                           details)
             self.assertIn('\n  %s%s' % (status.checks.SYNC, option), details)
             self.type(details.splitlines()[-1])
-            self.rows(SUCCESS)
+            # The command has created the journal.
+            agent = [NO_AGENT]
+            self.rows(WARNING, *agent)
             self.cloud.placement.set_aggregates(stale.nodes[0], {zone.uuid})
 
 
@@ -273,7 +298,8 @@ class TestJournal(StatusTest):
         for name in JOURNAL[1:]:
             self.assert_row(WARNING, rows[name], 'resolve "Journal" first')
         self.type(command)
-        self.rows(SUCCESS)
+        self.assert_row(WARNING, self.rows(WARNING, NO_AGENT)['Agent'],
+                        'No agent has ever used this journal')
 
     def test_mysql(self) -> None:
         """Without tables it prints the command that creates them."""
@@ -287,7 +313,7 @@ class TestJournal(StatusTest):
         """Its version and its rows are read."""
         conf.register_opts(fixtures.CONF)
         self.assertEqual([], store.Journal(fixtures.CONF).rows.all())
-        rows = self.rows(SUCCESS)
+        rows = self.rows(WARNING, NO_AGENT)
         self.assertIn('version 0001', rows['Journal'].details)
         self.assertIn('No operation is pending', rows['Backlog'].details)
 

@@ -17,6 +17,10 @@ HEAD = VERSIONS[-1]
 
 # Alembic's table: a database has one, for all programs that use it.
 STAMP = 'alembic_version'
+ANOTHER = ('give the journal an empty database of its own in '
+           '[aggregate_mirror_database] connection')
+# Nothing is lost with its rows: a full sync reads nova.
+DROP = 'drop it and create it again; the next full sync mirrors all of nova'
 # Names of tables in a message.
 NAMES = 3
 
@@ -101,8 +105,11 @@ def compare(connection: sa.engine.Connection) -> Schema:
     for table in tables:
         for difference in (_differences(inspector, table)
                            if table.name in schema.tables else ['is missing']):
-            raise _wrong(connection, 'is not a journal of this release: the '
-                         'table %s %s' % (table.name, difference))
+            raise _wrong(connection, 'is not a journal of this release%s: the '
+                         'table %s %s' % (
+                             ' but of a development version'
+                             if schema.version else '', table.name,
+                             difference), DROP if schema.version else ANOTHER)
     return schema
 
 
@@ -164,10 +171,9 @@ def _is_text(column_type: Any) -> bool:
     return hasattr(column_type, 'length')
 
 
-def _wrong(connection: sa.engine.Connection,
-           problem: str) -> exceptions.WrongDatabase:
+def _wrong(connection: sa.engine.Connection, problem: str,
+           step: str = ANOTHER) -> exceptions.WrongDatabase:
     return exceptions.WrongDatabase(
         problem, 'the database %s' % connection.engine.url.set(
             query={}).render_as_string(hide_password=True),
-        step='give the journal an empty database of its own in '
-        '[aggregate_mirror_database] connection')
+        step=step)

@@ -54,11 +54,27 @@ lease = sa.Table(
     sa.Column('name', sa.String(64), primary_key=True),
     sa.Column('holder', sa.String(255), nullable=False),
     sa.Column('renewals', sa.BigInteger(), nullable=False),
-    sa.Column('seconds', sa.Float(53), nullable=False))
+    sa.Column('seconds', sa.Float(53), nullable=False),
+    sa.Column('host', sa.String(255), nullable=False),
+    sa.Column('taken_at', sa.Float(53), nullable=False))
 """The lease of the leading agent, and the rows that ``queries.lock`` locks.
 
 Each renewal increments ``renewals``. Clocks are not compared: an agent takes a
-lease that has not changed for ``seconds`` while the agent watched it.
+lease that has not changed for ``seconds`` while the agent watched it. ``host``
+and ``taken_at`` are those of the last agent that took it, for display.
+"""
+
+processes = sa.Table(
+    'processes', metadata,
+    sa.Column('id', sa.String(36), primary_key=True),
+    sa.Column('host', sa.String(255), nullable=False),
+    sa.Column('version', sa.String(64), nullable=False),
+    sa.Column('mode', sa.String(16), nullable=False),
+    sa.Column('seen_at', sa.Float(53), nullable=False))
+"""The nova-api processes that have the hook, for display.
+
+A process writes its row with its first record, and at most hourly after that;
+the leading agent deletes rows that are a week old.
 """
 
 syncs = sa.Table(

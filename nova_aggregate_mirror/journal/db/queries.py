@@ -210,7 +210,8 @@ def lock(connection: Any, name: str) -> None:
     locks are local to a server.
     """
     connection.execute(_insert_new(connection, models.lease), {
-        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0})
+        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,
+        'host': '', 'taken_at': 0.0})
     connection.execute(sa.update(models.lease).where(
         _LEASE.name == name).values(renewals=_LEASE.renewals + 1))
 
@@ -223,24 +224,74 @@ def lease(connection: Any, name: str) -> LeaseRow | None:
 
 
 def take_lease(connection: Any, name: str, previous: LeaseRow | None,
-               holder: str, seconds: float) -> bool:
-    """Take the lease unless its row has changed; return success."""
+               holder: str, seconds: float, host: str, now: float) -> bool:
+    """Take or renew the lease unless its row has changed; return success.
+
+    :param host: of the holder; stored with ``now`` when the lease is taken
+    """
+    values: dict[str, Any] = {'holder': holder, 'seconds': seconds}
+    if previous is None or previous.holder != holder:
+        values |= {'host': host, 'taken_at': now}
     if previous is None:
         return bool(connection.execute(
             _insert_new(connection, models.lease), {
-                'name': name, 'holder': holder, 'renewals': 1,
-                'seconds': seconds}).rowcount)
+                'name': name, 'renewals': 1, **values}).rowcount)
     return bool(connection.execute(sa.update(models.lease).where(
         _LEASE.name == name, _LEASE.holder == previous.holder,
         _LEASE.renewals == previous.renewals).values(
-            holder=holder, renewals=previous.renewals + 1,
-            seconds=seconds)).rowcount)
+            renewals=previous.renewals + 1, **values)).rowcount)
 
 
 def leave_lease(connection: Any, name: str, holder: str) -> None:
     connection.execute(sa.update(models.lease).where(
         _LEASE.name == name, _LEASE.holder == holder).values(
             holder='', renewals=_LEASE.renewals + 1))
+
+
+def holder_of_lease(connection: Any, name: str) -> tuple[str, float] | None:
+    """Read the host of the last holder, and when it took the lease."""
+    row = connection.execute(sa.select(_LEASE.host, _LEASE.taken_at).where(
+        _LEASE.name == name)).one_or_none()
+    return None if row is None else (row.host, row.taken_at)
+
+
+def write_process(connection: Any, process: str, **values: Any) -> None:
+    """Write the row of a nova-api process, which may exist."""
+    updated = connection.execute(sa.update(models.processes).where(
+        models.processes.c.id == process).values(**values)).rowcount
+    if not updated:
+        connection.execute(_insert_new(connection, models.processes), {
+            'id': process, **values})
+
+
+def processes(connection: Any) -> list[Any]:
+    """Read the nova-api processes, by host."""
+    columns = models.processes.c
+    return list(connection.execute(sa.select(models.processes).order_by(
+        columns.host, columns.version, columns.id)))
+
+
+def forget_processes(connection: Any, before: float) -> None:
+    connection.execute(sa.delete(models.processes).where(
+        models.processes.c.seen_at < before))
+
+
+def try_tables(connection: Any, name: str) -> None:
+    """Insert a row into each table; for a transaction that is rolled back.
+
+    :param name: a value that no key has
+    """
+    for table in models.metadata.sorted_tables:
+        connection.execute(sa.insert(table), {
+            column.name: False if isinstance(column.type, sa.Boolean)
+            else 0 if isinstance(column.type, (sa.Integer, sa.Float))
+            else name if column.primary_key else ''
+            for column in table.c if not column.nullable
+            and column.autoincrement is not True})
+
+
+def delete_lease(connection: Any, name: str) -> None:
+    connection.execute(sa.delete(models.lease).where(_LEASE.name == name))
 
 
 def _insert_new(connection: Any, table: sa.Table) -> Any:

@@ -29,9 +29,11 @@ CREATE TABLE `lease` (
   `holder` varchar(255) NOT NULL,
   `renewals` bigint(20) NOT NULL,
   `seconds` double NOT NULL,
+  `host` varchar(255) NOT NULL,
+  `taken_at` double NOT NULL,
   PRIMARY KEY (`name`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_general_ci;
-INSERT INTO `lease` VALUES ('agent','controller-1',7,10);
+INSERT INTO `lease` VALUES ('agent','9e3b1a52-0000-4000-8000-0000000000b1',7,10,'controller-1',1.5);
 CREATE TABLE `ledger` (
   `aggregate_uuid` varchar(36) NOT NULL,
   `created_at` double NOT NULL,
@@ -40,6 +42,15 @@ CREATE TABLE `ledger` (
   PRIMARY KEY (`aggregate_uuid`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_general_ci;
 INSERT INTO `ledger` VALUES ('1f3b2c4d-0000-4000-8000-0000000000a1',1.5,2.5,NULL);
+CREATE TABLE `processes` (
+  `id` varchar(36) NOT NULL,
+  `host` varchar(255) NOT NULL,
+  `version` varchar(64) NOT NULL,
+  `mode` varchar(16) NOT NULL,
+  `seen_at` double NOT NULL,
+  PRIMARY KEY (`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb3 COLLATE=utf8mb3_general_ci;
+INSERT INTO `processes` VALUES ('2c7d9e10-0000-4000-8000-0000000000a1','controller-1','1.0.0','mirror',1.5);
 CREATE TABLE `syncs` (
   `id` bigint(20) NOT NULL AUTO_INCREMENT,
   `command` varchar(255) NOT NULL,

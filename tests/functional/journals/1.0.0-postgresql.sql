@@ -22,13 +22,22 @@ CREATE TABLE public.lease (
     name character varying(64) NOT NULL,
     holder character varying(255) NOT NULL,
     renewals bigint NOT NULL,
-    seconds double precision NOT NULL
+    seconds double precision NOT NULL,
+    host character varying(255) NOT NULL,
+    taken_at double precision NOT NULL
 );
 CREATE TABLE public.ledger (
     aggregate_uuid character varying(36) NOT NULL,
     created_at double precision NOT NULL,
     deleted_at double precision,
     absent_since double precision
+);
+CREATE TABLE public.processes (
+    id character varying(36) NOT NULL,
+    host character varying(255) NOT NULL,
+    version character varying(64) NOT NULL,
+    mode character varying(16) NOT NULL,
+    seen_at double precision NOT NULL
 );
 CREATE TABLE public.syncs (
     id bigint NOT NULL,
@@ -54,12 +63,15 @@ CREATE SEQUENCE public.syncs_id_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE public.syncs_id_seq OWNED BY public.syncs.id;
+ALTER TABLE ONLY public.processes
+    ADD CONSTRAINT processes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.syncs ALTER COLUMN id SET DEFAULT nextval('public.syncs_id_seq'::regclass);
 INSERT INTO public.alembic_version VALUES ('0001');
 INSERT INTO public.cells VALUES ('1f3b2c4d-0000-4000-8000-0000000000c1');
 INSERT INTO public.dirty VALUES ('9c5cb5a6-7d0c-4f0e-9d5e-0d6a4b5c1e01', 'cmp-1', 'node-1,node-2', 'req-1', false, 1.5, 2, 'placement is down', NULL);
-INSERT INTO public.lease VALUES ('agent', 'controller-1', 7, 10);
+INSERT INTO public.lease VALUES ('agent', '9e3b1a52-0000-4000-8000-0000000000b1', 7, 10, 'controller-1', 1.5);
 INSERT INTO public.ledger VALUES ('1f3b2c4d-0000-4000-8000-0000000000a1', 1.5, 2.5, NULL);
+INSERT INTO public.processes VALUES ('2c7d9e10-0000-4000-8000-0000000000a1', 'controller-1', '1.0.0', 'mirror', 1.5);
 INSERT INTO public.syncs VALUES (1, 'agent', 'controller-1', 1.5, 2.5, 1, 1, 3, 0, 0, 0, 0, true, '', '[]');
 SELECT pg_catalog.setval('public.syncs_id_seq', 1, true);
 ALTER TABLE ONLY public.alembic_version

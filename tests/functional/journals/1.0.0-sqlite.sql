@@ -37,9 +37,20 @@ CREATE TABLE lease (
     holder VARCHAR(255) NOT NULL,
     renewals BIGINT NOT NULL,
     seconds FLOAT NOT NULL,
+    host VARCHAR(255) NOT NULL,
+    taken_at FLOAT NOT NULL,
     PRIMARY KEY (name)
 );
-INSERT INTO lease VALUES('agent','controller-1',7,10.0);
+INSERT INTO lease VALUES('agent','9e3b1a52-0000-4000-8000-0000000000b1',7,10.0,'controller-1',1.5);
+CREATE TABLE processes (
+    id VARCHAR(36) NOT NULL,
+    host VARCHAR(255) NOT NULL,
+    version VARCHAR(64) NOT NULL,
+    mode VARCHAR(16) NOT NULL,
+    seen_at FLOAT NOT NULL,
+    PRIMARY KEY (id)
+);
+INSERT INTO processes VALUES('2c7d9e10-0000-4000-8000-0000000000a1','controller-1','1.0.0','mirror',1.5);
 CREATE TABLE syncs (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     command VARCHAR(255) NOT NULL,

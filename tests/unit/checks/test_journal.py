@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about the journal."""
 
+from importlib import metadata
 import os
 import pathlib
+import socket
 import time
 
 import fixtures
+import sqlalchemy as sa
 import testtools
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
+from nova_aggregate_mirror import journal as journal_types
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
+from nova_aggregate_mirror.journal import presence
+from nova_aggregate_mirror.journal import store
 from tests.unit import doubles
 
 USER = 4711
@@ -55,10 +62,11 @@ class TestJournal(doubles.TestCase):
     def test_journal_that_was_never_used(self):
         """The check creates nothing, and nothing is pending."""
         self.assertIsNone(self.deployment.journal)
-        self.assertEqual([], journal.users(self.deployment))
-        self.assertEqual([], journal.belonging(self.deployment))
-        one, = journal.backlog(self.deployment)
-        self.assertEqual(checks.Code.SUCCESS, one.code)
+        for check in (journal.tables, journal.users, journal.belonging,
+                      journal.writes, journal.agent, journal.processes,
+                      journal.backlog):
+            finding, = check(self.deployment)
+            self.assertIsNone(finding.code, finding)
         self.assertIsNone(self.deployment.journal)
 
     @testtools.skipIf(os.geteuid(), 'only root can give files away')
@@ -105,14 +113,9 @@ class TestJournal(doubles.TestCase):
         self.now = time.time() - 600
         self.hand_over('h2', error='placement refused')
         one, = journal.backlog(self.deployment)
-        self.assertEqual((checks.Code.WARNING, (checks.START_AGENT,)),
+        self.assertEqual((checks.Code.WARNING, (journal.LIST,)),
                          (one.code, one.cure))
-        self.assertIn('no agent runs', one.text)
-        self.assertTrue(lease.Lease(self.journal.database, 10).step())
-        one, = journal.backlog(self.deployment)
         self.assertIn('placement refused', one.text)
-        self.assertEqual('nova-aggregate-mirror-manage journal list',
-                         one.cure[-1])
 
     def test_journal_that_cannot_be_used(self):
         """How to replace or to create it, or the option to correct."""
@@ -133,6 +136,96 @@ class TestJournal(doubles.TestCase):
             self.assertIn(text, one.text)
             self.assertNotIn('geheim', one.text)
             self.assertIn('\n'.join(cure), '\n'.join(one.cure))
+
+    def test_backlog_without_a_failure(self):
+        """Nothing is claimed of who has tried what."""
+        self.hand_over('h1')
+        with engine.Database(self.conf).transaction() as connection:
+            connection.exec_driver_sql(
+                "UPDATE dirty SET created_at = 0, last_error = ''")
+        finding, = journal.backlog(self.deployment)
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('no attempt to mirror one has failed', finding.text)
+        self.assertNotIn('agent', finding.text)
+
+    def tables(self) -> dict[str, list[object]]:
+        with engine.Database(self.conf).transaction() as connection:
+            return {table.name: connection.execute(sa.select(table)).all()
+                    for table in models.metadata.sorted_tables}
+
+    def test_writes(self):
+        """Every table can be written, and has the same rows afterwards."""
+        self.record('h1')
+        lease.Lease(self.journal.database, 10).step()
+        before = self.tables()
+        self.assertEqual([], journal.writes(self.deployment))
+        self.assertEqual(before, self.tables())
+
+    def test_table_that_cannot_be_written(self):
+        """Whichever of them: nothing else would show it before the need."""
+        self.record('h1')
+        for table in models.metadata.tables:
+            for command in 'CREATE', 'DROP':
+                with engine.Database(self.conf).transaction() as connection:
+                    connection.exec_driver_sql(
+                        'CREATE TRIGGER denied BEFORE INSERT ON %s BEGIN '
+                        "SELECT RAISE(ABORT, 'denied'); END" % table
+                        if command == 'CREATE' else 'DROP TRIGGER denied')
+                self.assertEqual(
+                    [checks.Code.FAILURE] if command == 'CREATE' else [],
+                    [finding.code for finding
+                     in journal.writes(self.deployment)], table)
+
+    def agent(self, sleep=lambda _seconds: None) -> checks.Finding:
+        with fixtures.MonkeyPatch('time.sleep', sleep):
+            finding, = journal.agent(self.deployment)
+        return finding
+
+    def test_agents(self):
+        """Only an agent that was seen to renew its lease is a success."""
+        self.record('h1')
+        finding = self.agent()
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('No agent has ever used', finding.text)
+        leader = lease.Lease(self.journal.database, 10, wall=lambda: 0.0)
+        leader.step()
+        finding = self.agent(lambda _seconds: leader.step())
+        self.assertEqual(
+            (checks.Code.SUCCESS,
+             'The leader is the agent on %s, which took the lease on '
+             '1970-01-01 at 00:00:00 UTC.' % socket.gethostname()),
+            (finding.code, finding.text))
+        finding = self.agent()
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('has not renewed it for 10 seconds', finding.text)
+        leader.leave()
+        finding = self.agent()
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('the last leader was the agent on', finding.text)
+
+    def test_lease_that_is_long(self):
+        """What was not observed is no success."""
+        lease.Lease(self.journal.database, 3600).step()
+        finding = self.agent()
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('Not checked', finding.text)
+
+    def test_nova_api_processes(self):
+        """Each leaves its host, version and mode with its first record."""
+        self.record('h1')
+        self.assertIsNone(journal.processes(self.deployment)[0].code)
+        for _process in range(2):
+            rows = store.Journal(
+                self.conf, presence=presence.Presence(now=lambda: 0.0)).rows
+            for host in 'h2', 'h3':
+                rows.record(rows.make(journal_types.Dirty(host)))
+        finding, = journal.processes(self.deployment)
+        self.assertEqual(checks.Code.SUCCESS, finding.code)
+        self.assertIn('%s, version %s, mode mirror, 2 processes, last seen on '
+                      '1970-01-01' % (
+                          socket.gethostname(),
+                          metadata.version('nova-aggregate-mirror')),
+                      finding.text)
 
     def test_no_url(self):
         """The correct line is printed, without the invalid value."""

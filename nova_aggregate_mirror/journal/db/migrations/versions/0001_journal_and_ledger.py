@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal, the ledger, the lease and the history of full syncs."""
+"""The journal, ledger, lease, nova-api processes and full syncs."""
 
 from alembic import op
 import sqlalchemy as sa
@@ -38,7 +38,16 @@ sa.Table(
     sa.Column('name', sa.String(64), primary_key=True),
     sa.Column('holder', sa.String(255), nullable=False),
     sa.Column('renewals', sa.BigInteger(), nullable=False),
-    sa.Column('seconds', sa.Float(53), nullable=False))
+    sa.Column('seconds', sa.Float(53), nullable=False),
+    sa.Column('host', sa.String(255), nullable=False),
+    sa.Column('taken_at', sa.Float(53), nullable=False))
+sa.Table(
+    'processes', tables,
+    sa.Column('id', sa.String(36), primary_key=True),
+    sa.Column('host', sa.String(255), nullable=False),
+    sa.Column('version', sa.String(64), nullable=False),
+    sa.Column('mode', sa.String(16), nullable=False),
+    sa.Column('seen_at', sa.Float(53), nullable=False))
 sa.Table(
     'syncs', tables,
     sa.Column('id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'),

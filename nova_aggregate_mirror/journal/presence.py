@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nova-api processes that have the hook, in the journal for display."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+from importlib import metadata
+import math
+import socket
+import time
+from typing import Any
+from typing import NamedTuple
+
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
+
+INTERVAL = 3600.0
+"""Seconds between two writes of a process."""
+KEEP = 7 * 24 * 3600.0
+"""Seconds after which the row of a process is deleted."""
+PACKAGE = 'nova-aggregate-mirror'
+
+
+class Process(NamedTuple):
+    """A nova-api process, as it last wrote to the journal."""
+
+    host: str
+    version: str
+    """Of this package."""
+    mode: str
+    seen_at: float
+    """Seconds since the epoch, by the clock of its host."""
+
+
+class Presence:
+    """The row of this process, written within transactions of its records.
+
+    :param mode: ``[aggregate_mirror] mode`` of the process
+    :param now: the wall clock, in seconds since the epoch
+    :param clock: a monotonic clock, in seconds
+    """
+
+    def __init__(self, mode: str = 'mirror',
+                 now: Callable[[], float] = time.time,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._id = uuidutils.generate_uuid()
+        self._mode = mode
+        self._now = now
+        self._clock = clock
+        self._written = -math.inf
+        """When the row was last written, by the monotonic clock."""
+
+    @contextlib.contextmanager
+    def addition(self) -> Iterator[Callable[[Any], None]]:
+        """Write the row in a transaction of the caller, if it is due.
+
+        :returns: a function to call with the connection; the transaction
+            must be committed before the context exits
+        """
+        clock = self._clock()
+        is_due = clock >= self._written + INTERVAL
+
+        def write(connection: Any) -> None:
+            if is_due:
+                queries.write_process(
+                    connection, self._id, host=socket.gethostname()[:255],
+                    version=metadata.version(PACKAGE)[:64], mode=self._mode,
+                    seen_at=self._now())
+
+        yield write
+        if is_due:
+            self._written = clock
+
+
+def read(database: transactions.Transactions) -> list[Process]:
+    """Read the processes, by host."""
+    return [Process(row.host, row.version, row.mode, row.seen_at)
+            for row in database.run(queries.processes)]

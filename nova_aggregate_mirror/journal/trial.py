@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trial of the writes to the journal, of which nothing remains."""
+
+from typing import Any
+
+from oslo_utils import uuidutils
+
+from nova_aggregate_mirror.journal.db import queries
+from nova_aggregate_mirror.journal.db import transactions
+
+
+class _RolledBackError(Exception):
+    """Ends a transaction without committing it."""
+
+
+def write(database: transactions.Transactions) -> None:
+    """Write to every table, and commit a lease of another name.
+
+    All inserts are one transaction that is rolled back, so that no agent sees
+    a row of it. The lease is deleted again: a server may only refuse the
+    COMMIT, and nova-api and agents need one.
+
+    :raises JournalUnavailable: when a write is refused
+    """
+    name = uuidutils.generate_uuid()
+
+    def insert(connection: Any) -> None:
+        queries.try_tables(connection, name)
+        raise _RolledBackError
+
+    try:
+        database.run(insert)
+    except _RolledBackError:
+        pass
+    database.run(lambda connection: queries.lock(connection, name))
+    database.run(lambda connection: queries.delete_lease(connection, name))
