@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from http import HTTPStatus
 import io
 import itertools
-import math
 import os
 import socketserver
 import threading
@@ -217,15 +216,12 @@ class PlacementService(fixtures.Fixture):
 
         self._break(app, methods)
 
-    def conflict(self, times: float = math.inf) -> None:
+    def conflict(self) -> None:
         """Change the provider just before each PUT."""
-        left = itertools.count()
-
         def app(environ: dict[str, Any], start: Callable[..., Any]
                 ) -> Iterable[bytes]:
-            if next(left) < times:
-                provider = environ['PATH_INFO'].split('/')[2]
-                self.set_aggregates(provider, self.aggregates(provider))
+            provider = environ['PATH_INFO'].split('/')[2]
+            self.set_aggregates(provider, self.aggregates(provider))
             return self._run(environ, start)
 
         self._break(app, ('PUT',))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL between any two steps: the next agent repairs placement.
 
-A forked child is nova-api or an agent: it has their code, nova's
-databases on disk, and placement behind a socket. It kills itself just before
-or just after a step. Random kills are in ``test_kills``.
+A forked child is nova-api: it has its code, nova's databases on disk, and
+placement behind a socket. It kills itself just before or just after a step.
+Random kills, also of agents, are in ``test_kills``.
 """
 
 import itertools
@@ -15,14 +15,15 @@ from nova import context as nova_context
 from nova import objects
 from oslo_utils import uuidutils
 import testtools
+from testtools import content
 
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.placement import client
 from tests import fixtures
+from tests import processes
 
 CONF = fixtures.CONF
-FORK = multiprocessing.get_context('fork')
 PATIENCE = 60
 
 
@@ -41,57 +42,23 @@ def dies_after(real):
     return wrapper
 
 
-def dies_after_calls(count):
-    """Kill the process after this many calls of all replaced functions."""
-    left = itertools.count(1)
-
-    def wrapped(real):
-        def wrapper(*args, **kwargs):
-            result = real(*args, **kwargs)
-            if next(left) == count:
-                die()
-            return result
-        return wrapper
-    return wrapped
+def moments(owner, *names):
+    """Return the moments around functions: what is replaced, and how."""
+    return {(how.__name__, name): (owner, name, how)
+            for name in names for how in (dies_before, dies_after)}
 
 
-# The functions that are replaced, and how.
 COMMITS = {
     'add': (objects.Aggregate, 'add_host', dies_after),
     'remove': (objects.Aggregate, 'delete_host', dies_after),
 }
-REQUESTS = {
-    'before_the_get': (client.Client, 'get', dies_before),
-    'after_the_get': (client.Client, 'get', dies_after),
-    'before_the_put': (client.Client, 'put', dies_before),
-    'after_the_put': (client.Client, 'put', dies_after),
-}
-MOMENTS = {
-    'before_recording': (rows.Rows, 'record', dies_before),
-    'after_recording': (rows.Rows, 'record', dies_after),
-    **REQUESTS,
-    'before_closing': (rows.Rows, 'close', dies_before),
-    'after_closing': (rows.Rows, 'close', dies_after),
-}
-OUTAGE_MOMENTS = {
-    'before_handing_over': (rows.Rows, 'hand_over', dies_before),
-    'after_handing_over': (rows.Rows, 'hand_over', dies_after),
-}
-NOT_DELETED_MOMENTS = {
-    'before_the_mark': (ledger.DatabaseLedger, 'mark', dies_before),
-    'after_the_mark': (ledger.DatabaseLedger, 'mark', dies_after),
-}
+REQUESTS = moments(client.Client, 'get', 'put')
+MOMENTS = {**REQUESTS, **moments(rows.Rows, 'record', 'close')}
+OUTAGE_MOMENTS = moments(rows.Rows, 'hand_over')
+NOT_DELETED_MOMENTS = moments(ledger.DatabaseLedger, 'mark')
 DELETED_MOMENTS = {
-    'after_the_commit': (objects.Aggregate, 'destroy', dies_after),
-    'before_member_of': (client.Client, 'members', dies_before),
-    'after_member_of': (client.Client, 'members', dies_after),
-    **REQUESTS,
-}
-# A kill between two of these is equivalent to a kill after the first.
-CHANGES = ((rows.Rows, 'close'), (rows.Rows, 'set_mirrored'),
-           (ledger.DatabaseLedger, 'remember'),
-           (ledger.DatabaseLedger, 'observe'),
-           (client.Client, 'put'))
+    'commit': (objects.Aggregate, 'destroy', dies_after),
+    **REQUESTS, **moments(client.Client, 'members')}
 
 
 class CrashTest(testtools.TestCase):
@@ -104,33 +71,29 @@ class CrashTest(testtools.TestCase):
         self.zone = self.cloud.create_aggregate('zone', 'az1')
         self.one = self.cloud.create_host('h1')
         self.many = self.cloud.create_host('h2', nodes=2)
+        self.case = ()
+        self.addOnException(lambda _error: self.addDetail(
+            'case', content.text_content(repr(self.case))))
 
-    def begin(self, run, moments=()):
-        """Start a child that is killed at the first of these moments."""
+    def killed(self, run, moment):
+        """Run in a child; return whether it was killed at this moment."""
         def work():
-            for owner, name, how in moments:
-                setattr(owner, name, how(getattr(owner, name)))
+            owner, name, how = moment
+            setattr(owner, name, how(getattr(owner, name)))
             run()
 
-        child = FORK.Process(target=work, daemon=True)
-        child.start()
-        return child
+        return processes.killed_inside(work)
 
-    def killed(self, run, *moments):
-        """Run in a child; return whether it was killed before it finished."""
-        child = self.begin(run, moments)
-        child.join()
-        self.assertIn(child.exitcode, (0, -signal.SIGKILL))
-        return child.exitcode < 0
-
-    def operate(self, method, host=None):
+    def operate(self, method):
         call = getattr(self.cloud, method + '_host')
-        return lambda: call(self.zone, host or self.many)
+        return lambda: call(self.zone, self.many)
 
-    def prepare(self, method):
-        """Create the state that the operation requires."""
-        if method == 'remove':
-            self.cloud.add_host(self.zone, self.many)
+    def prepare(self, *case):
+        """Create the state that an operation requires."""
+        self.case = case
+        members = self.cloud.nova.aggregates_of(self.many.name)
+        if (self.zone.uuid in members) == (case[0] == 'add'):
+            self.operate('remove' if case[0] == 'add' else 'add')()
         self.assertEqual([], self.cloud.drift())
 
     def undo(self, method):
@@ -169,17 +132,23 @@ class CrashTest(testtools.TestCase):
 class TestMoments(CrashTest):
     """An operation of a killed nova-api is mirrored without a full sync."""
 
-    def check(self, method, moment):
-        self.prepare(method)
-        self.assertTrue(self.killed(self.operate(method), moment))
-        self.heal()
+    def test_each_moment(self):
+        """An agent completes what the killed process was about to do."""
+        for method, commit in COMMITS.items():
+            for name, moment in {**MOMENTS, 'commit': commit}.items():
+                self.prepare(method, name)
+                self.assertTrue(self.killed(self.operate(method), moment))
+                self.heal()
 
-    def check_in_outage(self, method, moment):
-        self.prepare(method)
-        self.placement.refuse()
-        self.assertTrue(self.killed(self.operate(method), moment))
-        self.placement.recover()
-        self.heal()
+    def test_each_moment_of_an_outage(self):
+        """Placement was down at that time."""
+        for method, name in itertools.product(COMMITS, OUTAGE_MOMENTS):
+            self.prepare(method, name)
+            self.placement.refuse()
+            self.assertTrue(self.killed(self.operate(method),
+                                        OUTAGE_MOMENTS[name]))
+            self.placement.recover()
+            self.heal()
 
     def kill_in_flight(self, method):
         """Kill nova-api during its PUT; return what lets the PUT land."""
@@ -188,7 +157,9 @@ class TestMoments(CrashTest):
                                     group='aggregate_mirror')
         self.prepare(method)
         land = self.placement.hold_back()
-        child = self.begin(self.operate(method))
+        child = multiprocessing.get_context('fork').Process(
+            target=self.operate(method), daemon=True)
+        child.start()
         self.assertTrue(self.placement.stuck.wait(PATIENCE))
         child.kill()
         child.join()
@@ -231,8 +202,9 @@ class TestDeletion(CrashTest):
         self.placement.create_provider(self.storage, 'storage')
         self.node, = self.one.nodes
 
-    def kill(self, moment):
+    def kill(self, name, moment):
         """Kill nova-api during a delete; return the aggregate."""
+        self.case = name,
         doomed = self.cloud.create_aggregate('doomed')
         # Nova does not delete an aggregate with hosts: only placement has any.
         for provider in (self.storage, self.node):
@@ -241,104 +213,31 @@ class TestDeletion(CrashTest):
             lambda: self.cloud.delete_aggregate(doomed), moment))
         return doomed
 
-    def check(self, moment):
+    def test_killed_after_the_commit(self):
         """No provider keeps the aggregate, even with prune off."""
         for prune in (False, True):
             self.cloud.nova.conf.config(prune=prune, group='aggregate_mirror')
-            self.kill(moment)
-            fixtures.Agent().sync()
-            for provider in (self.storage, self.node):
-                self.assertEqual(set(), self.placement.aggregates(provider))
-            self.assertEqual([], self.cloud.drift())
+            for case in DELETED_MOMENTS.items():
+                self.kill(*case)
+                fixtures.Agent().sync()
+                for provider in (self.storage, self.node):
+                    self.assertEqual(set(),
+                                     self.placement.aggregates(provider))
+                self.assertEqual([], self.cloud.drift())
 
-    def check_not_deleted(self, moment):
+    def test_killed_before_the_commit(self):
         """Nova still has the aggregate, so a foreign provider keeps it."""
-        doomed = self.kill(moment)
-        agent = fixtures.Agent()
-        agent.sync()
-        self.assertEqual({doomed.uuid},
-                         self.placement.aggregates(self.storage))
-        self.assertEqual([], self.cloud.drift())
-        agent.clock += CONF.aggregate_mirror.max_call_age
-        agent.sync()
-        self.assertFalse(agent.journal.ledger.entries()[doomed.uuid].deleted)
-        # The user's second attempt succeeds.
-        self.assertEqual(200, self.cloud.delete_aggregate(doomed))
-        self.assertEqual(set(), self.placement.aggregates(self.storage))
-
-
-class TestAgent(CrashTest):
-    """The next agent completes what a killed agent left unfinished."""
-
-    def setUp(self):
-        super().setUp()
-        # Make the order of the steps the same in every child.
-        self.cloud.nova.conf.config(sync_workers=1, group='aggregate_mirror')
-        self.foreign = [uuidutils.generate_uuid() for _number in range(2)]
-        for provider in self.foreign:
-            self.placement.create_provider(provider, provider)
-
-    def leave(self, method):
-        """Leave a running row, a handed-over row and a deletion."""
-        self.assertTrue(self.killed(self.operate(method), COMMITS[method]))
-        doomed = self.cloud.create_aggregate('doomed')
-        for provider in (*self.foreign, *self.many.nodes):
-            self.placement.set_aggregates(provider, [
-                doomed.uuid, *self.placement.aggregates(provider)])
-        self.placement.refuse()
-        self.operate(method, self.one)()
-        self.cloud.delete_aggregate(doomed)
-        self.placement.recover()
-        self.assertEqual(
-            [True, False],
-            [row.running for row in fixtures.Agent().journal.rows.all()])
-
-    def work(self):
-        """Drain until the journal is empty, and run a full sync."""
-        agent = fixtures.Agent()
-        self.drain(agent, 0)
-        self.drain(agent, 2 * CONF.aggregate_mirror.inline_timeout)
-        self.drain(agent, CONF.aggregate_mirror.max_call_age)
-        agent.sync()
-
-    def finish(self):
-        self.heal()
-        fixtures.Agent().sync()
-        for provider in self.foreign:
-            self.assertEqual(set(), self.placement.aggregates(provider))
-        self.assertEqual([], self.cloud.drift())
-
-    def test_killed_after_each_change(self):
-        """The next agent needs only the journal of the killed agent."""
-        for count, method in enumerate(itertools.cycle(COMMITS), start=1):
-            self.leave(method)
-            how = dies_after_calls(count)
-            killed = self.killed(
-                self.work, *((*change, how) for change in CHANGES))
-            self.finish()
-            if not killed:
-                break
-        # Otherwise the child made hardly any changes.
-        self.assertGreater(count, 2 * len(CHANGES))
-
-
-def _add(test, name, check, *args):
-    def method(self):
-        """An agent completes what the killed process was about to do."""
-        getattr(self, check)(*args)
-
-    setattr(test, 'test_%s' % name, method)
-
-
-for _method, _commit in COMMITS.items():
-    _add(TestMoments, _method + '_killed_after_the_commit', 'check', _method,
-         _commit)
-    for _check, _moments in (('check', MOMENTS),
-                             ('check_in_outage', OUTAGE_MOMENTS)):
-        for _name, _moment in _moments.items():
-            _add(TestMoments, '%s_killed_%s' % (_method, _name), _check,
-                 _method, _moment)
-for _check, _moments in (('check', DELETED_MOMENTS),
-                         ('check_not_deleted', NOT_DELETED_MOMENTS)):
-    for _name, _moment in _moments.items():
-        _add(TestDeletion, 'delete_killed_' + _name, _check, _moment)
+        for case in NOT_DELETED_MOMENTS.items():
+            doomed = self.kill(*case)
+            agent = fixtures.Agent()
+            agent.sync()
+            self.assertEqual({doomed.uuid},
+                             self.placement.aggregates(self.storage))
+            self.assertEqual([], self.cloud.drift())
+            agent.clock += CONF.aggregate_mirror.max_call_age
+            agent.sync()
+            self.assertFalse(
+                agent.journal.ledger.entries()[doomed.uuid].deleted)
+            # The user's second attempt succeeds.
+            self.assertEqual(200, self.cloud.delete_aggregate(doomed))
+            self.assertEqual(set(), self.placement.aggregates(self.storage))

@@ -1,172 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates that nova has deleted and placement still has."""
 
-from collections.abc import Callable
 
 from nova.db.api import api as api_db
 from nova.db.api import models
 from oslo_utils import uuidutils
 import sqlalchemy as sa
-import testscenarios
 import testtools
 
-from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.reconcile import comparison
 from tests import fixtures
 from tests.functional import test_sync_command
 
-load_tests = testscenarios.load_tests_apply_scenarios
-
-DAY = comparison.FOREIGN_AFTER
 FOREIGN = uuidutils.generate_uuid()
 TABLES = [model.__table__ for model in (
     models.Aggregate, models.AggregateHost, models.AggregateMetadata)]
 
 
-class DeletionTest(testtools.TestCase):
-    """A host, and a provider that is no compute node, in two aggregates."""
+class TestUser(testtools.TestCase):
+    """An aggregate that a user deletes through a nova-api with this package.
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
-        self.placement = self.cloud.placement
-        self.zone = self.cloud.create_aggregate('zone', 'az1')
-        self.host = self.cloud.create_host('h1', nodes=2)
-        self.segment = uuidutils.generate_uuid()
-        self.placement.create_provider(self.segment, 'segment')
-        self.agent = fixtures.Agent()
-
-    def prune(self, value: bool) -> None:
-        self.cloud.nova.conf.config(prune=value, group='aggregate_mirror')
-
-    def entry(self) -> journal.LedgerEntry | None:
-        """Return the ledger's entry for the aggregate."""
-        return self.agent.journal.ledger.entries().get(self.zone.uuid)
-
-    def unnoticed(self, remove: Callable[[], object]) -> None:
-        """Remove something while no change reaches placement."""
-        self.placement.drop_connection()
-        remove()
-        self.placement.recover()
-
-    def assert_left(self, expected: set[str], *providers: str) -> None:
-        for provider in providers:
-            self.assertEqual(expected, self.placement.aggregates(provider))
-
-
-class TestUser(testscenarios.WithScenarios, DeletionTest):
-    """Aggregates that a user deletes through a nova-api with this package."""
-
-    scenarios = [('prune', {'pruning': True}),
-                 ('no prune', {'pruning': False})]
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.useFixture(fixtures.MirroredNova())
-        self.prune(self.pruning)
+    It is also on a provider that is no compute node.
+    """
 
     def test_only_aggregate_is_emptied_and_deleted(self) -> None:
-        """A drain and a sync remove it; the brake does not refuse that."""
-        self.cloud.add_host(self.zone, self.host)
-        self.placement.set_aggregates(self.segment, [self.zone.uuid])
-        self.agent.sync()
-        self.assertEqual([], self.cloud.drift())
-        self.placement.refuse()
-        self.assertEqual(
-            200, self.cloud.remove_host(self.zone, self.host).status)
-        self.assertEqual(200, self.cloud.delete_aggregate(self.zone))
-        self.placement.recover()
-        self.assertEqual(2, len(self.cloud.drift()))
-        self.agent.drain()
-        result = self.agent.sync()
-        self.assertIsNone(result.refused)
-        self.assert_left(set(), *self.host.nodes, self.segment)
-        self.assertEqual([], self.agent.journal.rows.all())
-
-    def test_associations_of_another_tool(self) -> None:
-        """The next sync removes the aggregate from every provider."""
-        for provider in (*self.host.nodes, self.segment):
-            self.placement.set_aggregates(
-                provider, [self.zone.uuid, FOREIGN])
-        self.placement.refuse()
-        self.assertEqual(200, self.cloud.delete_aggregate(self.zone))
-        self.assertEqual(1, len(self.cloud.warnings()))
-        self.placement.recover()
-        self.assertTrue(self.entry().deleted)
-        self.assert_left({self.zone.uuid, FOREIGN}, *self.host.nodes,
-                         self.segment)
-        self.agent.drain()
-        self.assertIsNone(self.agent.sync().refused)
-        self.assert_left({FOREIGN}, *self.host.nodes, self.segment)
-
-    def test_delete_that_nova_refuses(self) -> None:
-        """Nothing is removed, and the mark is cleared when it is old."""
-        self.cloud.add_host(self.zone, self.host)
-        self.placement.set_aggregates(self.segment, [self.zone.uuid])
-        self.assertEqual(400, self.cloud.delete_aggregate(self.zone))
-        self.agent.sync()
-        self.assertTrue(self.entry().deleted)
-        self.agent.clock += fixtures.CONF.aggregate_mirror.max_call_age
-        self.agent.sync()
-        self.assertFalse(self.entry().deleted)
-        self.assert_left({self.zone.uuid}, *self.host.nodes, self.segment)
-
-
-class TestOtherNovaApi(DeletionTest):
-    """Aggregates that were deleted by a nova-api without this package."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.useFixture(fixtures.StockNova())
-        self.rack = self.cloud.create_aggregate('rack')
-        self.single = self.cloud.create_host('h2')
-        for aggregate in (self.zone, self.rack):
-            self.cloud.add_host(aggregate, self.single)
-        self.placement.set_aggregates(self.segment, [self.zone.uuid])
-
-    def delete(self) -> None:
-        self.unnoticed(
-            lambda: self.cloud.remove_host(self.zone, self.single))
-        self.assertEqual(200, self.cloud.delete_aggregate(self.zone))
-        self.assertEqual(1, len(self.cloud.drift()))
-
-    def test_aggregate_that_a_sync_has_seen(self) -> None:
-        """The sync that saw it changes nothing; the next sync prunes it."""
-        self.assertEqual([], self.agent.sync().drift)
-        self.delete()
-        self.agent.sync()
-        self.assertEqual([], self.cloud.drift())
-        self.assert_left({self.rack.uuid}, *self.single.nodes)
-        self.assert_left({self.zone.uuid}, self.segment)
-
-    def test_without_pruning(self) -> None:
-        """A stale association is reported and kept."""
-        self.prune(False)
-        self.agent.sync()
-        self.delete()
-        kept = [association.pair
-                for association in self.agent.sync().associations
-                if association.state == 'stale_kept']
-        self.assertEqual([(self.single.nodes[0], self.zone.uuid)], kept)
-        self.assertEqual(1, len(self.cloud.drift()))
-
-    def test_aggregate_that_no_sync_has_seen(self) -> None:
-        """Without a ledger entry it is foreign, and kept."""
-        self.delete()
-        self.agent.sync()
-        self.assertEqual(1, len(self.cloud.drift()))
-
-    def test_provider_that_is_no_compute_node(self) -> None:
-        """It loses the aggregate after a day of uninterrupted absence."""
-        self.agent.sync()
-        self.delete()
-        self.agent.sync()
-        self.agent.clock += DAY - 1000
-        self.agent.sync()
-        self.assert_left({self.zone.uuid}, self.segment)
-        self.agent.clock += 1000
-        self.agent.sync()
-        self.assert_left(set(), self.segment)
+        """A drain and a sync remove it; neither brake nor prune matters."""
+        cloud = self.useFixture(fixtures.NovaAndPlacement())
+        placement, agent = cloud.placement, fixtures.Agent()
+        self.useFixture(fixtures.MirroredNova())
+        cloud.nova.conf.config(prune=False, group='aggregate_mirror')
+        zone = cloud.create_aggregate('zone', 'az1')
+        host = cloud.create_host('h1', nodes=2)
+        segment = uuidutils.generate_uuid()
+        placement.create_provider(segment, 'segment')
+        cloud.add_host(zone, host)
+        placement.set_aggregates(segment, [zone.uuid, FOREIGN])
+        agent.sync()
+        self.assertEqual([], cloud.drift())
+        placement.refuse()
+        self.assertEqual(200, cloud.remove_host(zone, host).status)
+        self.assertEqual(200, cloud.delete_aggregate(zone))
+        placement.recover()
+        self.assertEqual(2, len(cloud.drift()))
+        agent.drain()
+        self.assertIsNone(agent.sync().refused)
+        self.assertEqual([], cloud.drift())
+        self.assertEqual({FOREIGN}, placement.aggregates(segment))
+        self.assertEqual([], agent.journal.rows.all())
 
 
 class TestRestoredDatabase(test_sync_command.SyncTest):

@@ -8,28 +8,25 @@ it is set, placement must also be in sync within the promised time.
 """
 
 import collections
-import contextlib
 import multiprocessing
 import os
 import pathlib
 import random
 import statistics
 import subprocess
-import sys
 import time
 
 import fixtures as base_fixtures
 from nova import context as nova_context
-from nova import exception as nova_exception
 from nova import objects
 import testscenarios
 import testtools
 from testtools import content
 
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.reconcile import full_sync
 from tests import databases
 from tests import fixtures
+from tests.functional import test_agent
 from tests import placement_service
 
 CONF = fixtures.CONF
@@ -44,9 +41,6 @@ PATIENCE = 120
 # Concurrent requests, each on a host of its own.
 AT_ONCE = 6
 CALLS = 5
-AGENT = [sys.executable, '-W', 'ignore', '-c', 'import sys; '
-         'from nova_aggregate_mirror.cmd import agent; '
-         'sys.exit(agent.main())']
 NOVA_CONF = """
 [DEFAULT]
 state_path = %(state)s
@@ -78,8 +72,8 @@ class Agent:
     def start(self):
         with open(self._log, 'ab') as log:
             self._process = subprocess.Popen(
-                [*AGENT, '--config-file', str(self.conf)], stdout=log,
-                stderr=log)
+                [*test_agent.COMMAND, '--config-file', str(self.conf)],
+                stdout=log, stderr=log)
 
     def kill(self):
         self._process.kill()
@@ -204,29 +198,3 @@ class TestKills(testscenarios.WithScenarios, testtools.TestCase):
         self.addDetail('kills', content.text_content(text))
         if KILLS:
             print(text, flush=True)
-
-    def test_deletions(self):
-        """The next sync removes what a killed deletion left behind."""
-        storage = self.cloud.nova.create_node('no-host', 0, 'cell1')
-        with self.cloud.nova.in_cell('cell1') as context:
-            objects.ComputeNode.get_by_uuid(context, storage).destroy()
-        self.cloud.placement.create_provider(storage, 'storage')
-        longest = 1.5 * self.usual_duration()
-        while self.kills.total() < max(4, COUNT // 10):
-            gone = self.cloud.create_aggregate('gone')
-            self.cloud.placement.set_aggregates(storage, [gone.uuid])
-            self.killed([lambda: self.cloud.delete_aggregate(gone)], longest)
-            worker = fixtures.Agent()
-            full_sync.run(worker.reconciler, worker.journal.rows.all(),
-                          full_sync.Request(full_sync.UNLIMITED))
-            exists = False
-            with contextlib.suppress(nova_exception.AggregateNotFound):
-                objects.Aggregate.get_by_uuid(
-                    nova_context.get_admin_context(), gone.uuid)
-                exists = True
-            self.assertEqual(
-                exists,
-                gone.uuid in self.cloud.placement.aggregates(storage))
-            if exists:
-                self.cloud.delete_aggregate(gone)
-        self.assertEqual([], self.cloud.drift())

@@ -1,11 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of placement requests per operation."""
+"""The placement requests of each operation, and samples of them on a page."""
 
 import collections
+import json
+import pathlib
+import re
 
 import testtools
 
 from tests import fixtures
+
+PAGE = (pathlib.Path(__file__).parent.parent.parent / 'doc' / 'source'
+        / 'user' / 'mirroring.rst')
+UUID = re.compile(r'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+BLOCK = re.compile(r'\.\. code-block:: http\n\n((?:   .*\n|\n)+)')
+OURS = 'OpenStack-API-Version'
+
+
+def samples():
+    """Yield method, path, headers and body of each of our samples."""
+    for text in BLOCK.findall(PAGE.read_text()):
+        head, _empty, body = '\n'.join(
+            line.strip() for line in text.splitlines()).strip().partition(
+                '\n\n')
+        first, *lines = head.splitlines()
+        headers = dict(line.split(': ', 1) for line in lines)
+        if OURS in headers:
+            method, path, _version = first.split()
+            yield method, path, headers, body and json.loads(body)
 
 
 class RequestCountTest(testtools.TestCase):
@@ -74,12 +96,6 @@ class RequestCountTest(testtools.TestCase):
         self.cloud.add_host(self.aggregate, self.hosts[0])
         self.assertEqual({'GET': 2, 'PUT': 1}, self._requests())
 
-    def test_mirrored_delete_of_an_aggregate_that_nobody_has(self) -> None:
-        """A GET finds its providers."""
-        self._mirrored()
-        self.cloud.delete_aggregate(self.aggregate)
-        self.assertEqual({'GET': 1}, self._requests())
-
     def test_mirrored_delete_of_an_aggregate_that_some_have(self) -> None:
         """A GET finds its providers; each of them takes two requests."""
         self._mirrored()
@@ -103,11 +119,41 @@ class RequestCountTest(testtools.TestCase):
             self.assertEqual(200, response.status_code)
         self.assertEqual({}, self._requests())
 
-    def test_mirrored_request_id_goes_to_placement(self) -> None:
-        """Each request has the request ID of nova or of the caller."""
-        self._mirrored()
-        self.cloud.add_host(self.aggregate, self.hosts[0])
-        ids = {request.headers.get('X-Openstack-Request-Id')
-               for request in self.cloud.placement.requests}
-        self.assertEqual(1, len(ids))
-        self.assertRegex(ids.pop() or '', '^req-')
+
+class TestMirroringPage(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(fixtures.NovaAndPlacement())
+        self.useFixture(fixtures.MirroredNova())
+        aggregate = self.cloud.create_aggregate('rack-7', 'east')
+        gone = self.cloud.create_aggregate('gone', 'east')
+        host = self.cloud.create_host('compute-12')
+        # The first call of a process also reads the versions.
+        self.cloud.add_host(aggregate, host)
+        self.cloud.remove_host(aggregate, host)
+        self.cloud.placement.requests.clear()
+        self.cloud.add_host(aggregate, host)
+        self.cloud.delete_aggregate(gone)
+        self.sent = self.cloud.placement.requests
+
+    def test_requests(self):
+        """The same requests are sent, in this order."""
+        self.assertEqual(
+            [(sent.method, UUID.sub('UUID', sent.path)) for sent in self.sent],
+            [(method, UUID.sub('UUID', path))
+             for method, path, _headers, _body in samples()])
+
+    def test_headers_and_bodies(self):
+        """They have the headers and the body length of the sample."""
+        for sent, sample in zip(self.sent, samples(), strict=True):
+            received = {name.lower(): value
+                        for name, value in sent.headers.items()}
+            _method, _path, headers, body = sample
+            for name, value in headers.items():
+                if name != 'X-Openstack-Request-Id':
+                    self.assertEqual(value, received[name.lower()])
+            self.assertRegex(received['x-openstack-request-id'], '^req-')
+            if body:
+                self.assertEqual(len(json.dumps(body)),
+                                 int(received['content-length']))

@@ -119,52 +119,54 @@ class TestBudget(DatabasesTest):
 
     scenarios: list[tuple[str, dict[str, str]]] = []
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.ahead = 0.0
+        """Seconds that have passed for the deadline only."""
+        self.replace('limits.deadline.time', types.SimpleNamespace(
+            monotonic=lambda: time.monotonic() + self.ahead))
+
+    def replace(self, name: str, value: Any) -> None:
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.' + name, value))
+
+    def host_in(self, *names: str) -> fixtures.Host:
+        """Create a host that is in these aggregates."""
+        host = self.cloud.create_host('h1')
+        for name in names:
+            self.cloud.add_host(self.cloud.create_aggregate(name), host)
+        return host
+
+    def slow_close(self, seconds: float) -> list[float]:
+        """Let each converge take some time; return what is left before."""
+        close = reconciler.Reconciler.close
+        left: list[float] = []
+
+        def slow(*args: Any) -> Any:
+            left.append(deadline.remaining())
+            self.ahead += seconds
+            return close(*args)
+
+        self.replace('reconcile.reconciler.Reconciler.close', slow)
+        return left
+
     def test_operations_of_a_request_share_one(self) -> None:
         """A service is removed from each aggregate of its host."""
         self.set('aggregate_mirror', inline_timeout=10.0)
-        close = reconciler.Reconciler.close
-        ahead, left = 0.0, []
-
-        def slow(*args: Any) -> Any:
-            nonlocal ahead
-            left.append(deadline.remaining())
-            ahead += 2.0
-            return close(*args)
-
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.time',
-            types.SimpleNamespace(
-                monotonic=lambda: time.monotonic() + ahead)))
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.reconcile.reconciler.Reconciler.close',
-            slow))
-        host = self.cloud.create_host('h1')
-        for name in 'first', 'second', 'third':
-            self.cloud.add_host(self.cloud.create_aggregate(name), host)
-        del left[:]
+        host = self.host_in('first', 'second', 'third')
+        left = self.slow_close(2.0)
         self.assertEqual(204, self.cloud.delete_service(host))
         first, _second, third = left
         self.assertLessEqual(third, first - 4.0)
 
     def test_journal_is_written_after_it_is_spent(self) -> None:
         """The agent mirrors what the request had no time for."""
-        ahead = 0.0
-
         def slow(*_args: Any) -> Any:
-            nonlocal ahead
-            ahead += 60.0
+            self.ahead += 60.0
             raise exceptions.DeadlineExceeded('placement is slow')
 
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.time',
-            types.SimpleNamespace(
-                monotonic=lambda: time.monotonic() + ahead)))
-        host = self.cloud.create_host('h1')
-        for name in 'first', 'second', 'third':
-            self.cloud.add_host(self.cloud.create_aggregate(name), host)
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.reconcile.reconciler.Reconciler.close',
-            slow))
+        host = self.host_in('first', 'second', 'third')
+        self.replace('reconcile.reconciler.Reconciler.close', slow)
         self.assertEqual(204, self.cloud.delete_service(host))
         rows = fixtures.Agent().journal.rows.all()
         self.assertEqual([(host.name, False, frozenset(host.nodes))] * 3, [
@@ -172,31 +174,16 @@ class TestBudget(DatabasesTest):
 
     def test_nova_is_not_read_after_it_is_spent(self) -> None:
         """Its API database may be silent; the nodes are known already."""
-        ahead, reads = 0.0, []
-        close = reconciler.Reconciler.close
-        place = database.DatabaseSource.scope
+        reads = []
+        scope = database.DatabaseSource.scope
 
-        def slow(*args: Any) -> Any:
-            nonlocal ahead
-            ahead += 4.2
-            return close(*args)
-
-        def placed(*args: Any) -> Any:
+        def read(*args: Any) -> Any:
             reads.append(deadline.remaining())
-            return place(*args)
+            return scope(*args)
 
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.time',
-            types.SimpleNamespace(
-                monotonic=lambda: time.monotonic() + ahead)))
-        host = self.cloud.create_host('h1')
-        for name in 'first', 'second':
-            self.cloud.add_host(self.cloud.create_aggregate(name), host)
-        for name, function in (
-                ('reconcile.reconciler.Reconciler.close', slow),
-                ('source.database.DatabaseSource.scope', placed)):
-            self.useFixture(base_fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.%s' % name, function))
+        host = self.host_in('first', 'second')
+        self.slow_close(4.2)
+        self.replace('source.database.DatabaseSource.scope', read)
         self.assertEqual(204, self.cloud.delete_service(host))
         # A statement may take two seconds.
         self.assertLessEqual(reads[-1] + 4.2, 5.0)
@@ -204,33 +191,24 @@ class TestBudget(DatabasesTest):
     def test_unmarked_deletion_has_the_floor(self) -> None:
         """No other attempt includes providers that are no hosts."""
         self.set('aggregate_mirror', inline_timeout=60.0)
-        ahead, left = 0.0, []
+        left = []
         remove = reconciler.Reconciler.remove
 
         def silent(*_args: Any) -> Any:
-            nonlocal ahead
-            ahead += 61.0
+            self.ahead += 61.0
             raise exceptions.JournalUnavailable('the journal is silent')
 
         def removed(*args: Any) -> Any:
-            nonlocal ahead
             left.append(deadline.remaining())
-            ahead = 0.0
+            self.ahead = 0.0
             return remove(*args)
 
         segment = uuidutils.generate_uuid()
         placement = self.cloud.placement
         placement.create_provider(segment, 'segment')
         placement.set_aggregates(segment, [self.aggregate.uuid])
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.deadline.time',
-            types.SimpleNamespace(
-                monotonic=lambda: time.monotonic() + ahead)))
-        for name, function in (
-                ('journal.ledger.DatabaseLedger.mark', silent),
-                ('reconcile.reconciler.Reconciler.remove', removed)):
-            self.useFixture(base_fixtures.MonkeyPatch(
-                'nova_aggregate_mirror.%s' % name, function))
+        self.replace('journal.ledger.DatabaseLedger.mark', silent)
+        self.replace('reconcile.reconciler.Reconciler.remove', removed)
         self.assertEqual(200, self.cloud.delete_aggregate(self.aggregate))
         self.assertTrue(0.0 < left[0] <= 3.25, left)
         self.assertEqual(frozenset(), placement.aggregates(segment))
