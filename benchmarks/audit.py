@@ -1,38 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmark of ``placement audit_servers`` by number of servers.
+"""``placement audit_servers`` by number of servers.
 
 The command runs as a process on a real nova database. The servers are spread
 over the hosts of 20 availability zones, each with a stored request as nova
 writes it, and one in a hundred is on a host of another zone. The result is
 compared with what was set up. The peak memory must not grow with the number
 of servers. Nova has no command for this: the figures have no ratio but that
-between the sizes. Single times are noisy: quote the medians.
-
-exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
-not run or a result was wrong, 130 interrupted
+between the sizes.
 """
 
-import argparse
 from collections.abc import Sequence
 import json
 import statistics
-import sys
 import uuid
 
 from nova import context
 from nova import objects
 
-from benchmarks import arguments
 from benchmarks import commands
 from benchmarks import figures
-from benchmarks import program
 from benchmarks import services
 from benchmarks import table
 from benchmarks import workload
 from tests.cloud import cloud
 from tests.cloud import seed
 
-SIZES = (1000, 10000, 100000)
 HOSTS, ZONES = 1000, 20
 ONE_IN = 100
 """Every how many servers one is misplaced."""
@@ -40,22 +32,6 @@ GROWTH = 1.25
 """Maximum ratio of the peak memory between two sizes."""
 MISPLACED = 7
 HEADER = ('servers', 'wall, s', 'CPU, s', 'peak RSS, MiB', 'servers per s')
-LINE = '%7d servers  %7.2f s  CPU %6.2f s  %4.0f MiB'
-
-
-def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='audit', description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        '--servers', type=arguments.positive, nargs='+', default=SIZES,
-        metavar='N', help='servers (%s)' % ' '.join(map(str, SIZES)))
-    parser.add_argument(
-        '--runs', type=arguments.positive, default=3, metavar='N',
-        help='how often each size is measured (3)')
-    arguments.add_database(parser)
-    arguments.add_output(parser)
-    return parser.parse_args(argv)
 
 
 def zone(number: int) -> str:
@@ -117,16 +93,16 @@ def audited(runner: commands.Commands, nova_conf: str, fleet: Fleet
     found = json.loads(output[output.index('{'):])
     seen = (found['servers'], found['misplaced'], len(found['misplacements']))
     if seen != (fleet.count, fleet.misplaced, fleet.misplaced):
-        raise program.Void('%d servers, %d misplaced and %d listed instead of '
-                           '%d and %d' % (*seen, fleet.count, fleet.misplaced))
+        raise services.Void(
+            '%d servers, %d misplaced and %d listed instead of %d and %d' % (
+                *seen, fleet.count, fleet.misplaced))
     return run
 
 
 def row(count: int, runs: Sequence[figures.Run]) -> list[str]:
     seconds = statistics.median(run.seconds for run in runs)
-    return [str(count), figures.WALL.spread(runs), figures.spread(
-        [run.cpu_seconds for run in runs], 1), figures.PEAK.spread(runs),
-        '%.0f' % (count / seconds)]
+    return [str(count), figures.WALL.spread(runs), figures.CPU.spread(runs),
+            figures.PEAK.spread(runs), '%.0f' % (count / seconds)]
 
 
 def missed(runs: Sequence[Sequence[figures.Run]]) -> list[str]:
@@ -141,29 +117,21 @@ def missed(runs: Sequence[Sequence[figures.Run]]) -> list[str]:
             % (min(peaks), max(peaks), GROWTH)]
 
 
-def measure(options: argparse.Namespace, chosen: services.Services
+def measure(chosen: services.Services, sizes: Sequence[int], runs: int
             ) -> tuple[list[table.Table], list[str]]:
     """Run the benchmark.
 
-    :returns: the tables, and the missed targets
+    :param sizes: numbers of servers, ascending
     """
-    found: list[tuple[int, list[figures.Run]]] = []
+    measured: list[tuple[int, list[figures.Run]]] = []
     with chosen.cloud() as running:
         runner, fleet = commands.Commands(running), Fleet(running)
-        for count in sorted(options.servers):
+        for count in sizes:
             fleet.grow(count)
-            runs = []
-            for _run in range(options.runs):
-                run = audited(runner, running.config.nova_conf, fleet)
-                print(LINE % (count, run.seconds, run.cpu_seconds,
-                              run.peak_mib), flush=True)
-                runs.append(run)
-            found.append((count, runs))
-    title = 'placement audit_servers, %d hosts, runs per size: %d' % (
-        HOSTS, options.runs)
-    return [table.Table(title, HEADER, [row(*one) for one in found])], missed(
-        [runs for _count, runs in found])
-
-
-if __name__ == '__main__':
-    sys.exit(program.compare(parse(sys.argv[1:]), measure))
+            measured.append((count, [
+                audited(runner, running.config.nova_conf, fleet)
+                for _run in range(runs)]))
+    return [table.Table(
+        'placement audit_servers, %d hosts, runs per size: %d' % (HOSTS, runs),
+        HEADER, [row(*size) for size in measured])], missed(
+            [some for _count, some in measured])

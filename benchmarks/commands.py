@@ -4,7 +4,6 @@
 import json
 import pathlib
 import sys
-import sysconfig
 
 from benchmarks import figures
 from benchmarks import traffic
@@ -15,23 +14,7 @@ from tests.cloud import programs
 STOCK = 'nova-manage'
 OURS = 'nova-aggregate-mirror-manage'
 TIMEOUT = 3600
-PACKAGE = 'nova_aggregate_mirror'
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
-
-
-def check_installed() -> None:
-    """Check that the installed package is that of this checkout.
-
-    :raises CloudError: when the installed package differs
-    """
-    installed = pathlib.Path(sysconfig.get_path('purelib'))
-    for path in sorted((CHECKOUT / PACKAGE).rglob('*.py')):
-        copy = installed / path.relative_to(CHECKOUT)
-        if (installed / PACKAGE).exists() and not (
-                copy.exists() and copy.read_bytes() == path.read_bytes()):
-            raise processes.CloudError(
-                '%s differs from the installed package: run ./tools/demo'
-                % path.relative_to(CHECKOUT))
 
 
 class Commands:
@@ -45,10 +28,7 @@ class Commands:
         self._log = path('log/measured.log')
         self.traffic = traffic.Traffic(path('log/placement.log'),
                                        path('log/keystone.log'))
-        status, _out, err = running.run(
-            OURS, '--config-file', self._nova_conf, 'db', 'sync')
-        if status:
-            raise processes.CloudError(err)
+        create_journal(running)
 
     def sync(self, command: str) -> figures.Run:
         """Run ``placement sync_aggregates`` of the given command.
@@ -58,22 +38,18 @@ class Commands:
         return self.run(command, self._nova_conf, 'placement',
                         'sync_aggregates')[0]
 
-    def run(self, command: str, nova_conf: str, *argv: str,
-            profile: pathlib.Path | None = None, status: int = 0
+    def run(self, command: str, nova_conf: str, *argv: str, status: int = 0
             ) -> tuple[figures.Run, str]:
         """Run a command with a configuration file; return its output, too.
 
-        :param profile: file for the output of cProfile
         :param status: the expected exit status
         :raises CloudError: when it has another one
         """
         program = pathlib.Path(sys.executable).with_name(command)
-        python = [sys.executable, '-m', 'cProfile', '-o', str(profile)]
         process = processes.Process(
             command, programs.child(
-                'measure', self._result, *(python if profile else ()),
-                str(program), '--config-file', nova_conf, *argv),
-            self._log, {}, tied=True)
+                'measure', self._result, str(program), '--config-file',
+                nova_conf, *argv), self._log, {}, tied=True)
         log = pathlib.Path(self._log)
         log.unlink(missing_ok=True)
         self.traffic.since()
@@ -93,3 +69,14 @@ class Commands:
         return figures.Run(
             requests=self.traffic.since(), placement_cpu_seconds=(
                 self._placement.cpu_seconds() - before), **took), output
+
+
+def create_journal(running: cloud.Cloud) -> None:
+    """Create the tables of the journal.
+
+    :raises CloudError: when that fails
+    """
+    status, _out, err = running.run(
+        OURS, '--config-file', running.config.nova_conf, 'db', 'sync')
+    if status:
+        raise processes.CloudError(err)

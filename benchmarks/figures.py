@@ -10,11 +10,6 @@ from typing import Any
 
 from benchmarks import traffic
 
-COLD = 'nothing mirrored'
-WARM = 'all in sync'
-HEADER = ('', 'nova-manage', 'this package', 'ratio', 'target')
-OURS = (0, 2)
-"""Columns of the table without nova-manage."""
 NONE = ''
 MET = 'met'
 
@@ -50,6 +45,21 @@ class Pair:
     theirs: Any = None
 
 
+def alternate(count: int, ours: Callable[[], Any],
+              theirs: Callable[[], Any] | None = None) -> list[Pair]:
+    """Run both in turn, in the order A B B A.
+
+    Gradual changes of the load thus affect both alike.
+    """
+    pairs = []
+    order = [each for each in (theirs, ours) if each]
+    for _pair in range(count):
+        runs = {run: run() for run in order}
+        pairs.append(Pair(runs[ours], runs.get(theirs)))
+        order.reverse()
+    return pairs
+
+
 @dataclasses.dataclass(frozen=True)
 class Figure:
     """A line of the table."""
@@ -70,34 +80,12 @@ class Figure:
         return [theirs / ours for theirs, ours in values if theirs and ours]
 
 
-def _kind(kind: str) -> Figure:
-    return Figure(kind, lambda run: run.requests[kind])
-
-
 WALL = Figure('wall, s', lambda run: run.seconds, 1)
+CPU = Figure('CPU, s', lambda run: run.cpu_seconds, 1)
+PLACEMENT_CPU = Figure('CPU of placement, s',
+                       lambda run: run.placement_cpu_seconds, 1)
 PEAK = Figure('peak RSS, MiB', lambda run: run.peak_mib)
 REQUESTS = Figure('placement requests', lambda run: run.placement_requests)
-FIGURES = (
-    WALL,
-    Figure('CPU, s', lambda run: run.cpu_seconds, 1),
-    Figure('CPU of placement, s', lambda run: run.placement_cpu_seconds, 1),
-    PEAK,
-    REQUESTS,
-    *map(_kind, (*traffic.PLACEMENT, traffic.TOKEN, traffic.DISCOVERY)))
-
-Targets = Mapping[tuple[str, str], float]
-"""Minimum of the median ratio, by state and name of the figure."""
-
-
-def targets(hosts: int, memberships: int, aggregates: int) -> Targets:
-    """Return the targets for a size; empty for sizes without targets."""
-    warm = {(1000, 3, 20): (12, 100), (5000, 3, 20): (40, 500)}.get(
-        (hosts, memberships, aggregates))
-    if warm is None:
-        return {}
-    return {(COLD, WALL.name): 10, (COLD, PEAK.name): 1,
-            (WARM, WALL.name): warm[0], (WARM, REQUESTS.name): warm[1],
-            (WARM, PEAK.name): 1}
 
 
 def spread(values: Sequence[float], decimals: int = 0) -> str:
@@ -112,34 +100,40 @@ def spread(values: Sequence[float], decimals: int = 0) -> str:
     return '%s (%s to %s)' % (median, least, greatest)
 
 
-def _decimals(ratios: Sequence[float]) -> int:
-    # A ratio just below 1 must not be rounded to 1.
-    return 2 if ratios and statistics.median(ratios) < 2 else 1
+class Lines:
+    """The lines of a table: name, theirs, ours, ratio and target."""
 
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.missed: list[str] = []
+        """Names of the lines whose targets are missed."""
 
-def rows(state: str, pairs: Sequence[Pair], wanted: Targets,
-         shown: Sequence[Figure] = FIGURES
-         ) -> tuple[list[list[str]], list[str]]:
-    """Return the lines of the table for a state, and the missed targets.
+    def compare(self, state: str, pairs: Sequence[Pair],
+                shown: Sequence[Figure],
+                wanted: Mapping[str, float] = {}) -> None:
+        """Add a line for each figure that is not 0 in all runs.
 
-    Figures that are 0 in all runs have no line.
-    """
-    lines, missed = [], []
-    for figure in shown:
-        runs = [run for pair in pairs for run in (pair.theirs, pair.ours)
-                if run]
-        if not any(map(figure.value, runs)):
-            continue
-        ratios = figure.ratios(pairs)
-        target = wanted.get((state, figure.name)) if ratios else None
-        verdict = NONE
-        if target is not None:
-            good = statistics.median(ratios) >= target
-            verdict = '%g or more: %s' % (target, MET if good else 'MISSED')
-            if not good:
-                missed.append('%s: %s' % (state, figure.name))
-        lines.append(['%s: %s' % (state, figure.name),
-                      figure.spread([pair.theirs for pair in pairs]),
-                      figure.spread([pair.ours for pair in pairs]),
-                      spread(ratios, _decimals(ratios)), verdict])
-    return lines, missed
+        :param wanted: minimum of the median ratio, by name of the figure
+        """
+        for figure in shown:
+            runs = [run for pair in pairs for run in (pair.theirs, pair.ours)
+                    if run]
+            if not any(map(figure.value, runs)):
+                continue
+            name = '%s: %s' % (state, figure.name)
+            ratios, target = figure.ratios(pairs), wanted.get(figure.name)
+            self.rows.append([
+                name, figure.spread([pair.theirs for pair in pairs]),
+                figure.spread([pair.ours for pair in pairs]),
+                # A ratio just below 1 must not be rounded to 1.
+                spread(ratios, 2 if ratios and statistics.median(
+                    ratios) < 2 else 1),
+                self.verdict(name, '%g or more' % target,
+                             statistics.median(ratios) >= target)
+                if target and ratios else NONE])
+
+    def verdict(self, name: str, target: str, good: bool) -> str:
+        """Describe a target, and note it if it is missed."""
+        if not good:
+            self.missed.append(name)
+        return '%s: %s' % (target, MET if good else 'MISSED')

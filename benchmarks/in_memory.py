@@ -23,7 +23,7 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 import sqlalchemy as sa
 
-from benchmarks import program
+from benchmarks import services
 from benchmarks import workload
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.journal import store
@@ -101,7 +101,7 @@ class Trial:
     def _sync(self, wanted: int) -> None:
         changed = len(full_sync.run(self._reconciler).outcome.changes)
         if changed != wanted:
-            raise program.Void('Changed providers: %d, expected: %d' % (
+            raise services.Void('Changed providers: %d, expected: %d' % (
                 changed, wanted))
 
 

@@ -2,63 +2,91 @@
 """Parts of a report, and the command line; needs no installed packages."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 import dataclasses
+import os
+import pathlib
+from typing import Any
 
-from benchmarks import arguments
-
+SQLITE, MYSQL = 'sqlite', 'mysql+pymysql://'
 _DESCRIPTION = """\
 Compare this package with stock nova, and write a report: the environment, the
 load before and after each part, medians with their ranges, ratios per pair,
 and the targets, met or missed. A complete run takes 25 minutes on an idle
-machine with two cores and a MySQL server. --quick takes a few minutes, and
-only verifies that the benchmarks work.
+machine with two cores. --quick takes a few minutes, and only verifies that the
+benchmarks work.
 """
 _EPILOG = """\
 exit status: 0 all targets are met, 1 a target is missed, 2 the command line is
-invalid or a part could not be measured, 3 the requirements cannot be
-installed, 130 interrupted
+invalid or a part could not be measured, 3 a package or the database server is
+not available, 130 interrupted
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A benchmark with its size."""
+    """A benchmark with its size.
+
+    :param title: describes the comparison
+    :param module: has ``measure``, see ``measure.Measure``
+    :param sizes: arguments of ``measure``
+    :param quick: those that ``--quick`` replaces
+    :param reported: whether the part is in a report by default
+    """
 
     name: str
     title: str
-    """Description of the comparison."""
     module: str
-    """Module with ``parse`` and ``measure``, see ``program.Measure``."""
-    arguments: Sequence[str]
-    quick: Sequence[str]
-    """Arguments for ``--quick``."""
+    sizes: Mapping[str, Any]
+    quick: Mapping[str, Any]
+    reported: bool = True
 
 
+_PAIR = {'pairs': 1}
 PARTS = (
-    Part('add-host', 'add-host and remove-host through nova-api',
-         'benchmarks.add_host', ['--pairs', '4'],
-         ['--pairs', '1', '--calls', '5']),
-    Part('sync', 'Full sync compared with nova-manage, cold and warm',
-         'benchmarks.sync', [
-             '--hosts', '1000', '--pairs', '2', '--agent-pass'],
-         ['--hosts', '100', '--pairs', '1', '--agent-pass']),
-    Part('agent', 'Full sync of the agent with many hosts',
-         'benchmarks.sync', [
-             '--hosts', '5000', '--pairs', '1', '--ours-only', '--agent-pass'],
-         ['--hosts', '200', '--pairs', '1', '--ours-only', '--agent-pass']),
-    Part('scheduler', 'Scheduling a server',
-         'benchmarks.scheduler', ['--pairs', '3', '--calls', '3'],
-         ['--hosts', '100', '--pairs', '1', '--calls', '1']),
-    Part('explain', 'Explaining a request',
-         'benchmarks.explain', ['--pairs', '3'],
-         ['--hosts', '100', '--pairs', '1']),
-    Part('audit', 'Auditing the servers',
-         'benchmarks.audit', ['--runs', '3'],
-         ['--servers', '500', '5000', '--runs', '1']),
-    Part('recovery', 'Recovery after an outage of placement',
-         'benchmarks.recovery', ['--hosts', '1000', '--pairs', '2'],
-         ['--hosts', '50', '--pairs', '1']))
+    Part('add-host', 'add-host and remove-host through nova-api', 'add_host',
+         {'pairs': 4, 'calls': 40}, {**_PAIR, 'calls': 5}),
+    Part('sync', 'Full sync compared with nova-manage, cold and warm', 'sync',
+         {'hosts': 1000, 'pairs': 2}, {**_PAIR, 'hosts': 100}),
+    Part('agent', 'Full sync of the agent with many hosts', 'sync',
+         {'hosts': 5000, 'pairs': 1, 'ours_only': True}, {'hosts': 200}),
+    Part('scheduler', 'Scheduling a server', 'scheduler',
+         {'sizes': (200, 1000, 2000), 'pairs': 3, 'calls': 3},
+         {**_PAIR, 'sizes': (100,), 'calls': 1}),
+    Part('explain', 'Explaining a request', 'explain',
+         {'sizes': (200, 5000), 'pairs': 3}, {**_PAIR, 'sizes': (100,)}),
+    Part('audit', 'Auditing the servers', 'audit',
+         {'sizes': (1000, 10000, 100000), 'runs': 3},
+         {'sizes': (500, 5000), 'runs': 1}),
+    Part('recovery', 'Recovery after an outage of placement', 'recovery',
+         {'hosts': 1000, 'pairs': 2}, {**_PAIR, 'hosts': 50}),
+    Part('add-host-server', 'The same, with the journal on the server',
+         'add_host', {'pairs': 4, 'calls': 40, 'on_server': True},
+         {**_PAIR, 'calls': 5}, reported=False),
+    Part('sync-5000', 'Full sync of 5000 hosts compared with nova-manage',
+         'sync', {'hosts': 5000, 'pairs': 1}, {'hosts': 200}, reported=False),
+    Part('scale', 'Full sync by number of hosts, without services', 'scale',
+         {'sizes': (1000, 10000, 50000, 100000)}, {'sizes': (100, 200)},
+         reported=False),
+    Part('sync-20000', 'Full sync of 20,000 hosts', 'sync',
+         {'hosts': 20000, 'pairs': 1, 'ours_only': True}, {'hosts': 200},
+         reported=False))
+
+
+def _database(text: str) -> str:
+    if text != SQLITE and not text.startswith(MYSQL):
+        raise argparse.ArgumentTypeError(
+            '%s is neither "sqlite" nor %s...' % (text, MYSQL))
+    return text.rstrip('/')
+
+
+def _output(text: str) -> pathlib.Path:
+    """Return the path of a writable file, to fail before the benchmark."""
+    path = pathlib.Path(text).absolute()
+    if path.is_dir() or not os.access(
+            path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError('%s cannot be written' % text)
+    return path
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -66,19 +94,26 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='run', description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [part.name for part in PARTS]
     parser.add_argument(
-        '--parts', nargs='+', choices=names, default=names, metavar='PART',
-        help='parts to measure, of ' + ', '.join(names))
+        '--parts', nargs='+', choices=[part.name for part in PARTS],
+        default=[part.name for part in PARTS if part.reported],
+        metavar='PART', help='parts to measure: ' + '; '.join(
+            '%s: %s%s' % (part.name, part.title, '' if part.reported
+                          else ' (only on request)') for part in PARTS))
     parser.add_argument(
         '--quick', action='store_true',
         help='use the smallest sizes, most of which have no targets')
     parser.add_argument(
         '--verbose', action='store_true',
         help='show the output of the installation')
-    arguments.add_database(parser)
-    arguments.add_output(parser)
+    parser.add_argument(
+        '--database', type=_database, metavar='URL',
+        help='MySQL server for the services\' databases, %sUSER@HOST, or '
+             'sqlite (default: the server on the loopback interface, or a '
+             'private one)' % MYSQL)
+    parser.add_argument(
+        '--write', type=_output, metavar='FILE',
+        help='write the results as reStructuredText')
     options = parser.parse_args(argv)
-    options.parts = [part for part in PARTS
-                     if part.name in options.parts]
+    options.parts = [part for part in PARTS if part.name in options.parts]
     return options

@@ -1,120 +1,212 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmark of the recovery after an outage of placement.
+"""The recovery after an outage of placement.
 
 While placement is unavailable, every host is added to an aggregate through a
-real nova-api: first with this package and a running agent, then with stock
-nova. Stock nova's responses are ignored: the benchmark fails unless the hosts
-are members in nova in both cases. The measurement starts at placement's first
+real nova-api: with this package and a running agent, and with stock nova.
+Stock nova's responses are ignored: the benchmark fails unless the hosts are
+members in nova in both cases. The measurement starts at placement's first
 response after the outage. With this package it ends when placement is in sync
 with nova, without any action. Stock nova has no automatic repair, so that
 "nova-manage placement sync_aggregates" is run immediately, as if an operator
 had waited for it, and the measurement ends with the command. Placement must
 then be in sync with nova in both cases.
-
-All options have their defaults. The ratio is computed per pair; above 1 this
-package is better. Single times are noisy: quote the medians and the ratios.
-
-exit status: 0 all targets are met, 1 a target is missed, 2 the benchmark could
-not run or a run did not mirror correctly, 130 interrupted
 """
 
-import argparse
+import collections
 from collections.abc import Callable
-from collections.abc import Sequence
-import sys
+from collections.abc import Mapping
+from concurrent import futures
+import dataclasses
+import functools
+import statistics
+import time
 
-from benchmarks import arguments
+from keystoneauth1 import adapter
+
+from benchmarks import add_host
+from benchmarks import agent_pass
+from benchmarks import commands
 from benchmarks import figures
-from benchmarks import outage
-from benchmarks import program
 from benchmarks import services
+from benchmarks import stock
 from benchmarks import table
 from benchmarks import workload
+from tests.cloud import cloud
+from tests.cloud import processes
 
+AGGREGATES = 20
+CLIENTS = 4
+"""Parallel clients: as many as nova-api has threads."""
+OK = 200
+POLL = 0.1
+TIMEOUT = 600
 HEADER = ('', 'stock nova, then nova-manage', 'this package', 'ratio',
           'target')
 ANSWERED = 'add-host answered %d'
+
+
+@dataclasses.dataclass(frozen=True)
+class Calls:
+    """Nova-api's responses while placement was unavailable."""
+
+    statuses: Mapping[int, int]
+    """Number of responses by HTTP status."""
+    milliseconds: float
+    """Duration of the median call."""
+    slowest: float
+    """Duration of the slowest call, in milliseconds."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Figures of an outage and the recovery."""
+
+    calls: Calls
+    seconds: float
+    """From placement's first response until it is in sync with nova."""
+    placement_cpu_seconds: float
+    """CPU time of placement meanwhile, without its database."""
+    requests: Mapping[str, int]
+    """Requests by kind, see ``traffic``."""
+    by_journal: float = 0
+    """Associations that the agent added for journal rows."""
+
+    # The other properties are those of a command run.
+    placement_requests = figures.Run.placement_requests
+
+
 FIGURES = (
     figures.Figure('add-host during the outage, ms',
                    lambda run: run.calls.milliseconds),
     figures.Figure('slowest add-host, ms', lambda run: run.calls.slowest),
     figures.Figure('until placement is in sync, s',
                    lambda run: run.seconds, 1),
-    figures.Figure('CPU of placement, s',
-                   lambda run: run.placement_cpu_seconds, 1),
-    figures.Figure('placement requests', lambda run: run.placement_requests),
+    figures.PLACEMENT_CPU, figures.REQUESTS,
     figures.Figure('hosts mirrored by the journal',
                    lambda run: run.by_journal))
-LINE = '%-5s  add-host %4.0f ms %s  in sync after %6.1f s'
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='recovery', description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default, what in (
-            ('hosts', 1000, 'compute hosts, each added to an aggregate'),
-            ('aggregates', 20, 'aggregates'),
-            ('pairs', 2, 'number of outages for each')):
-        parser.add_argument('--' + name, type=arguments.positive,
-                            default=default, metavar='N',
-                            help='%s (%d)' % (what, default))
-    arguments.add_database(parser)
-    arguments.add_output(parser)
-    return parser.parse_args(argv)
+class Outage:
+    """Outages with this package and stock nova, in the same cloud."""
+
+    def __init__(self, running: cloud.Cloud, size: workload.Size) -> None:
+        self._running = running
+        self._placement = running.process('placement')
+        self._load = workload.Workload(running, size)
+        self._runner = commands.Commands(running)
+        self._wanted = size.hosts * size.memberships
+
+    def ours(self) -> Run:
+        """Run an outage that the agent repairs from the journal."""
+        self._load.disband()
+        agent = agent_pass.Agent(self._running)
+        try:
+            calls = self._add_hosts(self._running.nova())
+            self._wait('the journal has every operation', lambda: (
+                agent.read().pending == self._wanted))
+            before = agent.read().by_journal
+            start, cpu = self._return()
+            self._wait('placement is in sync with nova', lambda: (
+                self._load.associations() == self._wanted))
+            run = self._done(calls, time.monotonic() - start, cpu)
+            self._wait('the journal is empty', lambda: (
+                not agent.read().pending))
+            by_journal = agent.read().by_journal - before
+        finally:
+            agent.stop()
+        self._load.check()
+        return dataclasses.replace(run, by_journal=by_journal)
+
+    def stock(self) -> Run:
+        """Run an outage followed by nova-manage when placement answers."""
+        self._load.disband()
+        with stock.nova_api(self._running) as nova:
+            calls = self._add_hosts(nova)
+            _start, cpu = self._return()
+            took = self._runner.sync(commands.STOCK)
+        self._load.check()
+        return Run(calls, took.seconds,
+                   self._placement.cpu_seconds() - cpu, took.requests)
+
+    def _add_hosts(self, nova: adapter.Adapter) -> Calls:
+        """Add every host to its aggregates while placement is unavailable.
+
+        :raises Void: when a host is not in its aggregate afterwards
+        """
+        numbers = {each['uuid']: each['id'] for each in
+                   nova.get('/os-aggregates').json()['aggregates']}
+        paths = [('/os-aggregates/%d/action' % numbers[aggregate], host)
+                 for aggregate, hosts in self._load.members.items()
+                 for host in hosts]
+        path, host = paths[0]
+        for action in add_host.ACTIONS:
+            # Nova-api has used placement before the outage.
+            nova.post(path, json={action: {'host': host}})
+        self._placement.stop()
+        statuses: list[int] = []
+
+        def add(path: str, host: str) -> None:
+            statuses.append(nova.post(
+                path, json={'add_host': {'host': host}},
+                raise_exc=False).status_code)
+
+        with futures.ThreadPoolExecutor(CLIENTS) as pool:
+            times = list(pool.map(lambda one: add_host.timed(
+                lambda: add(*one)), paths))
+        members = sum(len(each['hosts']) for each in nova.get(
+            '/os-aggregates').json()['aggregates'])
+        if members != self._wanted:
+            raise services.Void('Nova has %d of %d hosts in aggregates' % (
+                members, self._wanted))
+        return Calls(collections.Counter(statuses), statistics.median(times),
+                     max(times))
+
+    def _return(self) -> tuple[float, float]:
+        """Start placement; return its start and its CPU time."""
+        self._running.start('placement')
+        self._runner.traffic.since()
+        return time.monotonic(), self._placement.cpu_seconds()
+
+    def _done(self, calls: Calls, seconds: float, cpu: float) -> Run:
+        return Run(calls, seconds,
+                   self._placement.cpu_seconds() - cpu,
+                   self._runner.traffic.since())
+
+    def _wait(self, what: str, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + TIMEOUT
+        while not holds():
+            if time.monotonic() > deadline:
+                raise processes.CloudError('\n'.join([
+                    'Timed out after %d s waiting until %s; the end of the '
+                    'agent\'s log:' % (TIMEOUT, what),
+                    *self._running.agent_lines()[-10:]]))
+            time.sleep(POLL)
 
 
-def _answered(status: int) -> Callable[[outage.Run], float]:
-    return lambda run: run.calls.statuses.get(status, 0)
+def _answered(run: Run, status: int) -> float:
+    return run.calls.statuses.get(status, 0)
 
 
-def rows(pairs: Sequence[figures.Pair], hosts: int
-         ) -> tuple[list[list[str]], list[str]]:
-    """Return the lines of the table, and the missed targets."""
-    state, name = '%d hosts' % hosts, ANSWERED % outage.OK
-    statuses = sorted({outage.OK}.union(*(
-        run.calls.statuses for pair in pairs
-        for run in (pair.theirs, pair.ours))))
-    lines, _missed = figures.rows(state, pairs, {}, [figures.Figure(
-        ANSWERED % status, _answered(status)) for status in statuses])
-    good = all(_answered(outage.OK)(pair.ours) == hosts for pair in pairs)
-    for line in lines:
+def measure(chosen: services.Services, hosts: int, pairs: int
+            ) -> tuple[list[table.Table], list[str]]:
+    """Run the benchmark."""
+    with chosen.cloud() as running:
+        trial = Outage(running, workload.Size(hosts, 1, AGGREGATES))
+        measured = figures.alternate(pairs, trial.ours, trial.stock)
+    state, lines = '%d hosts' % hosts, figures.Lines()
+    lines.compare(state, measured, [figures.Figure(
+        ANSWERED % status, functools.partial(_answered, status=status))
+        for status in sorted({OK}.union(*(
+            run.calls.statuses for pair in measured
+            for run in (pair.theirs, pair.ours))))])
+    for line in lines.rows:
         # Numbers of calls have no ratio.
         line[-2] = figures.NONE
-        if line[0].endswith(name):
-            line[-1] = 'all %d: %s' % (hosts, 'met' if good else 'MISSED')
-    more, _missed = figures.rows(state, pairs, {}, FIGURES)
-    return lines + more, [] if good else ['%s: %s' % (state, name)]
-
-
-def measure(options: argparse.Namespace, chosen: services.Services
-            ) -> tuple[list[table.Table], list[str]]:
-    """Run the benchmark.
-
-    :returns: the tables, and the missed targets
-    """
-    pairs = []
-    with chosen.cloud() as running:
-        trial = outage.Outage(running, workload.Size(
-            options.hosts, 1, options.aggregates))
-        both = [('stock', trial.stock), ('ours', trial.ours)]
-        for _pair in range(options.pairs):
-            runs = {}
-            for name, play in both:
-                run = runs[name] = play()
-                print(LINE % (name, run.calls.milliseconds,
-                              dict(run.calls.statuses), run.seconds),
-                      flush=True)
-            pairs.append(figures.Pair(runs['ours'], runs['stock']))
-            # A B B A: gradual changes of the load affect both alike.
-            both.reverse()
-    lines, missed = rows(pairs, options.hosts)
+        if line[0].endswith(ANSWERED % OK):
+            line[-1] = lines.verdict(line[0], 'all %d' % hosts, all(
+                _answered(pair.ours, OK) == hosts for pair in measured))
+    lines.compare(state, measured, FIGURES)
     return [table.Table(
         '%d hosts added during an outage of placement, %d parallel clients, '
-        'pairs of outages: %d' % (
-            options.hosts, outage.CLIENTS, options.pairs),
-        HEADER, lines)], missed
-
-
-if __name__ == '__main__':
-    sys.exit(program.compare(parse(sys.argv[1:]), measure))
+        'pairs of outages: %d' % (hosts, CLIENTS, pairs), HEADER,
+        lines.rows)], lines.missed

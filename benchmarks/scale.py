@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmark of the full sync's cost by number of hosts.
+"""The full sync's cost by number of hosts.
 
 For each size a new process runs this package's source, plan and reconciler
 with nova's tables in SQLite files and an in-memory placement: the figures are
 the cost of this package itself. Times are CPU times, so that other load has
-little effect; memory is the peak memory of the work. With --real the full sync
-also runs with a real keystone and placement, as with "python -m
-benchmarks.sync --ours-only".
-
-exit status: 0 the cost per host does not grow with their number, 1 it does, 2
-the benchmark could not run, 130 interrupted
+little effect; memory is the peak memory of the work.
 """
 
-import argparse
 from collections.abc import Mapping
 from collections.abc import Sequence
 import json
@@ -20,16 +14,12 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import arguments
-from benchmarks import program
+from benchmarks import commands
 from benchmarks import services
-from benchmarks import sync
 from benchmarks import table
 from tests.cloud import processes
 
-SIZES = (1000, 10000, 50000, 100000)
-REAL = 20000
-AGGREGATES = 20
+AGGREGATES, MEMBERSHIPS = 20, 3
 TIMEOUT = 3600
 GROWTH = 1.5
 """Maximum ratio of the cost per host between sizes."""
@@ -38,31 +28,10 @@ HEADER = ('providers', 'read nova, s', 'plan, s', 'sync, nothing mirrored, s',
           'per provider')
 TAIL = 2000
 
-Found = Mapping[str, float]
+Result = Mapping[str, float]
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='scale', description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        '--sizes', type=arguments.positive, nargs='+', default=SIZES,
-        metavar='N', help='compute hosts (%s)' % ' '.join(map(str, SIZES)))
-    parser.add_argument(
-        '--memberships', type=arguments.positive, default=3, metavar='N',
-        help='aggregates per host, of %d (3)' % AGGREGATES)
-    parser.add_argument(
-        '--real', type=arguments.positive, nargs='?', const=REAL, metavar='N',
-        help='also run with a real placement and N hosts (%d)' % REAL)
-    arguments.add_output(parser)
-    options = parser.parse_args(argv)
-    if options.memberships > AGGREGATES:
-        parser.error('--memberships %d is greater than %d' % (
-            options.memberships, AGGREGATES))
-    return options
-
-
-def measure(hosts: int, memberships: int) -> Found:
+def run(hosts: int) -> Result:
     """Measure a size in a new process, see ``in_memory``.
 
     :raises CloudError: when it fails
@@ -71,9 +40,10 @@ def measure(hosts: int, memberships: int) -> Found:
         try:
             done = subprocess.run(
                 [sys.executable, '-m', 'benchmarks.in_memory', str(hosts),
-                 str(memberships), str(AGGREGATES), directory],
+                 str(MEMBERSHIPS), str(AGGREGATES), directory],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                env=processes.clean_environment(), timeout=TIMEOUT,
+                env={**processes.clean_environment(),
+                     'PYTHONPATH': str(commands.CHECKOUT)}, timeout=TIMEOUT,
                 # Only this process handles Ctrl-C, and stops the child.
                 start_new_session=True)
         except subprocess.TimeoutExpired as exc:
@@ -85,22 +55,22 @@ def measure(hosts: int, memberships: int) -> Found:
     return json.loads(done.stdout)
 
 
-def cost(hosts: int, found: Found) -> tuple[float, float]:
+def cost(hosts: int, result: Result) -> tuple[float, float]:
     """Return microseconds and KiB per host, for both full syncs."""
-    return (1e6 * (found['cold'] + found['warm']) / hosts,
-            1024 * max(found['cold_mib'], found['warm_mib']) / hosts)
+    return (1e6 * (result['cold'] + result['warm']) / hosts,
+            1024 * max(result['cold_mib'], result['warm_mib']) / hosts)
 
 
-def row(hosts: int, found: Found) -> list[str]:
-    return [str(hosts), *('%.*f' % (decimals, found[name])
+def row(hosts: int, result: Result) -> list[str]:
+    return [str(hosts), *('%.*f' % (decimals, result[name])
                           for name, decimals in (
                               ('read', 2), ('plan', 2), ('cold', 2),
                               ('warm', 2), ('cold_mib', 0),
                               ('warm_mib', 0))),
-            '%.0f us, %.1f KiB' % cost(hosts, found)]
+            '%.0f us, %.1f KiB' % cost(hosts, result)]
 
 
-def growing(costs: Sequence[tuple[float, float]]) -> bool:
+def grows(costs: Sequence[tuple[float, float]]) -> bool:
     """Check whether the cost per host grows with the number of hosts.
 
     :param costs: costs per host, by ascending size
@@ -110,44 +80,16 @@ def growing(costs: Sequence[tuple[float, float]]) -> bool:
                for many in figures[number + 1:])
 
 
-def run(options: argparse.Namespace) -> bool:
+def measure(_chosen: services.Services, sizes: Sequence[int]
+            ) -> tuple[list[table.Table], list[str]]:
     """Run the benchmark.
 
-    :returns: whether the cost per host grows
+    :param sizes: numbers of hosts, ascending
     """
-    rows, costs = [], []
-    for hosts in sorted(set(options.sizes)):
-        found = measure(hosts, options.memberships)
-        rows.append(row(hosts, found))
-        costs.append(cost(hosts, found))
-        print('  '.join('%s: %s' % cell for cell in zip(HEADER, rows[-1])),
-              flush=True)
-    tables = [table.Table(
+    results = {hosts: run(hosts) for hosts in sizes}
+    costs = [cost(*size) for size in results.items()]
+    return [table.Table(
         'Each host in %d of %d aggregates; CPU time; nova in SQLite, '
-        'placement in memory' % (options.memberships, AGGREGATES),
-        HEADER, rows)]
-    if options.real:
-        chosen = services.choose(None)
-        real, _missed = sync.measure(sync.parse([
-            '--hosts', str(options.real), '--pairs', '1', '--ours-only',
-            '--agent-pass', '--memberships', str(options.memberships)]),
-            chosen)
-        tables += [each.where(str(chosen)) for each in real]
-    program.publish(options, *tables)
-    return growing(costs)
-
-
-def main(argv: list[str]) -> int:
-    options = parse(argv)
-
-    def benchmark() -> int:
-        if run(options):
-            print('The cost per host grows by more than %g times' % GROWTH)
-            return 1
-        return 0
-
-    return program.guarded(benchmark)
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+        'placement in memory' % (MEMBERSHIPS, AGGREGATES), HEADER,
+        [row(*size) for size in results.items()])], (
+            ['cost per host, by number of hosts'] if grows(costs) else [])

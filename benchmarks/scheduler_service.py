@@ -8,7 +8,6 @@ replaces the message bus; everything else is nova's code.
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
-import cProfile
 import functools
 import json
 import os
@@ -99,12 +98,11 @@ class Scheduler:
             self._manager.sync_instance_info(self._context, host, [])
         return {}
 
-    def schedule(self, extra_specs: dict[str, str], profile: str = '',
-                 project: str = '', zone: str = '') -> dict[str, Any]:
+    def schedule(self, extra_specs: dict[str, str], project: str = '',
+                 zone: str = '') -> dict[str, Any]:
         """Select a destination for a server and return the figures.
 
         :param project: a project without isolated aggregates by default
-        :param profile: file for the output of cProfile
         """
         instance = str(uuid.uuid4())
         spec = self._request(instance, extra_specs, project, zone)
@@ -113,12 +111,7 @@ class Scheduler:
             instance_uuids=[instance], return_objects=True,
             return_alternates=True)
         self._stages.seconds, self._stages.candidates = {}, []
-        profiler = cProfile.Profile()
-        if profile:
-            call = functools.partial(profiler.runcall, call)
         answer = self._timed(call)
-        if profile:
-            profiler.dump_stats(profile)
         if answer['host']:
             self._placed.append(instance)
         return answer

@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 import contextlib
 import os
-import pathlib
 from typing import Any
 
 import requests
@@ -12,7 +11,7 @@ import requests
 from benchmarks import commands
 from benchmarks import fleet
 from benchmarks import placing
-from benchmarks import program
+from benchmarks import services
 from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import config_files
@@ -31,11 +30,12 @@ ISOLATION = (
     ('tenant_isolation', 'image_properties'))
 
 
-def nova_conf(isolation: bool, tracked: bool) -> dict[str, config.Options]:
+def nova_conf(tracked: bool, isolation: bool = False
+              ) -> dict[str, config.Options]:
     """Return the additional options of each nova-scheduler's nova.conf.
 
-    :param isolation: whether tenants and images are isolated, too
     :param tracked: whether nova-computes report their instances
+    :param isolation: whether tenants and images are isolated, too
     """
     filters, ours = BINDING
     if isolation:
@@ -84,8 +84,9 @@ class Scheduler:
         self.clean()
         for answer in answers:
             if answer['node'] not in self._fleet.bound:
-                raise program.Void('A server was scheduled to host "%s", to '
-                                   'which it is not bound' % answer['host'])
+                raise services.Void(
+                    'A server was scheduled to host "%s", to which it is not '
+                    'bound' % answer['host'])
         return placing.run(answers, self._fleet.bound, spent,
                            os.getloadavg()[0])
 
@@ -105,11 +106,6 @@ class Scheduler:
         """Remove the allocations of all scheduled servers."""
         self._ask('clean')
 
-    def profile(self, path: pathlib.Path) -> None:
-        self.schedule(extra_specs=fleet.BOUND_SPECS,
-                      profile=str(path.absolute()))
-        self.clean()
-
     def _ask(self, what: str, **arguments: Any) -> Any:
         answer = self._http.post('%s/%s' % (self._url, what), json=arguments)
         if not answer.ok:
@@ -120,13 +116,13 @@ class Scheduler:
 
 
 @contextlib.contextmanager
-def started(running: cloud.Cloud, hosts: fleet.Fleet, isolation: bool,
-            tracked: bool) -> Iterator[dict[str, Scheduler]]:
+def started(running: cloud.Cloud, hosts: fleet.Fleet, tracked: bool
+            ) -> Iterator[dict[str, Scheduler]]:
     """Run two nova-schedulers, see ``nova_conf``."""
     with contextlib.ExitStack() as stack:
         yield {name: Scheduler(stack.enter_context(serving(
             running, name, options)), running, hosts, tracked)
-            for name, options in nova_conf(isolation, tracked).items()}
+            for name, options in nova_conf(tracked).items()}
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import pathlib
 
 from keystoneauth1 import adapter
 
-from benchmarks import program
+from benchmarks import services
 from tests.cloud import cloud
 from tests.cloud import config
 from tests.cloud import programs
@@ -29,6 +29,7 @@ def nova_api(running: cloud.Cloud, server: programs.Server | None = None
     with running.another_nova_api(NAME, OPTIONS, server) as nova:
         log = pathlib.Path(running.config.path('log/%s.log' % NAME))
         if ACTIVE in log.read_text(errors='replace'):
-            raise program.Void('This package is active in the nova-api that '
-                               'must be stock nova')
+            raise services.Void(
+                'This package is active in the nova-api that must be stock '
+                'nova')
         yield nova

@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Self
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,11 +12,6 @@ class Table:
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-
-    def where(self, words: str) -> Self:
-        """Return a copy with the environment in its title."""
-        return dataclasses.replace(
-            self, title='%s (%s)' % (self.title, words))
 
     def text(self) -> str:
         """Render it for a terminal."""

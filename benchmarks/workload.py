@@ -7,7 +7,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from benchmarks import program
+from benchmarks import services
 from tests.cloud import cloud
 from tests.cloud import seed
 
@@ -29,9 +29,6 @@ class Size:
     hosts: int
     memberships: int
     aggregates: int
-
-    def __str__(self) -> str:
-        return '%d x %d' % (self.hosts, self.memberships)
 
     def host_names(self) -> list[str]:
         return ['bench-%06d' % number for number in range(self.hosts)]
@@ -111,7 +108,7 @@ class Workload:
                  if state.aggregates.get(node.uuid, frozenset())
                  != wanted.get(node.host, set())]
         if wrong:
-            raise program.Void(
+            raise services.Void(
                 'placement differs from nova for %d of %d hosts, the first '
                 'is %s: provider %s' % (len(wrong), len(self._nodes),
                                         wrong[0].host, wrong[0].uuid))
