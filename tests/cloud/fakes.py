@@ -57,15 +57,13 @@ def compute(conf: str, refusal: str, *nodes: str) -> None:
     program.main()
 
 
-def network_agents(conf: str, networks: str, rates: str = '{}') -> None:
+def network_agents(conf: str, networks: str) -> None:
     """Report the agents of all hosts to neutron: it needs live agents.
 
     Neutron binds ports only to hosts with a live agent. These agents plug
     nothing, and with nova's fake driver nothing waits for that.
 
     :param networks: JSON, the physical networks of each host
-    :param rates: JSON, the packet rate in kpps of some hosts with a single
-        node; neutron creates a provider with it below the node's
     """
     # Import this first: it decides about threads.
     importlib.import_module('neutron.cmd.server')
@@ -88,26 +86,13 @@ def network_agents(conf: str, networks: str, rates: str = '{}') -> None:
                 'configurations': {
                     'bridge_mappings': {name: 'br-%s' % (
                         name) for name in names},
-                    'tunnel_types': [], 'tunneling_ip': None,
-                    **_packet_rate(host, json.loads(rates))}}
+                    'tunnel_types': [], 'tunneling_ip': None}}
             if first:
                 state['start_flag'] = True
             reports.report_state(
                 context.get_admin_context_without_session(), state)
         first = False
         time.sleep(REPORT_INTERVAL)
-
-
-def _packet_rate(host: str, rates: dict[str, int]) -> dict[str, Any]:
-    if host not in rates:
-        return {}
-    return {'resource_provider_bandwidths': {},
-            'resource_provider_inventory_defaults': {},
-            # Of each device; a packet rate needs none.
-            'resource_provider_hypervisors': {host: host},
-            'resource_provider_packet_processing_without_direction': {
-                host: {'any': rates[host]}},
-            'resource_provider_packet_processing_inventory_defaults': {}}
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
 
 import atexit
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
@@ -22,6 +23,7 @@ from tests.cloud import cloud
 from tests.cloud import command
 from tests.cloud import environment
 from tests.cloud import observer
+from tests.cloud.situations import schedulers
 from tests.cloud import statefile
 
 TOOL = environment.TOP / 'tools' / 'cloud'
@@ -138,37 +140,27 @@ class TestCase(testtools.TestCase):
                               json={'remove_host': {'host': host}})
                 nova.delete(url)
 
-    def server(self, *options: str) -> dict[str, Any]:
-        """Create a server for this test alone, and wait until it runs."""
-        name = 'server-%s' % uuid.uuid4().hex[:8]
-        self.addCleanup(self._delete_servers, name)
-        made = self.openstack(
-            'server', 'create', '--flavor', 'tiny', '--image', 'empty',
-            '--network', 'public', '--wait', *options, name)
-        self.assertEqual('ACTIVE', made['status'])
-        return made
-
-    def boot(self, network: dict[str, str], flavor: str = 'tiny',
-             controller: int = 1, zone: str = '',
+    def boot(self, network: dict[str, str] | None = None,
+             flavor: str = 'tiny', zone: str = '',
              others: Sequence[dict[str, str]] = (),
              **values: Any) -> dict[str, Any]:
         """Create a server directly by REST, and wait for the result.
 
-        :param network: an entry of ``networks`` in nova's API
+        :param network: an entry of ``networks`` in nova's API; by default the
+            public network
         :param others: further entries
         :param values: of the request, added or instead of others
         :returns: the server, in the final status that nova gave it
         """
-        nova = self.cloud.through(controller).nova()
-        images = self.cloud.rest('image').get('/v2/images?name=empty').json()
+        nova = self.cloud.nova()
         flavors = {each['name']: each['id'] for each
                    in nova.get('/flavors').json()['flavors']}
         named = {'availability_zone': zone} if zone else {}
         made = nova.post('/servers', json={'server': named | {
             'name': 'server-%s' % uuid.uuid4().hex[:8],
-            'flavorRef': flavors[flavor],
-            'imageRef': images['images'][0]['id'],
-            'networks': [network, *others]} | values}).json()['server']
+            'flavorRef': flavors[flavor], 'imageRef': self.image(),
+            'networks': [network or self.public(), *others]} | values
+        }).json()['server']
         self.addCleanup(self.delete_server, made)
         server: dict[str, Any] = {}
 
@@ -187,11 +179,67 @@ class TestCase(testtools.TestCase):
         self.wait_until(done, 'nova is done with %s' % made['id'])
         return server
 
-    def _delete_servers(self, name: str) -> None:
-        """Delete all servers with a name."""
-        for each in self.cloud.nova().get(
-                '/servers?name=^%s$&all_tenants=1' % name).json()['servers']:
-            self.delete_server(each)
+    def image(self) -> str:
+        """Return the ID of the image."""
+        images = self.cloud.rest('image').get('/v2/images?name=empty').json()
+        return str(images['images'][0]['id'])
+
+    def public(self) -> dict[str, str]:
+        """Return the public network, as an entry of ``networks``."""
+        network, = self.cloud.rest('network').get(
+            '/v2.0/networks?name=public').json()['networks']
+        return {'uuid': network['id']}
+
+    def flavor(self, **extra_specs: str) -> str:
+        """Create a flavor for this test alone; return its name and ID."""
+        nova, name = self.cloud.nova(), 'flavor-%s' % uuid.uuid4().hex[:8]
+        nova.post('/flavors', json={'flavor': {
+            'name': name, 'vcpus': 1, 'ram': 96, 'disk': 1, 'id': name}})
+        self.addCleanup(nova.delete, '/flavors/%s' % name)
+        if extra_specs:
+            nova.post('/flavors/%s/os-extra_specs' % name,
+                      json={'extra_specs': extra_specs})
+        return name
+
+    def remove_quota(self) -> None:
+        """Let the administrator have any number of servers in this test."""
+        nova = self.cloud.nova()
+        quota = '/os-quota-sets/%s' % nova.get_project_id()
+        self.addCleanup(nova.delete, quota)
+        nova.put(quota, json={'quota_set': {
+            'cores': -1, 'ram': -1, 'instances': -1}})
+
+    def use_scheduler(self, name: str) -> None:
+        """Configure nova-scheduler until the test ends.
+
+        :param name: a key of ``schedulers.OPTIONS``
+        """
+        used = schedulers.Schedulers(self.cloud)
+        self.addCleanup(used.use, '')
+        used.use(name)
+
+    def uuid_of(self, aggregate: str) -> str:
+        """Return the UUID of an aggregate."""
+        return observer.Observer(self.cloud, {}).uuid(aggregate)
+
+    def url_of(self, aggregate: str) -> str:
+        """Return the path of an aggregate in nova's API."""
+        return '/os-aggregates/%s' % observer.Observer(
+            self.cloud, {}).identifier(aggregate)
+
+    def nodes(self, *hosts: str) -> set[str]:
+        """Return the providers of the compute nodes of some hosts."""
+        return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
+
+    def move(self, provider: str, add: Iterable[str] = (),
+             remove: Iterable[str] = ()) -> None:
+        """Change a provider's aggregates, as another tool would."""
+        placement = self.cloud.placement()
+        url = '/resource_providers/%s/aggregates' % provider
+        found = placement.get(url).json()
+        found['aggregates'] = sorted(
+            {*found['aggregates'], *add} - set(remove))
+        placement.put(url, json=found)
 
     def delete_server(self, server: dict[str, Any]) -> None:
         """Delete a server if it exists, and wait until it no longer exists.

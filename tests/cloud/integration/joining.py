@@ -2,6 +2,7 @@
 """A compute host that joins a running cloud, while users create servers."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent import futures
 import configparser
 import contextlib
@@ -9,7 +10,6 @@ import dataclasses
 import json
 import threading
 from typing import Any
-from typing import Self
 import uuid
 
 import fixtures
@@ -113,29 +113,25 @@ class NewHost(fixtures.Fixture):
             self._cloud.rest('network').delete('/v2.0/agents/%s' % agent['id'])
 
 
-class Users:
-    """Users who create one server after the other, within a ``with``.
+@contextlib.contextmanager
+def users(boot: Callable[[], dict[str, Any]]
+          ) -> Iterator[list[dict[str, Any]]]:
+    """Let users create one server after the other; yields the servers.
 
     :param boot: creates a server and waits for its final status
     """
+    servers: list[dict[str, Any]] = []
+    stopped = threading.Event()
 
-    def __init__(self, boot: Callable[[], dict[str, Any]]) -> None:
-        self._boot = boot
-        self._stack = contextlib.ExitStack()
-        self._stopped = threading.Event()
-        self.servers: list[dict[str, Any]] = []
+    def create() -> None:
+        while not stopped.is_set():
+            servers.append(boot())
 
-    def __enter__(self) -> Self:
-        pool = self._stack.enter_context(futures.ThreadPoolExecutor(1))
-        creating = pool.submit(self._create)
+    with futures.ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(create)
+        try:
+            yield servers
+        finally:
+            stopped.set()
         # Raises what it raised.
-        self._stack.callback(creating.result)
-        self._stack.callback(self._stopped.set)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
-
-    def _create(self) -> None:
-        while not self._stopped.is_set():
-            self.servers.append(self._boot())
+        creating.result()

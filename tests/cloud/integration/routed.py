@@ -95,7 +95,7 @@ class RoutedNetwork(fixtures.Fixture):
     def _delete(self) -> None:
         for each in self.segments:
             if not self.aggregates(each):
-                # Neutron fails on this provider; a test shows it.
+                # Neutron fails on this provider.
                 self.delete_provider(each)
         self.delete()
         self._wait_until(self.is_gone, 'neutron has removed what it had made')

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base test case of routed networks."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
 from typing import Any
 import uuid
 
@@ -52,18 +50,6 @@ class TestCase(base.TestCase):
             self.add_host(aggregate, host)
         return name
 
-    def flavor(self, extra_specs: Mapping[str, str]) -> str:
-        """Create a flavor for this test alone; return its name."""
-        nova = self.cloud.nova()
-        name = 'flavor-%s' % uuid.uuid4().hex[:8]
-        made = nova.post('/flavors', json={'flavor': {
-            'name': name, 'vcpus': 1, 'ram': 64, 'disk': 1,
-            'id': name}}).json()['flavor']['id']
-        self.addCleanup(nova.delete, '/flavors/%s' % made)
-        nova.post('/flavors/%s/os-extra_specs' % made,
-                  json={'extra_specs': extra_specs})
-        return name
-
     def take_no_servers(self, *hosts: str) -> None:
         """Disable hosts until the test ends."""
         for host in hosts:
@@ -84,17 +70,3 @@ class TestCase(base.TestCase):
     def uuid(self, segment: routed.Segment) -> str:
         """Return the UUID of the aggregate that neutron created."""
         return self.routed.aggregate(segment)['uuid']
-
-    def nodes(self, *hosts: str) -> set[str]:
-        """Return the providers of the compute nodes of some hosts."""
-        return {node.uuid for node in self.cloud.nodes() if node.host in hosts}
-
-    def move(self, provider: str, add: Iterable[str] = (),
-             remove: Iterable[str] = ()) -> None:
-        """Change a provider's aggregates, as another tool would."""
-        placement = self.cloud.placement()
-        url = '/resource_providers/%s/aggregates' % provider
-        found = placement.get(url).json()
-        found['aggregates'] = sorted(
-            {*found['aggregates'], *add} - set(remove))
-        placement.put(url, json=found)

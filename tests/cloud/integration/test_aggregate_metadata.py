@@ -41,10 +41,10 @@ class ExamplesTest(base.TestCase):
                      str(self.cloud.programs), os.environ['PATH']])})
         self.assertEqual(0, done.returncode, done.stdout)
 
-    def providers(self):
-        """Return the UUID of each host with one node."""
-        return {node.host: node.uuid for node in self.cloud.nodes()
-                if node.name == node.host}
+    def node(self, host):
+        """Return the provider of a host with one node."""
+        node, = self.nodes(host)
+        return node
 
 
 @base.of_nova_alone
@@ -58,40 +58,26 @@ class TestIsolatedAggregates(ExamplesTest):
         self.stop_agents()
         self.useFixture(appended.Appended(
             self.cloud, {'scheduler': 'nova.conf'}, ISOLATE))
-        network, = self.cloud.rest('network').get(
-            '/v2.0/networks?name=public').json()['networks']
-        public = {'uuid': network['id']}
         self.addCleanup(self.remove)
         self.type('Isolated aggregates', cmp_1='compute-1')
 
-        server = self.boot(public, 'licensed')
+        server = self.boot(flavor='licensed')
         self.assertEqual('compute-1', server[base.HOST], server)
         self.delete_server(server)
         # The host is empty, and each other gets a server.
-        others = [self.boot(public)[base.HOST]
+        others = [self.boot()[base.HOST]
                   for _node in self.cloud.nodes()]
         self.assertNotIn('compute-1', others)
 
-        before = self.set_aggregates([])
-        self.addCleanup(self.set_aggregates, before)
-        self.assertEqual('compute-1', self.boot(public)[base.HOST])
+        node = self.node('compute-1')
+        self.move(node, remove=[self.uuid_of('licensed')])
+        self.addCleanup(self.move, node, [self.uuid_of('licensed')])
+        self.assertEqual('compute-1', self.boot()[base.HOST])
         status, out, err = self.cloud.run(
             STATUS, '--config-file', self.cloud.config.nova_conf, 'upgrade',
             'check')
         self.assertEqual(1, status, out + err)
         self.assertRegex(out, r'Check: Drift +\|\n\| Result: Warning')
-
-    def set_aggregates(self, uuids):
-        """Set compute-1's aggregates in placement, as another tool would.
-
-        :returns: those of before
-        """
-        placement = self.cloud.placement()
-        url = '/resource_providers/%s/aggregates' % (
-            self.providers()['compute-1'])
-        found = placement.get(url).json()
-        placement.put(url, json={**found, 'aggregates': uuids})
-        return found['aggregates']
 
     def remove(self):
         """Remove what the page has created."""
@@ -100,7 +86,7 @@ class TestIsolatedAggregates(ExamplesTest):
         for each in nova.get('/flavors').json()['flavors']:
             if each['name'] == 'licensed':
                 nova.delete('/flavors/%s' % each['id'])
-        url = '/resource_providers/%s/traits' % self.providers()['compute-1']
+        url = '/resource_providers/%s/traits' % self.node('compute-1')
         found = placement.get(url).json()
         placement.put(url, json={**found, 'traits': [
             each for each in found['traits'] if each != 'CUSTOM_LICENSED']})
@@ -134,5 +120,4 @@ class TestAllocationRatios(ExamplesTest):
             **inventory, 'resource_provider_generation': now})
 
     def url(self, host):
-        return '/resource_providers/%s/inventories/VCPU' % (
-            self.providers()[host])
+        return '/resource_providers/%s/inventories/VCPU' % self.node(host)

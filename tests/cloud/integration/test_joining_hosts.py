@@ -19,52 +19,16 @@ enable_new_services = false
 '''
 
 
-class JoiningTest(base.TestCase):
+class TestWaiting(base.TestCase):
 
     def setUp(self):
         super().setUp()
         self.zone = 'zone-%s' % uuid.uuid4().hex[:8]
         self.name = self.aggregate(self.zone)
-        network, = self.cloud.rest('network').get(
-            '/v2.0/networks?name=public').json()['networks']
-        self.public = {'uuid': network['id']}
-        nova = self.cloud.nova()
-        quota = '/os-quota-sets/%s' % nova.get_project_id()
-        nova.put(quota, json={'quota_set': {'instances': -1, 'cores': -1}})
-        self.addCleanup(nova.delete, quota)
+        self.remove_quota()
         # Removed after the servers.
         self.host = self.useFixture(
             joining.NewHost(self.cloud, self.wait_until))
-
-    def users(self):
-        return joining.Users(lambda: self.boot(self.public))
-
-    def wait_for_servers(self, users, count):
-        """Wait until users have created a number of servers more."""
-        wanted = len(users.servers) + count
-        self.wait_until(lambda: len(users.servers) >= wanted,
-                        'users have created %s servers' % count)
-
-
-@base.of_nova_alone
-class TestWithoutWaiting(JoiningTest):
-
-    def test_servers_land_too_early(self):
-        """A host that is enabled at once gets servers, and then no zone."""
-        with self.users():
-            self.host.start()
-            self.wait_until(self.host.servers, 'a server is on the new host')
-        self.assertEqual(frozenset(), self.placement_has(self.name))
-        status, _out, err = self.cloud.run(
-            'openstack', 'aggregate', 'add', 'host', self.name, self.host.name)
-        self.assertEqual(1, status)
-        self.assertIn('409', err)
-
-
-class TestWaiting(JoiningTest):
-
-    def setUp(self):
-        super().setUp()
         self.useFixture(appended.Appended(
             self.cloud, {'conductor': 'nova.conf'}, DISABLED))
 
@@ -74,11 +38,14 @@ class TestWaiting(JoiningTest):
         Placement is unavailable when the host is added, so that the agent has
         to catch up.
         """
-        with self.users() as users, futures.ThreadPoolExecutor(1) as pool:
+        with joining.users(self.boot) as servers, \
+                futures.ThreadPoolExecutor(1) as pool:
             self.host.start()
             self.assertEqual('disabled', self.host.service()['status'])
             # One for each other node, and one that would be the new host's.
-            self.wait_for_servers(users, len(self.cloud.nodes()))
+            count = len(servers) + len(self.cloud.nodes())
+            self.wait_until(lambda: len(servers) >= count,
+                            'users have created %s servers' % count)
             self.assertEqual([], self.host.servers())
 
             self.cloud.stop('placement')
@@ -96,7 +63,7 @@ class TestWaiting(JoiningTest):
             self.run_client('openstack', 'compute', 'service', 'set',
                             '--enable', self.host.name, 'nova-compute')
             self.wait_until(self.host.servers, 'a server is on the new host')
-        server = self.boot(self.public, zone=self.zone)
+        server = self.boot(zone=self.zone)
         self.assertEqual(self.host.name, server[base.HOST], server)
 
     def start_placement(self):

@@ -41,14 +41,14 @@ class TestAgents(base.TestCase):
         """After the leader is killed, the other agent repairs drift."""
         self.wait_until(lambda: bool(self._leader()), 'an agent leads')
         leader = self._leader()
-        self.add_host(self.aggregate(), 'compute-3')
+        name = self.aggregate()
+        self.add_host(name, 'compute-3')
         self.addCleanup(self.cloud.start, leader)
         self.cloud.process(leader).kill()
         self.wait_until(lambda: self._leader() not in ('', leader),
                         'the other agent leads')
-        node, = (each for each in self.cloud.nodes()
-                 if each.host == 'compute-3')
-        self._empty(node.uuid)
+        node, = self.nodes('compute-3')
+        self.move(node, remove=[self.uuid_of(name)])
         self.assert_equal()
 
     def _leader(self) -> str:
@@ -60,11 +60,3 @@ class TestAgents(base.TestCase):
                 if b'nova_aggregate_mirror_leader 1.0' in answer.read():
                     return name
         return ''
-
-    def _empty(self, provider: str) -> None:
-        """Remove a provider from all aggregates, as another tool would."""
-        placement = self.cloud.placement()
-        url = '/resource_providers/%s/aggregates' % provider
-        generation = placement.get(url).json()['resource_provider_generation']
-        placement.put(url, json={
-            'aggregates': [], 'resource_provider_generation': generation})

@@ -104,8 +104,8 @@ class TestResponseCodes(base.TestCase):
         self.zone = zone['id']
         nova.post('/os-aggregates/%s/action' % self.zone, json={
             'add_host': {'host': aggregate_calls.ZONED}})
-        self.server('--availability-zone', aggregate_calls.ZONE)
-        self.server('--availability-zone', 'nova:%s' % aggregate_calls.BUSY)
+        self.boot(zone=aggregate_calls.ZONE)
+        self.boot(zone='nova:%s' % aggregate_calls.BUSY)
         self.addCleanup(self._delete_aggregates)
         # Before the aggregates: nova removes no host without a compute node.
         self.addCleanup(self._forget_services)
@@ -206,11 +206,9 @@ class TestResponseCodes(base.TestCase):
                                 tempest.PROJECT),
             endpoint_override=admin.endpoint_override, service_type='compute',
             default_microversion=admin.default_microversion)
-        image, = self.cloud.rest('image').get(
-            '/v2/images?name=empty').json()['images']
         return aggregate_calls.Caller(
             {'': admin, aggregate_calls.MEMBER: member}, self.cloud.nova(),
-            self.zone, image['id'], self._service)
+            self.zone, self.image(), self._service)
 
 
 def _described(answers):

@@ -12,8 +12,8 @@ import testscenarios
 from tests.cloud import config_files
 from tests.cloud.integration import appended
 from tests.cloud.integration import base
-from tests.cloud.integration import narrowed
 from tests.cloud.integration import routed
+from tests.cloud.situations import schedulers
 
 MANAGE = 'nova-aggregate-mirror-manage'
 STATUS = 'nova-aggregate-mirror-status'
@@ -42,8 +42,8 @@ class RightsTest(base.TestCase):
         project = create('project', name=self.name)
         user = create('user', name=self.name,
                       password=self.cloud.config.password)
-        role, = (one['id'] for one in identity.get('/roles').json()['roles']
-                 if one['name'] == self.role)
+        role, = (role['id'] for role in identity.get('/roles').json()['roles']
+                 if role['name'] == self.role)
         identity.put('/projects/%s/users/%s/roles/%s' % (project, user, role))
         account = {'username': self.name, 'project_name': self.name}
         config_files.write_file(self.cloud.config, 'limited.conf', {
@@ -75,36 +75,11 @@ class TestService(testscenarios.WithScenarios, RightsTest):
         self.add_host(name, 'compute-1')
         argv = list(self.argv)
         if 'public' in argv:
-            argv[-1] = self.cloud.rest('network').get(
-                '/v2.0/networks?name=public').json()['networks'][0]['id']
+            argv[-1] = self.public()['uuid']
         status, out, err = self.run_limited(*argv)
         self.assertIn(status, self.statuses, out + err)
         for word in '403', 'may not', 'refused':
             self.assertNotIn(word, out + err)
-
-
-class TestWriting(RightsTest):
-
-    role = 'service'
-
-    def test_missing_association(self):
-        """A sync may write what is missing."""
-        self.stop_agents()
-        name = self.aggregate()
-        self.add_host(name, 'compute-1')
-        uuid = self.openstack('--os-compute-api-version', '2.41',
-                              'aggregate', 'show', name)['uuid']
-        node, = (one.uuid for one in self.cloud.nodes()
-                 if one.name == 'compute-1')
-        placement = self.cloud.placement()
-        url = '/resource_providers/%s/aggregates' % node
-        found = placement.get(url).json()
-        found['aggregates'].remove(uuid)
-        placement.put(url, json=found)
-        status, out, err = self.run_limited(
-            MANAGE, 'placement', 'sync_aggregates')
-        self.assertEqual(0, status, out + err)
-        self.assertIn(uuid, placement.get(url).json()['aggregates'])
 
 
 class TestProcesses(RightsTest):
@@ -119,10 +94,8 @@ class TestProcesses(RightsTest):
         self.add_host(name, 'compute-1')
         self.assertEqual({'compute-1'}, self.placement_has(name))
         self.use('agent-1')
-        url = '/resource_providers/%s/aggregates' % next(
-            one.uuid for one in self.cloud.nodes() if one.name == 'compute-1')
-        found = self.cloud.placement().get(url).json()
-        self.cloud.placement().put(url, json={**found, 'aggregates': []})
+        node, = self.nodes('compute-1')
+        self.move(node, remove=[self.uuid_of(name)])
         self.wait_until(lambda: self.placement_has(name),
                         'the agent has repaired the association')
 
@@ -146,13 +119,13 @@ class TestSegments(testscenarios.WithScenarios, RightsTest):
             self.cloud, self.wait_until, (30, 30)))
         network.fill(network.segments[1])
         with open(self.cloud.config.path('limited.conf'), 'a') as conf:
-            conf.write(narrowed.OPTIONS % 'segment_addresses')
+            conf.write(schedulers.OPTIONS[schedulers.OURS])
         status, out, err = self.run_limited(
             MANAGE, 'scheduling', 'explain', '--flavor', 'tiny', '--network',
             network.id, '--format', 'json')
         self.assertEqual(0, status, out + err)
         self.assertNotIn('is not narrowed', err)
-        asked = {one['asked_by'] for one in json.loads(out)['steps']}
+        asked = {step['asked_by'] for step in json.loads(out)['steps']}
         self.assertEqual(self.role == 'admin',
                          'segments with free addresses' in asked)
         status, out, err = self.run_limited(STATUS, 'upgrade', 'check')
@@ -161,34 +134,3 @@ class TestSegments(testscenarios.WithScenarios, RightsTest):
             self.role == 'service',
             'openstack role add --project %s --user %s admin' % (
                 self.name, self.name) in out, out)
-
-
-class TestReader(RightsTest):
-    """The role of users that may only look is not enough."""
-
-    role = 'reader'
-
-    def test_status(self):
-        """The check names the role that is missing."""
-        status, out, err = self.run_limited(STATUS, 'upgrade', 'check')
-        self.assertEqual(2, status, out + err)
-        self.assertIn('openstack role add --project %s --user %s service' % (
-            self.name, self.name), out)
-
-
-class TestClient(RightsTest):
-    """The plugin of the client reads nova's aggregates: ``admin``."""
-
-    role = 'service'
-
-    def test_service_is_not_enough(self):
-        """Nova refuses it, and the message says what is required."""
-        environment = {'OS_USERNAME': self.name,
-                       'OS_PROJECT_NAME': self.name}
-        before = self.cloud.environment
-        self.cloud.environment = lambda: {**before(), **environment}
-        status, out, err = self.cloud.run(
-            'openstack', 'aggregate', 'mirror', 'sync', '--dry-run')
-        self.assertNotIn(status, (0, 7))
-        self.assertIn('admin', err)
-        self.assertNotIn('Traceback', err)

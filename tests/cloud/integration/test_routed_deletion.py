@@ -3,9 +3,7 @@
 
 import pathlib
 
-from tests.cloud.integration import base
 from tests.cloud.integration import routed_case
-from tests.cloud.integration import stock
 
 LOGS = ('neutron', 'neutron-rpc')
 # Neutron logs an error for a cache that is not configured, and RabbitMQ may
@@ -32,17 +30,10 @@ class DeletionTest(routed_case.TestCase):
                 if not any(other in line for other in OTHERS)
                 and (' ERROR ' in line or 'Error: ' in line)]
 
-    def delete_by_hand(self, segment, running=None):
-        """Delete a segment's aggregate, as an operator does; return its UUID.
-
-        :param running: the cloud whose nova-api to ask
-        """
+    def delete_by_hand(self, segment):
+        """Delete a segment's aggregate, like an operator; return its UUID."""
         found = self.routed.aggregate(segment)
-        nova = (running or self.cloud).nova()
-        url = '/os-aggregates/%s' % found['id']
-        for host in found['hosts']:
-            nova.post(url + '/action', json={'remove_host': {'host': host}})
-        nova.delete(url)
+        self.delete_aggregate(found['name'])
         return found['uuid']
 
 
@@ -52,32 +43,11 @@ class TestByHand(DeletionTest):
         """It has no provider any more; the other aggregate is unchanged."""
         others = self.routed.members(
             self.routed.aggregate(self.second)['uuid'])
-        uuid = self.delete_by_hand(self.first, self.cloud)
+        uuid = self.delete_by_hand(self.first)
         self.assertEqual(set(), self.routed.members(uuid))
         self.assertEqual([], self.routed.aggregates(self.first))
         self.assertEqual(others, self.routed.members(
             self.routed.aggregate(self.second)['uuid']))
-
-
-@base.of_nova_alone
-class TestByHandOfNovaAlone(DeletionTest):
-
-    def test_neutron_finds_the_segment_in_it(self):
-        """The UUID stays on the segment's provider, where neutron needs it."""
-        with stock.StockNova(self.cloud) as nova:
-            uuid = self.delete_by_hand(self.first, nova.cloud)
-            self.assertEqual([uuid], self.routed.aggregates(self.first))
-            self.assertEqual({self.first.id}, self.routed.members(uuid))
-            refused = self.boot({'port': self.routed.port(self.first)})
-            self.assertEqual('ERROR', refused['status'])
-            self.delete_server(refused)
-            for port in self.routed.ports():
-                self.routed.delete_port(port)
-            self.routed.delete_subnet(self.first)
-            self.wait_until(
-                lambda: not self.routed.read(self.first, 'aggregates'),
-                'neutron has deleted the provider')
-        self.assertEqual([], self.troubles())
 
 
 class TestNeutron(DeletionTest):
@@ -92,19 +62,6 @@ class TestNeutron(DeletionTest):
                          [self.routed.members(uuid) for uuid in uuids])
         self.assertEqual([], self.troubles())
 
-    def test_stumbles_over_a_segment_without_aggregate(self):
-        """Neutron expects it, and leaves the provider to the operator."""
-        self.delete_by_hand(self.first)
-        # Only the subnet: with more, neutron would forget the other segment
-        # too.
-        self.routed.delete_subnet(self.first)
-        self.wait_until(self.troubles, 'neutron has stumbled')
-        self.assertEqual(['IndexError: list index out of range'],
-                         self.troubles())
-        self.assertNotEqual({}, self.routed.read(self.first, 'aggregates'))
-        self.run_client('openstack', 'resource', 'provider', 'delete',
-                        self.first.id)
-
     def test_works_with_an_aggregate_in_its_place(self):
         """An aggregate created by an operator works for neutron and nova."""
         self.delete_by_hand(self.first)
@@ -114,8 +71,7 @@ class TestNeutron(DeletionTest):
         made = self.aggregate()
         for host in self.first.hosts:
             self.add_host(made, host)
-        found = self.openstack('aggregate', 'show', made)
-        self.routed.write(self.first, 'aggregates', [found['uuid']])
+        self.routed.write(self.first, 'aggregates', [self.uuid_of(made)])
         server = self.boot({'port': self.routed.port(self.first)})
         self.assertTrue(self.first.has(server), server)
         self.delete_server(server)

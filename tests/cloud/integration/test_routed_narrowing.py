@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request filters and the guard on routed networks."""
 
-from tests.cloud.integration import narrowed
 from tests.cloud.integration import routed_case
+from tests.cloud.situations import schedulers
 
 
 class TestNarrowing(routed_case.TestCase):
@@ -16,8 +16,9 @@ class TestNarrowing(routed_case.TestCase):
             self.add_host(name, min(segment.hosts))
         # Messages about aggregates reach nova-scheduler in any order; only at
         # its start it reads them from the database.
-        self.useFixture(narrowed.Narrowed(self.cloud))
-        flavor = self.flavor({'aggregate_instance_extra_specs:disk': 'fast'})
+        self.use_scheduler(schedulers.OURS)
+        flavor = self.flavor(
+            **{'aggregate_instance_extra_specs:disk': 'fast'})
         for segment in self.routed.segments:
             server = self.boot({'port': self.routed.port(segment)}, flavor)
             self.assert_in(segment, server)
@@ -33,7 +34,7 @@ class TestNarrowing(routed_case.TestCase):
         # Stock nova's scheduler uses the wrong host.
         believed = self.boot({'port': self.routed.port(self.first)})
         self.assertEqual([wrong], self.hosts_tried(believed))
-        self.useFixture(narrowed.Narrowed(self.cloud))
+        self.use_scheduler(schedulers.OURS)
         refused = self.boot({'port': self.routed.port(self.first)})
         self.assert_refused(refused)
         self.assertEqual([], self.hosts_tried(refused))

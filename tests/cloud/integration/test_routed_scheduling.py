@@ -61,100 +61,39 @@ class TestFullSegment(routed_case.TestCase):
 
 
 @base.of_nova_alone
-class TestCountedAddresses(routed_case.TestCase):
-
-    # Two addresses per segment.
-    bits = 30, 30
-
-    def test_shared_by_the_segments(self):
-        """Addresses as a resource of the flavor are decided in scheduling."""
-        for each in self.routed.segments:
-            self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
-        flavor = self.flavor({'resources:IPV4_ADDRESS': '1'})
-        servers = [self.boot({'uuid': self.routed.id}, flavor)
-                   for each in self.routed.segments
-                   for _address in each.cidr.hosts()]
-        for server in servers:
-            self.assert_in(self.segment_of(server), server)
-            self.assertEqual([server[base.HOST]], self.hosts_tried(server))
-        refused = self.boot({'port': self.routed.port()}, flavor)
-        self.assert_refused(refused)
-
-    def test_not_in_a_zone(self):
-        """Placement would require the segment in the zone's aggregate, too."""
-        for each in self.routed.segments:
-            self.routed.write(each, 'traits', ['MISC_SHARES_VIA_AGGREGATE'])
-        flavor = self.flavor({'resources:IPV4_ADDRESS': '1'})
-        zone = self.zone(min(self.first.hosts))
-        refused = self.boot({'uuid': self.routed.id}, flavor, zone=zone)
-        self.assert_refused(refused)
-        self.assert_in(self.first, self.boot(
-            {'uuid': self.routed.id}, zone=zone))
-
-
-@base.of_nova_alone
 class TestRetry(routed_case.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.refusal = self.cloud.config.refusal
-        self.addCleanup(self.refusal.unlink, missing_ok=True)
-        self.refusal.touch()
 
     def test_same_port_and_address(self):
         """After a failed build the server keeps port and address elsewhere."""
+        refusal = self.cloud.config.refusal
+        self.addCleanup(refusal.unlink, missing_ok=True)
+        refusal.touch()
         port = self.routed.port(self.first)
         addresses = self.routed.addresses(port)
         server = self.boot({'port': port})
-        self.assertFalse(self.refusal.exists())
+        self.assertFalse(refusal.exists())
         self.assert_in(self.first, server)
         tried = set(self.hosts_tried(server))
         self.assertEqual(2, len(tried))
         self.assertLessEqual(tried, self.first.hosts)
-        self.assertEqual([port], self.ports_of(server))
+        interface, = self.cloud.nova().get(
+            '/servers/%s/os-interface' % server['id']).json()[
+                'interfaceAttachments']
+        self.assertEqual(port, interface['port_id'])
         self.assertEqual(addresses, self.routed.addresses(port))
-
-    def test_port_of_nova(self):
-        """Nova creates a new port, so the server may change its segment."""
-        self.keep_one_host_of_each()
-        server = self.boot({'uuid': self.routed.id})
-        self.assertFalse(self.refusal.exists())
-        self.assert_in(self.segment_of(server), server)
-        self.assertEqual(self.routed.ports(), self.ports_of(server))
-        self.assertEqual(1, len(self.routed.ports()))
-        self.assertEqual(2, len(set(self.hosts_tried(server))))
-
-    def test_address_of_the_other_segment(self):
-        """A port that got an address keeps it, and nova gives up."""
-        self.keep_one_host_of_each()
-        port = self.routed.port()
-        server = self.boot({'port': port})
-        self.assertEqual('ERROR', server['status'])
-        self.assertIn('Failed to allocate the network(s), not rescheduling',
-                      server['fault']['message'])
-        self.assertEqual(1, len(self.routed.addresses(port)))
-
-    def ports_of(self, server):
-        found = self.cloud.nova().get(
-            '/servers/%s/os-interface' % server['id']).json()
-        return [each['port_id'] for each in found['interfaceAttachments']]
 
 
 class TestZones(routed_case.TestCase):
 
     def test_of_both_segments(self):
-        """A server's host is in both its zone and its segment."""
-        zone = self.zone(*(min(each.hosts) for each in self.routed.segments))
+        """A server's host is in both its zone and its segment, or none is."""
+        both = self.zone(*(min(each.hosts) for each in self.routed.segments))
         for segment in self.routed.segments:
-            server = self.boot({'port': self.routed.port(segment)}, zone=zone)
+            server = self.boot({'port': self.routed.port(segment)}, zone=both)
             self.assert_in(segment, server)
-            self.assertEqual(min(segment.hosts), server[base.HOST])
-            self.assertEqual([server[base.HOST]], self.hosts_tried(server))
-
-    def test_of_the_other_segment(self):
-        """No host is in both zone and segment, and none is tried."""
-        zone = self.zone(*self.second.hosts)
-        refused = self.boot({'port': self.routed.port(self.first)}, zone=zone)
+            self.assertEqual([min(segment.hosts)], self.hosts_tried(server))
+        other = self.zone(max(self.second.hosts))
+        refused = self.boot({'port': self.routed.port(self.first)}, zone=other)
         self.assert_refused(refused)
         self.assertEqual([], self.hosts_tried(refused))
 
@@ -168,14 +107,16 @@ class TestMoves(routed_case.TestCase):
         addresses = self.routed.addresses(port)
         server = self.boot({'port': port})
         self.assert_in(self.first, server)
-        for move, status in ((['migrate'], 'VERIFY_RESIZE'),
-                             (['migrate', '--live-migration'], 'ACTIVE')):
+        url = '/servers/%s/action' % server['id']
+        for move, status in (
+                ({'migrate': None}, 'VERIFY_RESIZE'),
+                ({'os-migrateLive': {'host': None,
+                                     'block_migration': 'auto'}}, 'ACTIVE')):
             others = self.first.hosts - {server[base.HOST]}
-            self.run_client('openstack', 'server', *move, server['id'])
+            self.cloud.nova().post(url, json=move)
             server = self.wait_for(server, status, *others)
             if status != 'ACTIVE':
-                self.run_client('openstack', 'server', 'migration', 'confirm',
-                                server['id'])
+                self.cloud.nova().post(url, json={'confirmResize': None})
                 server = self.wait_for(server, 'ACTIVE', *others)
             self.assert_in(self.first, server)
             self.assertEqual(addresses, self.routed.addresses(port))

@@ -22,7 +22,8 @@ cross_az_attach = False
 ZONE = 'OS-EXT-AZ:availability_zone'
 
 
-class VolumesTest(base.TestCase):
+class TestSameZone(base.TestCase):
+    """``cross_az_attach = False``."""
 
     without_agents = True
 
@@ -30,9 +31,10 @@ class VolumesTest(base.TestCase):
         super().setUp()
         for zone, host in HOSTS.items():
             self.add_host(self.aggregate(zone), host)
-        network, = self.cloud.rest('network').get(
-            '/v2.0/networks?name=public').json()['networks']
-        self.public = {'uuid': network['id']}
+        self.useFixture(appended.Appended(self.cloud, {
+            'nova-api-1': 'controller-1.conf',
+            **{host: '%s.conf' % host for host in HOSTS.values()}},
+            SAME_ZONE))
         self.volumes = self.cloud.rest('block-storage')
 
     def show(self, volume):
@@ -78,7 +80,7 @@ class VolumesTest(base.TestCase):
 
     def boot_from(self, volume, **values):
         """Create a server with a volume as its root disk."""
-        return self.boot(self.public, imageRef='', block_device_mapping_v2=[
+        return self.boot(imageRef='', block_device_mapping_v2=[
             {'boot_index': 0, 'uuid': volume, 'source_type': 'volume',
              'destination_type': 'volume'}], **values)
 
@@ -86,28 +88,6 @@ class VolumesTest(base.TestCase):
         """Check that nova refuses a request because of the zones."""
         error = self.assertRaises(kind, call, *arguments, **values)
         self.assertIn('availability zone', error.response.text)
-
-
-@base.of_nova_alone
-class TestAnyZone(VolumesTest):
-    """``cross_az_attach = True``, the default."""
-
-    def test_volume_of_another_zone(self):
-        volume = self.volume(SECOND)
-        server = self.boot(self.public, zone=FIRST)
-        self.assertEqual('Success', self.attach(server, volume))
-        self.assertEqual('in-use', self.show(volume)['status'])
-
-
-class TestSameZone(VolumesTest):
-    """``cross_az_attach = False``."""
-
-    def setUp(self):
-        super().setUp()
-        self.useFixture(appended.Appended(self.cloud, {
-            'nova-api-1': 'controller-1.conf',
-            **{host: '%s.conf' % host for host in HOSTS.values()}},
-            SAME_ZONE))
 
     def test_server_and_its_volumes(self):
         """They are in the same zone, whichever is created first."""
@@ -122,7 +102,7 @@ class TestSameZone(VolumesTest):
         """
         other, same = self.volume(FIRST), self.volume(SECOND)
         server = self.boot(
-            self.public, zone=SECOND, block_device_mapping_v2=[
+            zone=SECOND, block_device_mapping_v2=[
                 {'boot_index': 0, 'uuid': self.image(),
                  'source_type': 'image', 'destination_type': 'local'},
                 {'boot_index': -1, 'source_type': 'blank', 'volume_size': 1,
@@ -154,7 +134,3 @@ class TestSameZone(VolumesTest):
             self.assertEqual(zone, server['pinned_availability_zone'])
         self.refused(exceptions.BadRequest, self.boot_from,
                      self.volume(FIRST), zone=SECOND)
-
-    def image(self):
-        found = self.cloud.rest('image').get('/v2/images?name=empty').json()
-        return found['images'][0]['id']

@@ -22,7 +22,7 @@ _OUR_FILTERS = '''\
 [filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters
 available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
-enabled_filters = %s,AggregateMembershipFilter
+enabled_filters = %s,AggregateMembershipFilter,SegmentAddressesFilter
 
 [aggregate_mirror]
 request_filters = flavor_extra_specs,tenant_isolation,image_properties,\
