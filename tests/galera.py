@@ -100,17 +100,6 @@ class Node:
         """Check whether it has what the cluster has committed."""
         return self.status().get('wsrep_local_state_comment') == SYNCED
 
-    def view(self, count: int) -> str:
-        """Return the number of its view of the cluster.
-
-        :returns: '' unless it is synced and sees this number of nodes
-        """
-        found = self.status()
-        if (found.get('wsrep_local_state_comment') != SYNCED
-                or found['wsrep_cluster_size'] != str(count)):
-            return ''
-        return found['wsrep_cluster_conf_id']
-
     def set_provider(self, option: str) -> None:
         """Set an option of the provider, such as ``gmcast.isolate=1``."""
         self.ask('SET GLOBAL wsrep_provider_options = \'%s\'' % option)

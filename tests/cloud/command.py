@@ -53,10 +53,9 @@ def up(chosen: argparse.Namespace) -> int:
     def tell(line: str) -> None:
         print('%5.0f s  %s' % (time.monotonic() - started, line), flush=True)
 
-    servers.install(chosen.private, chosen.galera)
+    servers.install()
     try:
-        full.up(chosen.directory, chosen.hosts, chosen.private, chosen.galera,
-                tell)
+        full.up(chosen.directory, chosen.hosts, tell)
     except FileExistsError as exc:
         print('%s is not empty: it contains %s. Choose another directory '
               'with --directory' % (chosen.directory, exc), file=sys.stderr)

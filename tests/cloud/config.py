@@ -10,21 +10,15 @@ from typing import Self
 REGION = 'RegionOne'
 # Processes with a port; an agent's port serves its metrics.
 SMALL = ('keystone', 'placement', 'nova-api-1', 'agent-1')
-FULL = (*SMALL, 'nova-api-2', 'agent-2', 'glance', 'neutron',
-        'cinder')
+FULL = (*SMALL, 'nova-api-2', 'agent-2', 'glance', 'neutron')
 # All hosts reach the first network; only the hosts of a rack reach its
 # network.
 PUBLIC = 'public'
 RACKS = ('rack-1', 'rack-2')
 NODES = 3
-# Zones of cinder, each with volumes of its own.
-VOLUME_ZONES = ('volumes-1', 'volumes-2')
 
 Options = Mapping[str, Mapping[str, str | None]]
 """Sections of a configuration file, with their options; None removes one."""
-# Nova's own connections wait for the commits of the other Galera nodes.
-CAUSAL: Options = {section: {'mysql_wsrep_sync_wait': '1'}
-                   for section in ('api_database', 'database')}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,14 +30,13 @@ class Config:
         database names, as in mysql+pymysql://root@127.0.0.1/demo_; the empty
         databases with this prefix and ``keystone``, ``placement``,
         ``nova_api``, ``nova_cell0`` and ``nova`` have to exist, in the full
-        profile also ``glance``, ``neutron``, ``cinder`` and ``journal``
+        profile also ``glance``, ``neutron`` and ``journal``
     :param password: of all accounts
     :param ports: by the name of the process
     :param nova_options: added to nova.conf
-    :param transport_url: of the cloud's own RabbitMQ virtual host
+    :param transport_url: of the cloud's own RabbitMQ
     :param hosts: the number of hosts with a nova-compute; the last has three
         nodes
-    :param databases: replaces ``database`` on these hosts
     :param token_seconds: how long keystone's tokens are valid
     """
 
@@ -54,7 +47,6 @@ class Config:
     nova_options: Options = dataclasses.field(default_factory=dict)
     transport_url: str = 'fake:/'
     hosts: int = 0
-    databases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     token_seconds: int = 3600
 
     @property
@@ -93,17 +85,14 @@ class Config:
         """Return the endpoint of a controller's nova-api."""
         return '%s/v2.1' % self.url('nova-api-%d' % controller)
 
-    def database_url(self, name: str, host: str = '') -> str:
-        """Return the SQLAlchemy URL of a service's database.
-
-        :param host: where it is used
-        """
+    def database_url(self, name: str) -> str:
+        """Return the SQLAlchemy URL of a service's database."""
         if self.database == 'sqlite':
             return 'sqlite:///%s/%s.sqlite' % (self.directory, name)
         # For each connection that may use TLS, PyMySQL reads all certificates
         # of this machine.
         return '%s%s?charset=utf8mb4&ssl_disabled=true' % (
-            self.databases.get(host, self.database), name)
+            self.database, name)
 
     def path(self, name: str) -> str:
         """Return the path of a file or folder of the cloud."""

@@ -51,18 +51,13 @@ def write_file(cloud: config.Config, name: str, options: config.Options
 
 def _write_full(cloud: config.Config) -> None:
     """Write the files that only the full profile has."""
-    for folder in ('images', 'glance', 'neutron', 'cinder'):
+    for folder in ('images', 'glance', 'neutron'):
         (cloud.directory / folder).mkdir()
     write_file(cloud, 'glance-api.conf', _glance(cloud))
     write_file(cloud, 'neutron.conf', _neutron(cloud))
-    write_file(cloud, 'cinder.conf', _cinder(cloud))
     for number in cloud.controllers:
         host = 'controller-%d' % number
-        urls = {section: {'connection': cloud.database_url(name, host)}
-                for section, name in (
-                    ('api_database', 'nova_api'), ('database', 'nova'),
-                    ('aggregate_mirror_database', 'journal'))}
-        write_nova(cloud, '%s.conf' % host, urls | {'aggregate_mirror': {
+        write_nova(cloud, '%s.conf' % host, {'aggregate_mirror': {
             'metrics_port': str(cloud.ports['agent-%d' % number])}}, host)
     for host in cloud.host_names():
         driver = (ONE_NODE if cloud.nodes_of(host) == [host]
@@ -163,7 +158,6 @@ def _full_nova(cloud: config.Config, host: str) -> config.Options:
         # A failed build in a test must not lower a host's weight.
         'filter_scheduler': {'build_failure_weight_multiplier': '0'},
         'neutron': _account(cloud, 'nova'),
-        'cinder': _account(cloud, 'nova'),
         'glance': {'region_name': config.REGION},
     }
 
@@ -210,30 +204,4 @@ def _neutron(cloud: config.Config) -> config.Options:
         'ml2_type_flat': {'flat_networks': config.PUBLIC},
         'ml2_type_vlan': {'network_vlan_ranges': ','.join(
             '%s:100:199' % name for name in (config.PUBLIC, *config.RACKS))},
-    }
-
-
-def _cinder(cloud: config.Config) -> config.Options:
-    backends = {zone: {
-        'volume_driver': 'cinder.tests.fake_driver.FakeLoggingVolumeDriver',
-        'volume_backend_name': zone, 'backend_availability_zone': zone}
-        for zone in config.VOLUME_ZONES}
-    return {
-        'DEFAULT': {
-            'enabled_backends': ','.join(config.VOLUME_ZONES),
-            'storage_availability_zone': config.VOLUME_ZONES[0],
-            'transport_url': cloud.transport_url,
-            'state_path': str(cloud.directory / 'cinder'),
-            # cinder's wheel installs it there.
-            'api_paste_config': '%s/etc/cinder/api-paste.ini' % sys.prefix,
-            'osapi_volume_listen': '127.0.0.1',
-            'osapi_volume_listen_port': str(cloud.ports['cinder']),
-            'osapi_volume_workers': '1',
-            'auth_strategy': 'keystone'},
-        'database': _database(cloud, 'cinder'),
-        'keystone_authtoken': {**_account(cloud, 'cinder'),
-                               'service_token_roles_required': 'True'},
-        'oslo_concurrency': {'lock_path': cloud.path('lock')},
-        'coordination': {'backend_url': 'file://%s' % cloud.path('cinder')},
-        **backends,
     }

@@ -9,7 +9,6 @@ import secrets
 from keystoneauth1 import exceptions
 
 from tests.cloud import cloud
-from tests.cloud import cluster
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud import loopback
@@ -23,22 +22,20 @@ from tests.cloud import tempest
 # A check takes processor time from the processes that start.
 POLL = 0.5
 # Stopped last: the other processes use them.
-SERVERS = {'mariadb', 'epmd', 'rabbitmq', *cluster.NODES, *cluster.BALANCERS}
+SERVERS = {'mariadb', 'epmd', 'rabbitmq'}
 
 
-def up(directory: pathlib.Path, hosts: int, private: bool, clustered: bool,
-       tell: Callable[[str], None]) -> cloud.Cloud:
+def up(directory: pathlib.Path, hosts: int, tell: Callable[[str], None]
+       ) -> cloud.Cloud:
     """Start a cloud; remove it again if that fails.
 
-    :param private: whether to start private servers instead of this machine's
-    :param clustered: whether to start a Galera cluster as the database
     :param tell: is called with each progress message
     :raises FileExistsError: when the directory has other files in it
     :raises CloudError: when something does not start
     """
     state = statefile.State.create(directory)
     try:
-        _start(state, hosts, private, clustered, tell)
+        _start(state, hosts, tell)
     except BaseException:
         down(state, keep_logs=True)
         raise
@@ -53,29 +50,20 @@ def down(state: statefile.State, keep_logs: bool = False) -> None:
     state.write()
     processes.stop(each for each in state.processes
                    if each.name not in SERVERS)
-    private = [each for each in state.processes if each.name in SERVERS]
+    processes.stop(reversed([each for each in state.processes
+                             if each.name in SERVERS]))
     for resource in reversed(state.resources):
-        # What is inside of a private server is removed with that server.
-        if resource.kind != 'folder' and not _in(resource, private):
-            servers.remove(resource)
-    processes.stop(reversed(private))
-    for resource in state.resources:
-        if resource.kind == 'folder':
-            servers.remove(resource)
+        servers.remove(resource)
     state.forget(keep_logs)
 
 
-def _in(resource: statefile.Resource,
-        private: list[processes.Process]) -> bool:
-    return any(':%s' % each.port in resource.where for each in private)
-
-
-def _start(state: statefile.State, hosts: int, private: bool,
-           clustered: bool, tell: Callable[[str], None]) -> None:
-    tell('Starting MariaDB and RabbitMQ, or using this machine\'s')
-    database = servers.database(state, private, clustered)
-    transport = servers.broker(state, private)
-    state.config = _configure(state.directory, database, transport, hosts)
+def _start(state: statefile.State, hosts: int, tell: Callable[[str], None]
+           ) -> None:
+    tell('Starting MariaDB and RabbitMQ')
+    state.config = config.Config(
+        state.directory, servers.database(state), secrets.token_hex(16),
+        dict(zip(config.FULL, loopback.free_ports(len(config.FULL)))),
+        transport_url=servers.broker(state), hosts=hosts)
     config_files.write(state.config)
     state.write()
     parts = services.Services(state)
@@ -88,13 +76,11 @@ def _start(state: statefile.State, hosts: int, private: bool,
         state.start(parts.keystone()).wait_ready()
         running = cloud.Cloud(state)
         _accounts(running)
-        for name in ('placement', 'glance', 'journal', 'nova', 'neutron',
-                     'cinder'):
+        for name in ('placement', 'glance', 'journal', 'nova', 'neutron'):
             tasks[name].finish()
-    tell('Starting placement, glance, neutron, cinder and nova')
+    tell('Starting placement, glance, neutron and nova')
     started = [state.start(each) for each in (
         *parts.workers(), parts.placement(), parts.glance(), parts.neutron(),
-        *parts.cinder(),
         *map(parts.nova_api, state.config.controllers), *parts.computes())]
     for each in started:
         each.wait_ready()
@@ -111,21 +97,10 @@ def _start(state: statefile.State, hosts: int, private: bool,
     state.write()
 
 
-def _configure(directory: pathlib.Path, database: dict[str, str],
-               transport: str, hosts: int) -> config.Config:
-    ports = dict(zip(config.FULL, loopback.free_ports(len(config.FULL))))
-    others = database.pop(cluster.OTHERS)
-    return config.Config(
-        directory, others, secrets.token_hex(16), ports,
-        nova_options=config.CAUSAL if database else {},
-        transport_url=transport, hosts=hosts, databases=database)
-
-
 def _accounts(running: cloud.Cloud) -> None:
     seed.accounts(running.identity(), running.config, others=(
         ('glance', 'image', running.config.url('glance')),
-        ('neutron', 'network', running.config.url('neutron')),
-        ('cinder', 'block-storage', running.config.url('cinder') + '/v3')),
+        ('neutron', 'network', running.config.url('neutron'))),
         # Neutron creates nova aggregates, and nova binds ports.
         roles=('service', 'admin'))
 

@@ -22,13 +22,12 @@ demonstration could not run, 130 interrupted
 """
 _DESCRIPTION = """\
 A complete OpenStack of real processes on the loopback interface: MariaDB,
-RabbitMQ, keystone, placement, glance, neutron, cinder, and nova with two
+RabbitMQ, keystone, placement, glance, neutron, and nova with two
 controllers and several compute hosts, one of them with three nodes. This
 package and its agents are installed in it.
 
   up      start the cloud; its packages are installed into .venv-cloud in this
-          checkout, and if this machine runs no MariaDB or RabbitMQ, private
-          servers are started, whose packages root can install
+          checkout, and root can install those of MariaDB and RabbitMQ
   down    stop the cloud and remove everything that it created
   status  show its processes
   exec    run a command as administrator, with the cloud's programs in the PATH
@@ -56,12 +55,7 @@ FAULTS = {
     'pause': 'placement or an agent hangs',
     'refuse': 'connections of a nova-api are reset and refused',
     'swallow': 'packets of a nova-api are swallowed',
-    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed',
-    'node-kill': 'a Galera node is killed, and gets what it missed',
-    'node-stop': 'a Galera node is stopped by SIGSTOP',
-    'node-apart': 'a Galera node is separated from the others',
-    'node-lag': 'a Galera node is desynced and applies nothing',
-    'node-copy': 'a Galera node is killed, and gets a copy of all data'}
+    'mariadb': 'MariaDB is killed', 'rabbitmq': 'RabbitMQ is killed'}
 
 
 def demo(arguments: List[str]) -> argparse.Namespace:
@@ -100,13 +94,6 @@ def cloud(arguments: List[str]) -> argparse.Namespace:
         '--hosts', type=int, choices=range(3, 21), default=4, metavar='N',
         help='number of compute hosts, at least 3; the last has three nodes '
              '(default: 4)')
-    up.add_argument(
-        '--private', action='store_true',
-        help='start a private MariaDB and a private RabbitMQ even if this '
-             'machine runs them')
-    up.add_argument(
-        '--galera', action='store_true',
-        help='start a private Galera cluster of three nodes as the database')
     up.add_argument(
         '--verbose', action='store_true',
         help='show the output of the installation')
@@ -172,19 +159,16 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         help='duration in seconds; up to three times as long until each kind '
              'of fault has occurred (default: 120)')
     chaos.add_argument(
-        '--hour', action='store_const', const=3600, dest='seconds',
-        help='the same as --seconds 3600')
-    chaos.add_argument(
         '--seed', default='', metavar='TEXT',
         help='repeat the random choices of the run that printed this seed')
     chaos.add_argument(
         '--faults', type=_faults, default=list(FAULTS), metavar='LIST',
         help='comma-separated kinds of faults, or "none" (default: all)')
     chaos.add_argument(
-        '--without', choices=('agents', 'mirror', 'causal'), action='append',
+        '--without', choices=('agents', 'mirror'), action='append',
         default=[],
-        help='run without the agents, without this package\'s mirroring, or '
-             'without causal reads from Galera, to show what then differs')
+        help='run without the agents, or without this package\'s mirroring, '
+             'to show what then differs')
     chaos.add_argument(
         '--series', type=pathlib.Path, metavar='FILE',
         help='write a CSV file: every half second the answers, the pending '

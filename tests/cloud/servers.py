@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud's MariaDB and RabbitMQ: this machine's, or private servers.
+"""The cloud's own MariaDB and RabbitMQ, which keep their data in folders.
 
-On this machine's servers a cloud has its own databases and virtual host.
-Private servers keep their data in their own folder. Everything is recorded in
-the state before it is created, so that it can be removed.
+Everything is recorded in the state before it is created, so that it can be
+removed.
 """
 
-import functools
 import os
 import pathlib
 import secrets
@@ -17,36 +15,30 @@ import tempfile
 import amqp
 import sqlalchemy as sa
 
-from tests.cloud import cluster
 from tests.cloud import loopback
 from tests.cloud import processes
 from tests.cloud import statefile
 from tests import databases
-from tests import galera
 
 MYSQL = databases.SERVERS['mysql']
 NAMES = ('keystone', 'placement', 'glance', 'neutron', 'nova', 'nova_api',
-         'nova_cell0', 'journal', 'cinder')
+         'nova_cell0', 'journal')
 PREFIX = 'mirror_cloud_'
 RABBIT = 'rabbitmq-server'
 # Debian's rabbitmq-server in the PATH would change to another user.
 RABBIT_SCRIPTS = '/usr/lib/rabbitmq/bin'
-SECONDS = 60
 
 
 class Unavailable(Exception):
     """A server is unavailable here; the text says what to do."""
 
 
-def install(private: bool, clustered: bool) -> None:
-    """Install the servers that this machine neither runs nor has.
+def install() -> None:
+    """Install the servers that this machine does not have.
 
-    :param clustered: whether MariaDB is for a Galera cluster
     :raises Unavailable: when that cannot be done
     """
-    missing = [package for package, there in (
-        (MYSQL.package, _has_database(private, clustered)),
-        (RABBIT, _has_broker(private))) if not there]
+    missing = _missing()
     if not missing:
         return
     if os.geteuid():
@@ -55,65 +47,36 @@ def install(private: bool, clustered: bool) -> None:
             '--no-install-recommends %s' % (
                 ' and no '.join(missing), ' '.join(missing)))
     print('Installing', ' and '.join(missing), flush=True)
-
-    def there() -> bool:
-        return _has_database(private, clustered) and _has_broker(private)
-
-    databases.install(missing, there)
-    if not there():
+    databases.install(missing, lambda: not _missing())
+    if _missing():
         raise Unavailable('apt-get could not install %s; do it by hand to '
                           'see why' % ' and '.join(missing))
 
 
-def database(state: statefile.State, private: bool, clustered: bool
-             ) -> dict[str, str]:
-    """Create the databases.
+def _missing() -> list[str]:
+    """Return the packages of servers that are not installed."""
+    return [package for package, installed in (
+        (MYSQL.package, databases.program_of(MYSQL)),
+        # It is not in the PATH of every user.
+        (RABBIT, pathlib.Path(RABBIT_SCRIPTS, 'rabbitmq-server').exists())
+    ) if not installed]
 
-    :returns: the beginning of their URLs: for each host that has its own, and
-        for all others with the key ``cluster.OTHERS``
-    """
-    addresses = {cluster.OTHERS: MYSQL.url}
-    if clustered:
-        addresses = cluster.start(state, [
-            _folder(state, MYSQL.user) for _node in cluster.NODES])
-    elif private or not _machine_database():
-        addresses = {cluster.OTHERS: _start_database(state)}
+
+def database(state: statefile.State) -> str:
+    """Start MariaDB and create the databases; return how their URLs begin."""
+    address = _start_database(state)
     prefix = PREFIX + secrets.token_hex(4) + '_'
-    address = addresses[cluster.OTHERS]
     for name in NAMES:
-        state.add(statefile.Resource('database', address, prefix + name))
         databases.execute(address, MYSQL.create % (prefix + name))
-    return {host: address + '/' + prefix
-            for host, address in addresses.items()}
-
-
-def broker(state: statefile.State, private: bool) -> str:
-    """Create the virtual host; return its URL for oslo.messaging."""
-    if not private and _machine_broker():
-        name = PREFIX + secrets.token_hex(4)
-        state.add(statefile.Resource('virtual host', '', name))
-        _control('add_vhost', name)
-        _control('set_permissions', '-p', name, 'guest', '.*', '.*', '.*')
-        return 'rabbit://guest:guest@127.0.0.1:5672/' + name
-    return _start_broker(state)
+    return '%s/%s' % (address, prefix)
 
 
 def remove(resource: statefile.Resource) -> None:
-    """Remove a recorded object, if it still exists.
-
-    :raises CloudError: when RabbitMQ fails to remove it or to list it
-    """
+    """Remove a recorded object, if it still exists."""
     if resource.kind == 'database':
         databases.execute(
             resource.where, 'DROP DATABASE IF EXISTS ' + resource.name)
-    elif resource.kind == 'virtual host':
-        try:
-            _control('delete_vhost', resource.name)
-        except processes.CloudError:
-            # This also fails for a virtual host that does not exist.
-            if resource.name in _control('list_vhosts').split():
-                raise
-    elif resource.kind == 'folder':
+    else:
         shutil.rmtree(resource.name, ignore_errors=True)
 
 
@@ -139,7 +102,8 @@ def _start_database(state: statefile.State) -> str:
     return url
 
 
-def _start_broker(state: statefile.State) -> str:
+def broker(state: statefile.State) -> str:
+    """Start RabbitMQ; return its URL for oslo.messaging."""
     folder, user = _folder(state, 'rabbitmq')
     port, distribution, epmd = loopback.free_ports(3)
     node = 'mirror-%s@localhost' % secrets.token_hex(4)
@@ -193,60 +157,9 @@ def _folder(state: statefile.State, user: str) -> tuple[pathlib.Path, str]:
     return folder, user
 
 
-def _has_database(private: bool, clustered: bool) -> bool:
-    if clustered:
-        return galera.available()
-    return bool(databases.program_of(MYSQL)) or (
-        not private and _machine_database())
-
-
-def _has_broker(private: bool) -> bool:
-    # It is not in the PATH of every user.
-    return pathlib.Path(RABBIT_SCRIPTS, 'rabbitmq-server').exists() or (
-        not private and _machine_broker())
-
-
-@functools.cache
-def _machine_database() -> bool:
-    return databases.answers(MYSQL.url)
-
-
-@functools.cache
-def _machine_broker() -> bool:
-    """Check whether this machine's RabbitMQ can be used and managed."""
-    if not _broker_answers(5672):
-        return False
-    try:
-        _control('list_vhosts')
-    except processes.CloudError:
-        return False
-    return True
-
-
 def _broker_answers(port: int) -> bool:
     try:
         with amqp.Connection('127.0.0.1:%d' % port, connect_timeout=5):
             return True
     except (OSError, amqp.exceptions.AMQPError):
         return False
-
-
-def _control(*command: str) -> str:
-    """Run this machine's rabbitmqctl; return its output.
-
-    :raises CloudError: when it fails, takes too long, or does not exist
-    """
-    program = databases.which('rabbitmqctl')
-    if not program:
-        raise processes.CloudError('there is no rabbitmqctl')
-    try:
-        done = subprocess.run(
-            [program, '--quiet', *command], stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired as exc:
-        raise processes.CloudError('rabbitmqctl %s took over %s s' % (
-            command[0], SECONDS)) from exc
-    if done.returncode:
-        raise processes.CloudError('rabbitmqctl %s failed: %s' % (
-            command[0], done.stderr[-500:]))
-    return done.stdout

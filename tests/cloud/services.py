@@ -53,9 +53,6 @@ class Services:
                 'glance': programs.installed(
                     'glance-manage', '--config-file',
                     self._path('glance-api.conf'), 'db_sync'),
-                'cinder': programs.installed(
-                    'cinder-manage', '--config-file',
-                    self._path('cinder.conf'), 'db', 'sync'),
                 'journal': programs.installed(
                     'nova-aggregate-mirror-manage', '--config-file',
                     self._config.nova_conf, 'db', 'sync')}
@@ -131,19 +128,6 @@ class Services:
             # Several workers would report addresses of segments to placement
             # in any order, which placement refuses and neutron does not retry.
             1)
-
-    def cinder(self) -> list[processes.Process]:
-        """Return cinder's REST API, scheduler and volume service."""
-        def program(name: str) -> list[str]:
-            return programs.installed(
-                name, '--config-file', self._path('cinder.conf'))
-
-        return [
-            self._process('cinder', program('cinder-api'), None,
-                          self._config.ports['cinder'],
-                          self._config.url('cinder')),
-            self._process('cinder-scheduler', program('cinder-scheduler')),
-            self._process('cinder-volume', program('cinder-volume'))]
 
     def workers(self) -> list[processes.Process]:
         """Return nova's and neutron's processes without a REST API."""

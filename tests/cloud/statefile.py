@@ -18,7 +18,7 @@ from tests.cloud import processes
 class Resource:
     """An object outside of the directory that has to be removed.
 
-    :param kind: ``database``, ``virtual host`` or ``folder``
+    :param kind: ``database`` or ``folder``
     :param where: the URL of the server
     """
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's options for availability zones, and moves out of a zone.
+"""Nova's options for availability zones, and moves in and out of a zone.
 
 What the page of availability zones says about nova, with the newest nova.
 """
 
+from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 
 from tests.scheduling import cloud
@@ -29,15 +30,24 @@ class ZonesTest(cloud.CloudTest):
         self.assertEqual('ACTIVE', server['status'], server.get('fault'))
         return server
 
+    def act(self, server, **action):
+        self.admin_api.post_server_action(server['id'], action)
+
     def migrate(self, server):
-        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self.act(server, migrate=None)
         self.become(server, status='VERIFY_RESIZE')
         return self.admin_api.get_server(server['id'])[HOST]
 
     def live_migrate(self, server, host, **options):
-        self.admin_api.post_server_action(server['id'], {
-            'os-migrateLive': {'host': host, 'block_migration': 'auto',
-                               **options}})
+        self.act(server, **{'os-migrateLive': {
+            'host': host, 'block_migration': 'auto', **options}})
+
+    def assert_refused(self, status, call, *arguments, **wanted):
+        """Check nova's answer; return its text."""
+        error = self.assertRaises(
+            client.OpenStackApiException, call, *arguments, **wanted)
+        self.assertEqual(status, error.response.status_code)
+        return str(error)
 
 
 class TestDefaultScheduleZone(ZonesTest):
@@ -60,12 +70,59 @@ class TestDefaultScheduleZone(ZonesTest):
     def test_zone_that_does_not_exist(self):
         """Each request without a zone fails, as the status check says."""
         self.flags(default_schedule_zone='nowhere')
-        error = self.assertRaises(client.OpenStackApiException, self.boot,
-                                  flavor_id=self.wanted)
-        self.assertEqual(400, error.response.status_code)
+        self.assert_refused(400, self.boot, flavor_id=self.wanted)
+
+
+class TestRenamedZone(ZonesTest):
+
+    def test_new_servers(self):
+        """The zone takes them; its old name no longer exists."""
+        number = self.aggregate('old', ['outside'], availability_zone='old')
+        self.admin_api.post_aggregate_action(number, {'set_metadata': {
+            'metadata': {'availability_zone': 'new'}}})
+        self.assertEqual('outside', self.created(az='new')[HOST])
+        self.assertIn('availability zone is not available',
+                      self.assert_refused(400, self.boot, az='old',
+                                          flavor_id=self.wanted))
 
 
 class TestMoves(ZonesTest):
+
+    def test_moves_stay_in_the_zone(self):
+        """Cold and live migration and resize use the zone's other host."""
+        server = self.created(az='east')
+        larger = self._create_flavor(
+            name='larger', memory_mb=96, vcpu=1, disk=1, ephemeral=0)
+        for move, host in (({'migrate': None}, 'east-too'),
+                           ({'resize': {'flavorRef': larger}}, 'east')):
+            self.act(server, **move)
+            self.become(server, status='VERIFY_RESIZE', **{HOST: host})
+            self.act(server, confirmResize=None)
+            self.become(server, status='ACTIVE')
+        self.live_migrate(server, None)
+        self.become(server, status='ACTIVE', **{HOST: 'east-too'})
+
+    def test_evacuated_within_the_zone(self):
+        """A server is evacuated to the other host of its zone."""
+        server = self.created(az='east')
+        self.computes['east'].stop()
+        service, = self.admin_api.get_services(
+            binary='nova-compute', host='east')
+        self.admin_api.put_service_force_down(service['id'], True)
+        self.act(server, evacuate={})
+        self.become(server, **{HOST: 'east-too', ZONE: 'east'})
+
+    def test_unshelved_in_another_zone(self):
+        """An unshelved server gets a host of its zone, or of a new one."""
+        server = self.created(az='east')
+        for target, zone in ((None, 'east'),
+                             ({'availability_zone': 'west'}, 'west')):
+            self.act(server, shelve={})
+            self.become(server, status='SHELVED_OFFLOADED')
+            self.act(server, unshelve=target)
+            self.become(server, status='ACTIVE', **{HOST: zone})
+            self.assertEqual(zone, self.admin_api.get_server(
+                server['id'])[PINNED])
 
     def test_server_without_a_zone(self):
         """It is pinned to none, and may move to another zone."""
@@ -95,10 +152,7 @@ class TestMoves(ZonesTest):
         """Nova's API refuses changes of the zone of their host."""
         server = self.created(az='west')
         number = self.aggregate('more', availability_zone='more')
-        for change in (lambda: self.add(number, 'west'),
-                       lambda: self.add(number, server[HOST])):
-            error = self.assertRaises(client.OpenStackApiException, change)
-            self.assertEqual(409, error.response.status_code)
+        self.assert_refused(409, self.add, number, server[HOST])
 
 
 class TestReservedNames(ZonesTest):
@@ -108,3 +162,33 @@ class TestReservedNames(ZonesTest):
         self.aggregate('odd', ['outside'], availability_zone='a:b')
         server = self.boot(flavor_id=self.wanted, az='a:b')
         self.assertEqual('ERROR', server['status'])
+
+
+class TestVolumes(ZonesTest):
+    """``cross_az_attach = False``."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(nova_fixtures.CinderFixture(self, az='east'))
+        self.flags(cross_az_attach=False, group='cinder')
+
+    def create(self, **wanted):
+        """Create a server with a volume of the zone ``east``."""
+        server = self._build_server(image_uuid='', flavor_id=self.wanted,
+                                    networks='none', **wanted)
+        server['block_device_mapping_v2'] = [{
+            'boot_index': 0, 'source_type': 'volume',
+            'destination_type': 'volume',
+            'uuid': nova_fixtures.CinderFixture.IMAGE_BACKED_VOL}]
+        return self.admin_api.post_server({'server': server})
+
+    def test_server_follows_its_volume(self):
+        """It is created in the zone of its volume, and stays there."""
+        server = self.create()
+        self.become(server, status='ACTIVE', **{HOST: 'east', ZONE: 'east'})
+        self.assertEqual('east-too', self.migrate(server))
+
+    def test_volume_of_another_zone(self):
+        """Nova refuses it."""
+        self.assertIn('availability zone',
+                      self.assert_refused(400, self.create, az='west'))

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import dataclasses
 
 from tests.cloud.chaos import faults
-from tests.cloud import cluster
 
 NONE = 0
 """The status of a request without an answer."""
@@ -21,13 +20,10 @@ of the aggregate is unknown."""
 # the aggregate was read: the host is deleted from the database, but
 # list.remove on the older object fails.
 _RACE = "<class 'ValueError'>"
-# In nova's own answer when two nova-apis change an aggregate at the same time
-# on different Galera nodes: the later COMMIT fails, and nova does not retry.
-_CONFLICT = "<class 'oslo_db.exception.DBDeadlock'>"
 
 # Nova depends on these, with or without this package. Placement, the journal
 # and the agents are not among them.
-_NEEDED = ('keystone', 'mariadb', 'rabbitmq', *cluster.NODES)
+_NEEDED = ('keystone', 'mariadb', 'rabbitmq')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,16 +72,12 @@ def excused(answer: Answer, windows: Iterable[faults.Window]) -> bool:
     """Check whether stock nova would also have given an unexpected answer.
 
     That is: the error of nova's own race, when a host is added to and removed
-    from an aggregate at the same time; the error of a conflict of changes to
-    an aggregate that others may use on another Galera node; no answer while
-    this nova-api or one of its processes was killed; and a server error while
-    a service that nova itself needs was unavailable.
+    from an aggregate at the same time; no answer while this nova-api or one of
+    its processes was killed; and a server error while a service that nova
+    itself needs was unavailable.
     """
     if (answer.operation == 'remove' and answer.status == 500
             and answer.allowed == STOCK['remove'] and _RACE in answer.text):
-        return True
-    if (answer.status == 500 and _CONFLICT in answer.text
-            and answer.allowed == STOCK[answer.operation]):
         return True
     targets = {window.target for window in met(answer, windows)}
     if answer.status == NONE:

@@ -14,7 +14,6 @@ from tests.cloud.chaos import series
 from tests.cloud.chaos import soak
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
-from tests.cloud import cluster
 from tests.cloud import processes
 
 # Seconds between two progress lines if the output is not a terminal.
@@ -31,12 +30,6 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
         _create(chosen.series)
     tell = _teller()
     print('Seed %s' % seed, flush=True)
-    names = {each.name for each in running.state.processes}
-    for kind in ('mariadb', 'rabbitmq'):
-        if kind in chosen.faults and kind not in names and not (
-                kind == 'mariadb' and names & {*cluster.NODES}):
-            print('Fault %s is left out: this machine\'s server is used; '
-                  '"up --private" starts a private server' % kind, flush=True)
     tell('Putting relays between each nova-api and what it uses')
     try:
         wiring.prepare(running, chosen.without)

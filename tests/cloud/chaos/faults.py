@@ -15,10 +15,8 @@ import time
 
 import psutil
 
-from tests.cloud.chaos import nodes
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
-from tests.cloud import cluster
 from tests.cloud import processes
 
 AT_ONCE = 2
@@ -127,7 +125,6 @@ class Faults:
                 with self._mutex:
                     self._cloud.state.start(process)
                 process.wait_ready()
-                nodes.wait_complete(process, self.known)
                 return
             except processes.CloudError:
                 if attempt == STARTS - 1:
@@ -185,12 +182,7 @@ class Faults:
 
     @contextlib.contextmanager
     def _held(self, target: str) -> Iterator[bool]:
-        """Reserve a process; yield False if another fault has reserved it.
-
-        Two of three Galera nodes can go on, so only one may have a fault.
-        """
-        if target in cluster.NODES:
-            target = 'galera'
+        """Reserve a process; yield False if another fault has reserved it."""
         with self._mutex:
             mine = target not in self._busy
             self._busy.add(target)
@@ -209,15 +201,6 @@ class Faults:
             yield window
         finally:
             window.ended = time.monotonic()
-
-
-def _of_node(fault: nodes.Fault) -> 'Act':
-    def act(made: Faults, process: processes.Process, seconds: float,
-            chance: random.Random) -> None:
-        fault(process, seconds, made.bring_back)
-        nodes.wait_complete(process, made.known)
-
-    return act
 
 
 def shuffled(choices: Sequence[Choice], chance: random.Random
@@ -241,10 +224,5 @@ KINDS: dict[str, tuple[Act, Sequence[str]]] = {
     'swallow': (Faults.pause, wiring.relays()),
     'mariadb': (Faults.kill, ('mariadb',)),
     'rabbitmq': (Faults.kill, ('rabbitmq',)),
-    'node-kill': (_of_node(nodes.kill), cluster.NODES),
-    'node-stop': (_of_node(nodes.stop), cluster.NODES),
-    'node-apart': (_of_node(nodes.separate), cluster.NODES),
-    'node-lag': (_of_node(nodes.lag), cluster.NODES),
-    'node-copy': (_of_node(nodes.copy), cluster.NODES),
 }
 """The action and the target processes of each kind of fault."""

@@ -9,14 +9,12 @@ import math
 
 from tests.cloud.chaos import answers
 from tests.cloud.chaos import faults
-from tests.cloud import cluster
 from tests.cloud import observer
 
 # Without its database the journal cannot record what has changed.
 _JOURNAL = ('mariadb', 'journal-of-1', 'journal-of-2')
 # nova-api does not start without these, and gives up only some seconds later.
-_AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2',
-             *cluster.NODES)
+_AT_START = ('mariadb', 'rabbitmq', 'database-of-1', 'database-of-2')
 GIVES_UP_WITHIN = 60
 SHOWN = 20
 LENGTH = 300
@@ -127,8 +125,6 @@ def render(result: Result) -> str:
         'rounds                  %s' % result.rounds,
         'operations              %s' % len(result.given),
         'faults                  %s' % len(result.windows),
-        'faults of Galera nodes  %s' % sum(
-            each.target in cluster.NODES for each in result.windows),
         'slowest answer, s       %.1f' % _longest(result.given),
         'slowest by mirroring, s %.1f' % _longest(patient),
         'left to the full sync   %s' % result.left,

@@ -2,7 +2,6 @@
 """Relays between the services of a cloud: connections that can be cut."""
 
 from collections.abc import Collection
-from collections.abc import Mapping
 
 import sqlalchemy as sa
 
@@ -30,24 +29,19 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
     """Put relays between each nova-api and the services it uses; they stay.
 
     :param without: ``mirror`` for a nova that mirrors aggregates itself,
-        ``agents`` for a journal that is not drained,
-        ``causal`` for reads that do not wait for other Galera nodes
+        ``agents`` for a journal that is not drained
     """
     restarted = []
-    waits = {'mysql_wsrep_sync_wait': '0'} if 'causal' in without else {}
     for number in CONTROLLERS:
-        host = 'controller-%s' % number
         urls = {'placement': running.config.placement_url,
-                'database': running.config.database_url('nova_api', host),
-                'journal': running.config.database_url('journal', host)}
+                'database': running.config.database_url('nova_api'),
+                'journal': running.config.database_url('journal')}
         wires = {wire: _relay(running, '%s-of-%s' % (wire, number), url)
                  for wire, url in urls.items()}
         options = {
             'placement': {'endpoint_override': wires['placement']},
-            'api_database': {'connection': wires['database'], **waits},
-            'database': waits,
-            'aggregate_mirror_database': {
-                'connection': wires['journal'], **waits},
+            'api_database': {'connection': wires['database']},
+            'aggregate_mirror_database': {'connection': wires['journal']},
             'aggregate_mirror': (
                 {'hooks': ''} if 'mirror' in without else {})}
         nova = running.process('nova-api-%s' % number)
@@ -55,7 +49,7 @@ def prepare(running: cloud.Cloud, without: Collection[str] = ()) -> None:
         config_files.write_file(running.config, name, options)
         nova.environment[SETTINGS] = ';'.join(
             [*_others(nova.environment[SETTINGS].split(';')), name])
-        restarted += [nova, _seldom(running, 'agent-%s' % number, waits)]
+        restarted += [nova, _seldom(running, 'agent-%s' % number)]
     for each in restarted:
         each.kill()
         running.state.start(each)
@@ -90,18 +84,12 @@ def _relay(running: cloud.Cloud, name: str, url: str) -> str:
         hide_password=False)
 
 
-def _seldom(running: cloud.Cloud, name: str, waits: Mapping[str, str]
-            ) -> processes.Process:
-    """Make an agent's full sync rare; return its process.
-
-    :param waits: options of its databases
-    """
+def _seldom(running: cloud.Cloud, name: str) -> processes.Process:
+    """Make an agent's full sync rare; return its process."""
     agent = running.process(name)
     path = running.config.path('chaos-agents.conf')
     config_files.write_file(running.config, 'chaos-agents.conf', {
-        'aggregate_mirror': {'sync_interval': str(SYNC_INTERVAL)},
-        **dict.fromkeys(('api_database', 'database',
-                         'aggregate_mirror_database'), waits)})
+        'aggregate_mirror': {'sync_interval': str(SYNC_INTERVAL)}})
     if path not in agent.argv:
         agent.argv += ['--config-file', path]
     return agent

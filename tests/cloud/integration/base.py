@@ -47,8 +47,6 @@ class TestCase(testtools.TestCase):
     """
 
     directory = environment.TOP / '.cloud-test'
-    # Its servers are killed: they must not be this machine's.
-    flags: tuple[str, ...] = ('--private',)
     foreign: Mapping[str, str] = {}
     """Aggregates that are not nova's and that stay, UUID to name."""
     without_agents = False
@@ -65,7 +63,7 @@ class TestCase(testtools.TestCase):
         if named := os.environ.get(VARIABLE):
             directory = pathlib.Path(named).absolute()
         else:
-            done = _up(directory, self.flags)
+            done = _up(directory)
             if done.returncode == command.UNAVAILABLE:
                 self.skipTest(done.stderr[-500:])
             self.assertEqual(0, done.returncode,
@@ -325,8 +323,7 @@ def _clients(programs: pathlib.Path) -> clients.Clients:
 
 
 @functools.cache
-def _up(directory: pathlib.Path, flags: tuple[str, ...],
-        ) -> 'subprocess.CompletedProcess[str]':
+def _up(directory: pathlib.Path) -> 'subprocess.CompletedProcess[str]':
     """Start the cloud until the run ends; return the completed command.
 
     A failure is cached too: each test would otherwise wait minutes for another
@@ -336,5 +333,4 @@ def _up(directory: pathlib.Path, flags: tuple[str, ...],
     # A killed run may have left a cloud.
     subprocess.run([*tool, 'down'], capture_output=True)
     atexit.register(subprocess.run, [*tool, 'down'], capture_output=True)
-    return subprocess.run(
-        [*tool, 'up', *flags], capture_output=True, text=True)
+    return subprocess.run([*tool, 'up'], capture_output=True, text=True)

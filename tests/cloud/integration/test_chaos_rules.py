@@ -43,16 +43,6 @@ class TestAnswers(testtools.TestCase):
                 operation, 1, 10, 11, 500, said, allowed))
             self.assertEqual(wrong, len(found.wrong()), (operation, said))
 
-    def test_conflict_of_two_nova_apis_is_excused(self):
-        """It is excused only on aggregates that others may use."""
-        text = "Unexpected API Error. <class 'oslo_db.exception.DBDeadlock'>"
-        shared = frozenset(answers.STOCK['add'])
-        for allowed, status, wrong in ((shared, 500, 0), (shared, 503, 1),
-                                       (frozenset({200}), 500, 1)):
-            found = self.result(answers.Answer(
-                'add', 1, 10, 11, status, text, allowed))
-            self.assertEqual(wrong, len(found.wrong()), (allowed, status))
-
     def test_error_during_outage_of_placement_is_wrong(self):
         """Faults of placement, the journal or the agents excuse no error."""
         for target in ('placement', 'placement-of-1', 'journal-of-1',
@@ -63,8 +53,7 @@ class TestAnswers(testtools.TestCase):
 
     def test_error_during_outage_of_what_nova_needs_is_excused(self):
         """Stock nova also fails when its own dependencies are unavailable."""
-        for target in ('keystone', 'mariadb', 'rabbitmq', 'database-of-1',
-                       'galera-2'):
+        for target in ('keystone', 'mariadb', 'rabbitmq', 'database-of-1'):
             found = self.result(answer(503), windows=[window(target)])
             self.assertEqual([], found.wrong(), target)
             self.assertTrue(found.good)

@@ -10,7 +10,6 @@ import secrets
 import tempfile
 
 from tests.cloud import cloud
-from tests.cloud import cluster
 from tests.cloud import config
 from tests.cloud import config_files
 from tests.cloud import full
@@ -67,9 +66,7 @@ def running(postgresql: bool, tell: Tell, token_seconds: int = 3600
             forks.Template(state.log('template')))
         other = _postgresql() if postgresql else ''
         tell('Starting MariaDB')
-        # A private server: it has more connections, and its tables are locked.
-        database = servers.database(
-            state, private=True, clustered=False)[cluster.OTHERS]
+        database = servers.database(state)
         address, _slash, prefix = database.rpartition('/')
         # Thousands of tables are created faster without a file for each.
         databases.execute(address, 'SET GLOBAL innodb_file_per_table = OFF')

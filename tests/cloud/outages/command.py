@@ -29,7 +29,7 @@ def main(chosen: argparse.Namespace) -> int:
     :raises CloudError: when the cloud cannot be started
     :raises Unavailable: when a server is not installed
     """
-    servers.install(private=True, clustered=False)
+    servers.install()
     measured = run.Run(_plan(chosen))
     about: dict[str, str] = {}
     try:

@@ -29,7 +29,7 @@ def main(chosen: argparse.Namespace) -> int:
     :raises CloudError: when the cloud cannot be started
     :raises Unavailable: when a server is not installed
     """
-    servers.install(private=True, clustered=False)
+    servers.install()
     began = time.monotonic()
 
     def tell(text: str) -> None:
