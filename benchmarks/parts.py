@@ -65,9 +65,6 @@ PARTS = (
          {**_PAIR, 'calls': 5}, reported=False),
     Part('sync-5000', 'Full sync of 5000 hosts compared with nova-manage',
          'sync', {'hosts': 5000, 'pairs': 1}, {'hosts': 200}, reported=False),
-    Part('scale', 'Full sync by number of hosts, without services', 'scale',
-         {'sizes': (1000, 10000, 50000, 100000)}, {'sizes': (100, 200)},
-         reported=False),
     Part('sync-20000', 'Full sync of 20,000 hosts', 'sync',
          {'hosts': 20000, 'pairs': 1, 'ours_only': True}, {'hosts': 200},
          reported=False))

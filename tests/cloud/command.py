@@ -18,7 +18,7 @@ from tests.cloud import cloud
 from tests.cloud import full
 from tests.cloud import options
 from tests.cloud.outages import command as outages_command
-from tests.cloud.outages import endure
+from tests.cloud.outages import endurance
 from tests.cloud.parts import command as parts_command
 from tests.cloud import processes
 from tests.cloud import servers
@@ -147,7 +147,7 @@ def main() -> int:
     commands = {'up': up, 'down': down, 'status': status, 'exec': execute,
                 'chaos': chaos, 'situations': situations,
                 'outages': outages_command.main, 'parts': parts_command.main,
-                'endure': endure.main}
+                'endure': endurance.main}
     chosen = options.cloud(sys.argv[1:])
     try:
         # tools/cloud has blocked the signals until now.

@@ -169,10 +169,6 @@ def _add_chaos(commands: argparse._SubParsersAction) -> None:
         default=[],
         help='run without the agents, or without this package\'s mirroring, '
              'to show what then differs')
-    chaos.add_argument(
-        '--series', type=pathlib.Path, metavar='FILE',
-        help='write a CSV file: every half second the answers, the pending '
-             'journal rows, the differences and the faults')
 
 
 def _add_situations(commands: argparse._SubParsersAction) -> None:

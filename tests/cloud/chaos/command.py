@@ -3,18 +3,14 @@
 
 import argparse
 from collections.abc import Callable
-import contextlib
-import pathlib
 import secrets
 import sys
 import time
 
 from tests.cloud.chaos import report
-from tests.cloud.chaos import series
 from tests.cloud.chaos import soak
 from tests.cloud.chaos import wiring
 from tests.cloud import cloud
-from tests.cloud import processes
 
 # Seconds between two progress lines if the output is not a terminal.
 INTERVAL = 10
@@ -26,33 +22,19 @@ def run(running: cloud.Cloud, chosen: argparse.Namespace) -> int:
     :raises CloudError: when it cannot be done
     """
     seed = chosen.seed or secrets.token_hex(4)
-    if chosen.series:
-        _create(chosen.series)
     tell = _teller()
     print('Seed %s' % seed, flush=True)
     tell('Putting relays between each nova-api and what it uses')
     try:
         wiring.prepare(running, chosen.without)
         soaked = soak.Soak(running, seed, chosen.faults, tell)
-        sampled = series.Series(running, soaked.result, soak.FOREIGN)
         try:
-            with sampled if chosen.series else contextlib.nullcontext():
-                soaked.run(chosen.seconds)
+            soaked.run(chosen.seconds)
         finally:
-            if chosen.series:
-                sampled.write(chosen.series)
             print('\n' + report.render(soaked.result), flush=True)
     finally:
         wiring.revive(running)
     return 0 if soaked.result.good else 1
-
-
-def _create(path: pathlib.Path) -> None:
-    try:
-        path.touch()
-    except OSError as exc:
-        raise processes.CloudError(
-            '--series %s: %s' % (path, exc.strerror)) from exc
 
 
 def _teller() -> Callable[[str], None]:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long silence of one party, under load: what nova-api and the agent use."""
+"""The command ``tools/cloud endure``: a long silence of a party, under load.
 
-from collections.abc import Iterator
+Each party is silent at the same time, on a lane of its own.
+"""
+
+import argparse
+import collections
 from collections.abc import Sequence
 from concurrent import futures
 import contextlib
@@ -9,13 +13,17 @@ import dataclasses
 import itertools
 import threading
 import time
+from typing import NamedTuple
 
 import psutil
 import requests
 
+from tests.cloud.integration import pages
+from tests.cloud.outages import backbone
 from tests.cloud.outages import lane as lanes
 from tests.cloud.outages import world as worlds
 from tests.cloud import processes
+from tests.cloud import servers
 from tests.cloud import services
 
 PARTIES = {
@@ -23,36 +31,31 @@ PARTIES = {
     'journal': ('journal-mysql',), 'cell': ('other-cell',)}
 """The wires that are silent, by the name of the party."""
 CELLS = {**lanes.CELLS, 'third-cell': 'nova_third'}
-RATE = 5.0
-"""Calls per second."""
-HOSTS = 5
-"""Hosts in each cell."""
-CALLERS = 16
+# Calls per second, hosts in each cell, calls at the same time.
+RATE, HOSTS, CALLERS = 5.0, 5, 16
 PATIENCE = 120.0
 # Seconds of calls before the silence, and between two samples.
 BEFORE, EVERY = 30.0, 5.0
 # Seconds within which placement has to equal nova after the silence.
 HEAL = 120.0
-# Parts of the silence that are compared. In the first part nova still loads
+# Shares of the silence that are compared. In the first part nova still loads
 # what it needs, with and without this package.
-EARLY, MIDDLE, LATE = (0.2, 0.3), (0.5, 0.6), (0.9, 1.0)
-COUNTS = ('descriptors', 'threads', 'connections')
+PARTS = {'20 to 30 %': (0.2, 0.3), '90 to 100 %': (0.9, 1.0)}
 # What a process may use more in the last part: connections of calls that run
 # during each sample, and memory that the allocator keeps.
 MORE = services.THREADS
 MORE_MIB = 5.0
 # What the agent holds for each operation that stays in the journal.
 ROW_MIB = 0.7 / 1024
-# Unexpected answers to show.
-SHOWN = 5
+# Short: a silent keystone is noticed only when a token has expired.
+TOKEN_SECONDS = 240
+INTERVAL = 60
+SUMMARY = ('Silent', 'Calls', 'Answered 200', 'Others', 'Longest call, s',
+           'Equal after, s')
 
 
-@dataclasses.dataclass(frozen=True)
-class Sample:
-    """What a process uses at a moment.
-
-    :param at: seconds since the silence began; negative before it
-    """
+class Sample(NamedTuple):
+    """What a process uses at a moment, in seconds since the silence began."""
 
     at: float
     mib: float
@@ -61,64 +64,75 @@ class Sample:
     connections: int
 
 
+COUNTS = Sample._fields[2:]
+HEADER = ('Silent', 'Process', 'When', 'Memory, MiB',
+          *map(str.capitalize, COUNTS))
+
+
 @dataclasses.dataclass
-class Endured:
+class Result:
     """A silence of one party."""
 
     party: str
     seconds: float
-    statuses: dict[int, int] = dataclasses.field(default_factory=dict)
+    statuses: collections.Counter[int] = dataclasses.field(
+        default_factory=collections.Counter)
     """Number of answers by HTTP status; 0 is no answer."""
-    unexpected: list[str] = dataclasses.field(default_factory=list)
-    """Answers except 200."""
+    problems: list[str] = dataclasses.field(default_factory=list)
     longest: float = 0.0
     """Seconds of the longest call."""
     samples: dict[str, list[Sample]] = dataclasses.field(default_factory=dict)
     """Process to its samples, in order."""
     healed: float = 0.0
-    different: Sequence[str] = ()
 
-    def worst(self, process: str, part: tuple[float, float]) -> Sample:
-        """Return the highest figures of a process during a part.
+    def part(self, process: str, name: str) -> list[Sample]:
+        """Return the samples of a part of the silence."""
+        begin, end = (share * self.seconds for share in PARTS[name])
+        return [sample for sample in self.samples[process]
+                if begin <= sample.at <= end]
 
-        :param part: its beginning and end, as shares of the silence
-        """
-        begin, end = (share * self.seconds for share in part)
-        found = [each for each in self.samples[process]
-                 if begin <= each.at <= end]
-        return Sample(found[-1].at, max(each.mib for each in found), *(
-            max(getattr(each, name) for each in found) for name in COUNTS))
-
-    def least(self, process: str, part: tuple[float, float], name: str
-              ) -> int:
-        """Return the lowest count of a process during a part.
+    def growth(self) -> list[str]:
+        """List what a process uses more in the end.
 
         Calls that run when a sample is taken raise the highest count, a leak
         raises the lowest one as well.
         """
-        begin, end = (share * self.seconds for share in part)
-        return min(getattr(each, name) for each in self.samples[process]
-                   if begin <= each.at <= end)
-
-    def problems(self) -> list[str]:
-        """List how the promise is broken, or what grows."""
-        found = self.unexpected[:SHOWN]
+        growth = []
         for process in self.samples:
-            first = self.worst(process, EARLY)
-            last = self.worst(process, LATE)
+            early, late = (self.part(process, name) for name in PARTS)
             for name in COUNTS:
-                early, late = (self.least(process, part, name)
-                               for part in (EARLY, LATE))
-                if late > early + MORE:
-                    found.append('%s: %s grew from %d to %d' % (
-                        process, name, early, late))
-            more = MORE_MIB
-            if process == lanes.AGENT:
-                more += RATE * (last.at - first.at) * ROW_MIB
-            if last.mib > first.mib + more:
-                found.append('%s: memory grew from %.0f to %.0f MiB' % (
-                    process, first.mib, last.mib))
-        return found + list(self.different)
+                first, last = (min(getattr(sample, name) for sample in part)
+                               for part in (early, late))
+                if last > first + MORE:
+                    growth.append('%s: %s grew from %d to %d' % (
+                        process, name, first, last))
+            first, last = (max(sample.mib for sample in part)
+                           for part in (early, late))
+            rows = RATE * (late[-1].at - early[-1].at) * ROW_MIB
+            if last > first + MORE_MIB + rows * (process == lanes.AGENT):
+                growth.append('%s: memory grew from %.0f to %.0f MiB' % (
+                    process, first, last))
+        return growth
+
+    def summary(self) -> tuple[object, ...]:
+        """Return the row of the calls."""
+        return (self.party, self.statuses.total(), self.statuses[200],
+                self.statuses.total() - self.statuses[200],
+                '%.1f' % self.longest, '%.1f' % self.healed)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return the rows of the highest figures of some parts."""
+        rows = []
+        for process, samples in self.samples.items():
+            for when, some in (
+                    ('before', [[sample for sample in samples
+                                 if sample.at < 0][-1]]),
+                    *((name, self.part(process, name)) for name in PARTS),
+                    ('after', samples[-1:])):
+                most = Sample(*map(max, zip(*some)))
+                rows.append((self.party, process, when, '%.0f' % most.mib,
+                             *most[2:]))
+        return rows
 
 
 class Endurance:
@@ -128,55 +142,56 @@ class Endurance:
     """
 
     def __init__(self, lane: lanes.Lane, party: str, seconds: float) -> None:
-        self.result = Endured(party, seconds)
+        self.result = Result(party, seconds)
         self._lane = lane
         self._world = worlds.World(lane)
         self._mutex = threading.Lock()
-        self._began = 0.0
         # Nova itself waits for the cell of a call's host.
-        hosts = {'%s-%s-%d' % (lane.config.directory.name, cell, number): cell
-                 for number in range(1, HOSTS + 1) for cell in lane.cells
-                 if cell not in PARTIES[party]}
-        for host, cell in hosts.items():
+        self._idle = ['%s-%s-%d' % (lane.config.directory.name, cell, number)
+                      for number in range(1, HOSTS + 1) for cell in lane.cells
+                      if cell not in PARTIES[party]]
+        for host, cell in zip(self._idle, itertools.cycle(
+                cell for cell in lane.cells if cell not in PARTIES[party])):
             self._world.create_host(host, cell)
-        self._idle = list(hosts)
         self._next = dict.fromkeys(self._idle, 'add_host')
         """Host to the next action on it."""
 
     def run(self) -> None:
-        """Call, silence the party, call, and let it answer again.
+        """Call, silence the party, call, and let it answer again."""
+        try:
+            self._run()
+        except (processes.CloudError, psutil.NoSuchProcess) as exc:
+            self.result.problems.append(str(exc))
 
-        :raises CloudError: when a process dies or does not start
-        """
+    def _run(self) -> None:
         self._lane.use('mysql')
         self._lane.start(lanes.OURS, lanes.AGENT)
+        wires = [self._lane.wires[name]
+                 for name in PARTIES[self.result.party]]
         stop = threading.Event()
-        with futures.ThreadPoolExecutor(CALLERS) as callers:
-            self._began = time.monotonic() + BEFORE
+        self._began = time.monotonic() + BEFORE
+        with contextlib.ExitStack() as stack:
+            callers = stack.enter_context(futures.ThreadPoolExecutor(CALLERS))
+            for wire in wires:
+                stack.callback(wire.forward)
             calling = threading.Thread(
                 target=self._call_often, args=(callers, stop), daemon=True)
             calling.start()
-            try:
-                self._watch(0.0)
-                with self._silence():
-                    self._watch(self.result.seconds)
-            finally:
-                stop.set()
-                calling.join()
-        self._heal()
+            stack.callback(calling.join)
+            stack.callback(stop.set)
+            self._watch(0.0)
+            for wire in wires:
+                wire.hold()
+            self._watch(self.result.seconds)
+        began = time.monotonic()
+        while different := self._world.differences():
+            if time.monotonic() - began > HEAL:
+                self.result.problems += different
+                break
+            time.sleep(0.2)
+        self.result.healed = time.monotonic() - began
         self._sample()
-
-    @contextlib.contextmanager
-    def _silence(self) -> Iterator[None]:
-        wires = [self._lane.wires[name]
-                 for name in PARTIES[self.result.party]]
-        for each in wires:
-            each.hold()
-        try:
-            yield
-        finally:
-            for each in wires:
-                each.forward()
+        self.result.problems += self.result.growth()
 
     def _watch(self, until: float) -> None:
         """Sample the processes until a moment."""
@@ -191,13 +206,13 @@ class Endurance:
     def _sample(self) -> None:
         at = time.monotonic() - self._began
         for name in (lanes.OURS, lanes.AGENT):
-            process = self._lane.processes[name]
-            process.check()
-            found = psutil.Process(process.pid)
-            with found.oneshot():
+            self._lane.processes[name].check()
+            process = psutil.Process(self._lane.processes[name].pid)
+            with process.oneshot():
                 self.result.samples.setdefault(name, []).append(Sample(
-                    at, found.memory_info().rss / 2 ** 20, found.num_fds(),
-                    found.num_threads(), len(found.net_connections())))
+                    at, process.memory_info().rss / 2 ** 20,
+                    process.num_fds(), process.num_threads(),
+                    len(process.net_connections())))
 
     def _call_often(self, callers: futures.ThreadPoolExecutor,
                     stop: threading.Event) -> None:
@@ -226,31 +241,54 @@ class Endurance:
             status, text = answer.status_code, answer.text
         except requests.RequestException as exc:
             text = str(exc)
-        seconds = time.monotonic() - began
         with self._mutex:
-            statuses = self.result.statuses
-            statuses[status] = statuses.get(status, 0) + 1
+            self.result.statuses[status] += 1
             if status != 200:
-                self.result.unexpected.append(text)
-            self.result.longest = max(self.result.longest, seconds)
+                self.result.problems.append(text)
+            self.result.longest = max(
+                self.result.longest, time.monotonic() - began)
             self._next[host] = (
                 'remove_host' if action == 'add_host' else 'add_host')
             self._idle.append(host)
 
-    def _heal(self) -> None:
-        began = time.monotonic()
-        while True:
-            self.result.different = self._world.differences()
-            self.result.healed = time.monotonic() - began
-            if not self.result.different or self.result.healed > HEAL:
-                return
-            time.sleep(0.2)
+
+def main(arguments: argparse.Namespace) -> int:
+    """Silence each party on a lane of its own; return 0 if nothing grows.
+
+    :raises CloudError: when the cloud cannot be started
+    :raises Unavailable: when a server is not installed
+    """
+    servers.install()
+    began = time.monotonic()
+
+    def tell(text: str) -> None:
+        print('%5.0f s  %s' % (time.monotonic() - began, text), flush=True)
+
+    with backbone.running(False, tell, TOKEN_SECONDS) as shared, \
+            contextlib.ExitStack() as stack:
+        silences = [Endurance(stack.enter_context(lanes.Lane(
+            shared, number, hooks={lanes.OURS: 'mirror'}, cells=CELLS)),
+            party, arguments.seconds) for number, party in enumerate(
+                arguments.party or PARTIES, start=1)]
+        _run(silences, tell)
+    results = [silence.result for silence in silences]
+    print(pages.figures('Calls', SUMMARY, (12, 12, 16, 24, 18, 18), [
+        result.summary() for result in results]))
+    print(pages.figures('Use of resources', HEADER, (
+        12, 12, 24, 14, 14, 12, 14), [
+            row for result in results if not result.problems or result.healed
+            for row in result.rows()]))
+    for result in results:
+        for problem in result.problems:
+            print('WRONG: %s: %s' % (result.party, problem))
+    return 1 if any(result.problems for result in results) else 0
 
 
-def attempt(endurance: Endurance) -> str:
-    """Run a silence; return why it could not be run, if so."""
-    try:
-        endurance.run()
-    except (processes.CloudError, psutil.NoSuchProcess) as exc:
-        return str(exc)
-    return ''
+def _run(silences: Sequence[Endurance], tell: backbone.Tell) -> None:
+    """Run all silences at the same time."""
+    with futures.ThreadPoolExecutor(len(silences)) as pool:
+        running = [pool.submit(silence.run) for silence in silences]
+        while futures.wait(running, INTERVAL).not_done:
+            tell(', '.join('%s: %d calls' % (
+                silence.result.party, silence.result.statuses.total())
+                for silence in silences))
