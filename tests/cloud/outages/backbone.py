@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all lanes share: servers, keystone, placement and imported nova."""
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
@@ -15,6 +14,7 @@ from tests.cloud import config_files
 from tests.cloud import full
 from tests.cloud import loopback
 from tests.cloud.outages import forks
+from tests.cloud.outages import run
 from tests.cloud.outages import wires
 from tests.cloud import processes
 from tests.cloud import programs
@@ -23,10 +23,6 @@ from tests.cloud import servers
 from tests.cloud import services
 from tests.cloud import statefile
 from tests import databases
-
-
-Tell = Callable[[str], None]
-"""Is called with each progress message."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +45,7 @@ class Backbone:
 
 
 @contextlib.contextmanager
-def running(postgresql: bool, tell: Tell, token_seconds: int = 3600
+def running(postgresql: bool, tell: run.Tell, token_seconds: int = 3600
             ) -> Iterator[Backbone]:
     """Start what all lanes share; remove it at the end.
 

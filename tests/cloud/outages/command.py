@@ -2,13 +2,14 @@
 """The command ``tools/cloud outages``: progress, a table, an exit status."""
 
 import argparse
+from collections.abc import Sequence
 import contextlib
 import importlib.metadata
 import platform
-import threading
 
 from tests.cloud.outages import backbone
 from tests.cloud.outages import cases
+from tests.cloud.outages import judge
 from tests.cloud.outages import lane
 from tests.cloud.outages import measure
 from tests.cloud.outages import page
@@ -30,59 +31,63 @@ def main(chosen: argparse.Namespace) -> int:
     :raises Unavailable: when a server is not installed
     """
     servers.install()
-    measured = run.Run(_plan(chosen))
-    about: dict[str, str] = {}
+    tell, healthy = run.teller(), cases.healthy()
+    table, inline_timeout, cut = _plan(chosen)
+
+    def problems(result: measure.Measured) -> list[str]:
+        return judge.problems(result, {
+            case.call: measured.results[case].stock for case in healthy
+            if case in measured.results}, inline_timeout)
+
+    measured = run.Run(
+        [*healthy, *table], problems, lambda result: (
+            '%s, equal after %.1f s' % (page.cell(result), result.healed)),
+        tell)
+    postgresql = any(case.journal == 'postgresql' for case in table)
     try:
-        _measure(measured, chosen.jobs, about)
+        with backbone.running(postgresql, tell) as shared, \
+                contextlib.ExitStack() as stack:
+            about = _about(shared)
+            tell('Creating %d lanes' % chosen.jobs)
+            measurers = [measure.Measurer(stack.enter_context(lane.Lane(
+                shared, number + 1, inline_timeout)), cut)
+                for number in range(chosen.jobs)]
+            _measure(measured, table, measurers)
     finally:
-        _summarize(measured)
-    failures = measured.failures()
-    if chosen.write and len(measured.results) == len(measured.plan.cases):
-        page.write(measured.results, failures, [*about.items()])
-    return 1 if failures else 0
+        for case, result in measured.results.items():
+            print('%-55s %-18s %s' % (case, *page.cell(result).split(' / ')))
+        status = measured.summarize(lambda result: (
+            '  stock: %s\n  ours:  %s\n%s' % (
+                result.stock, result.ours, result.ours.log)))
+    if chosen.write and len(measured.results) == len(measured.cases):
+        page.write(measured.results, measured.failures(), [*about.items()])
+    return status
 
 
-def _plan(chosen: argparse.Namespace) -> run.Plan:
+def _plan(chosen: argparse.Namespace
+          ) -> tuple[list[cases.Case], float, float]:
+    """Return the cases, ``inline_timeout`` and the limit of a call."""
     parties = chosen.party
     if chosen.pairs and not parties:
         # The command "parts" has other cells that are bad.
         parties = [party for party in cases.PARTIES if party != 'other-cell']
     table = cases.table(parties, chosen.fault, chosen.moment, chosen.call)
-    healthy = cases.healthy()
     if chosen.pairs:
-        return run.Plan([*healthy, *cases.pairs(table)],
-                        PAIRS_INLINE_TIMEOUT, PAIRS_CUT)
-    return run.Plan([*healthy, *table], INLINE_TIMEOUT, CUT)
+        return cases.pairs(table), PAIRS_INLINE_TIMEOUT, PAIRS_CUT
+    return table, INLINE_TIMEOUT, CUT
 
 
-def _measure(measured: run.Run, jobs: int, about: dict[str, str]) -> None:
-    plan = measured.plan
-    with backbone.running(plan.uses_postgresql, measured.tell) as shared, \
-            contextlib.ExitStack() as stack:
-        about.update(_about(shared))
-        measured.tell('Creating %d lanes' % jobs)
-        measurers = [measure.Measurer(
-            stack.enter_context(lane.Lane(
-                shared, number + 1, plan.inline_timeout)), plan.cut)
-            for number in range(jobs)]
-        for case in cases.healthy():
-            measured.attempt(measurers[0], case)
-        if measured.errors:
-            return
-        measurers[0].check_wires()
-        queue = run.Queue(plan.cases[len(cases.healthy()):])
-        # An interrupt kills the processes that these threads wait for.
-        threads = [threading.Thread(
-            target=measured.work, args=(each, queue), daemon=True)
-            for each in measurers]
-        for each in threads:
-            each.start()
-        try:
-            for each in threads:
-                each.join()
-        finally:
-            queue.clear()
-        measured.repeat(measurers[0])
+def _measure(measured: run.Run, table: Sequence[cases.Case],
+             measurers: Sequence[measure.Measurer]) -> None:
+    first = measurers[0]
+    for case in cases.healthy():
+        measured.attempt(case, first.measure)
+    if measured.errors:
+        return
+    first.check_wires()
+    measured.measure(run.Queue(table), [
+        (each.measure, lambda each=each: each.journal) for each in measurers])
+    measured.repeat(first.measure)
 
 
 def _about(shared: backbone.Backbone) -> dict[str, str]:
@@ -95,18 +100,3 @@ def _about(shared: backbone.Backbone) -> dict[str, str]:
         found['PostgreSQL'] = databases.execute(
             shared.postgresql, 'SHOW server_version')[0][0]
     return found
-
-
-def _summarize(measured: run.Run) -> None:
-    """Print the table, and all details of each failure."""
-    results, failures = measured.results, measured.failures()
-    for case, each in results.items():
-        print('%-55s %-18s %s' % (case, *page.cell(each).split(' / ')))
-    for case, problems in failures.items():
-        print('\n%s\n  %s' % (case, '\n  '.join(problems)))
-        if case in results:
-            print('  stock: %s\n  ours:  %s\n%s' % (
-                results[case].stock, results[case].ours,
-                results[case].ours.log))
-    print('\n%d of %d cases measured, %d failed' % (
-        len(results), len(measured.plan.cases), len(failures)), flush=True)

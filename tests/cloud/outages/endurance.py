@@ -21,6 +21,7 @@ import requests
 from tests.cloud.integration import pages
 from tests.cloud.outages import backbone
 from tests.cloud.outages import lane as lanes
+from tests.cloud.outages import run
 from tests.cloud.outages import world as worlds
 from tests.cloud import processes
 from tests.cloud import servers
@@ -259,11 +260,7 @@ def main(arguments: argparse.Namespace) -> int:
     :raises Unavailable: when a server is not installed
     """
     servers.install()
-    began = time.monotonic()
-
-    def tell(text: str) -> None:
-        print('%5.0f s  %s' % (time.monotonic() - began, text), flush=True)
-
+    tell = run.teller()
     with backbone.running(False, tell, TOKEN_SECONDS) as shared, \
             contextlib.ExitStack() as stack:
         silences = [Endurance(stack.enter_context(lanes.Lane(
@@ -284,7 +281,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if any(result.problems for result in results) else 0
 
 
-def _run(silences: Sequence[Endurance], tell: backbone.Tell) -> None:
+def _run(silences: Sequence[Endurance], tell: run.Tell) -> None:
     """Run all silences at the same time."""
     with futures.ThreadPoolExecutor(len(silences)) as pool:
         running = [pool.submit(silence.run) for silence in silences]

@@ -3,14 +3,11 @@
 
 import contextlib
 import dataclasses
-import http.client
 import json
 import pathlib
 import time
 
-from keystoneauth1 import exceptions
 import requests
-import sqlalchemy as sa
 
 from tests.cloud.outages import cases
 from tests.cloud.outages import faults
@@ -30,10 +27,6 @@ ATTEMPTS = 3
 UNMIRRORED = b'is not mirrored to placement yet'
 POLL, LOOKS = 0.2, 2
 WARM = 20.0
-# Errors of what is used to prepare a case.
-ERRORS = (requests.RequestException, exceptions.ClientException, OSError,
-          http.client.HTTPException, sa.exc.SQLAlchemyError,
-          processes.CloudError)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,39 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of the table of outages: cases, lanes that measure them, results."""
+"""A run of a table: cases, threads that measure them, results."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
-import dataclasses
+import http.client
 import threading
 import time
+from typing import Any
 
-from tests.cloud.outages import cases
-from tests.cloud.outages import judge
-from tests.cloud.outages import measure
-from tests.cloud.outages import page
+from keystoneauth1 import exceptions
+import requests
+import sqlalchemy as sa
+
+from tests.cloud import processes
+
+# Errors of what is used to prepare a case.
+ERRORS = (requests.RequestException, exceptions.ClientException, OSError,
+          http.client.HTTPException, sa.exc.SQLAlchemyError,
+          processes.CloudError)
+Tell = Callable[[str], None]
+"""Is called with each progress message."""
+Measure = Callable[[Any], Any]
+"""Measures a case."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """The cases of a run, and its limits in seconds."""
+def teller() -> Tell:
+    """Return a printer of progress, with the seconds since now."""
+    began = time.monotonic()
 
-    cases: Sequence[cases.Case]
-    inline_timeout: float
-    cut: float
+    def tell(text: str) -> None:
+        print('%5.0f s  %s' % (time.monotonic() - began, text), flush=True)
 
-    @property
-    def uses_postgresql(self) -> bool:
-        return any(case.journal == 'postgresql' for case in self.cases)
+    return tell
 
 
 class Queue:
-    """The cases that no lane has taken yet; for several threads."""
+    """The cases that no thread has taken yet; for several threads.
 
-    def __init__(self, wanted: Sequence[cases.Case]) -> None:
-        self._left = list(wanted)
+    :param cases: each with the kind of database that has its journal
+    """
+
+    def __init__(self, cases: Iterable[Any]) -> None:
+        self._left = list(cases)
         self._mutex = threading.Lock()
 
-    def take(self, journal: str) -> cases.Case | None:
-        """Take a case, if possible with the journal that a lane uses."""
+    def take(self, journal: str) -> Any:
+        """Take a case, if possible with the journal that a lane uses.
+
+        :returns: the case, or None
+        """
         with self._mutex:
             same = [case for case in self._left if case.journal == journal]
             for case in same or self._left:
@@ -48,72 +64,95 @@ class Queue:
 
 
 class Run:
-    """A run of the table; ``results`` are in the order of the table."""
+    """The results of a run, in the order of the table; for several threads.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._began = time.monotonic()
-        self._results: dict[cases.Case, measure.Measured] = {}
-        self.errors: dict[cases.Case, str] = {}
+    :param cases: of the whole table
+    :param problems: lists how a measured case breaks the promise
+    :param described: describes a measured case in a line
+    """
+
+    def __init__(self, cases: Sequence[Any],
+                 problems: Callable[[Any], Sequence[str]],
+                 described: Callable[[Any], str], tell: Tell) -> None:
+        self.cases = cases
+        self.errors: dict[Any, str] = {}
         """Why a case could not be measured."""
-        self._mutex = threading.Lock()
-
-    def tell(self, text: str) -> None:
-        """Print a line of progress."""
-        print('%5.0f s  %s' % (time.monotonic() - self._began, text),
-              flush=True)
+        self._measured: dict[Any, Any] = {}
+        self._problems = problems
+        self._described = described
+        self._tell = tell
 
     @property
-    def results(self) -> dict[cases.Case, measure.Measured]:
-        return {case: self._results[case] for case in self.plan.cases
-                if case in self._results}
+    def results(self) -> dict[Any, Any]:
+        measured = dict(self._measured)
+        return {case: measured[case] for case in self.cases
+                if case in measured}
 
-    @property
-    def healthy(self) -> dict[str, measure.Answer]:
-        """Return stock nova's answer to each call without a fault."""
-        return {case.call: self._results[case].stock
-                for case in cases.healthy() if case in self._results}
-
-    def failures(self) -> dict[cases.Case, list[str]]:
+    def failures(self) -> dict[Any, Sequence[str]]:
         """Return the problems of each case that breaks the promise."""
-        found = {case: judge.problems(each, self.healthy,
-                                      self.plan.inline_timeout)
-                 for case, each in self.results.items()}
-        found |= {case: [self.errors.get(case, 'not measured')]
-                  for case in self.plan.cases if case not in self._results}
-        return {case: wrong for case, wrong in found.items() if wrong}
+        problems = {case: self._problems(result)
+                    for case, result in self.results.items()}
+        problems |= {case: [self.errors.get(case, 'not measured')]
+                     for case in self.cases if case not in problems}
+        return {case: texts for case, texts in problems.items() if texts}
 
-    def attempt(self, measurer: measure.Measurer, case: cases.Case) -> None:
+    def attempt(self, case: Any, measure: Measure) -> None:
         """Measure a case, and print a line about it."""
         try:
-            measured = measurer.measure(case)
-        except measure.ERRORS as exc:
+            result = measure(case)
+        except ERRORS as exc:
             self.errors[case] = str(exc)
-            self.tell('%s: NOT MEASURED: %s' % (case, exc))
+            self._tell('%s: NOT MEASURED: %s' % (case, exc))
             return
-        with self._mutex:
-            self._results[case] = measured
+        self._measured[case] = result
         self.errors.pop(case, None)
-        wrong = judge.problems(measured, self.healthy,
-                               self.plan.inline_timeout)
-        self.tell('%3d/%d  %s: %s, equal after %.1f s%s' % (
-            len(self._results), len(self.plan.cases), case,
-            page.cell(measured), measured.healed,
-            '; WRONG: ' + '; '.join(wrong) if wrong else ''))
+        problems = self._problems(result)
+        self._tell('%3d/%d  %s: %s%s' % (
+            len(self._measured), len(self.cases), case,
+            self._described(result),
+            '; WRONG: ' + '; '.join(problems) if problems else ''))
 
-    def repeat(self, measurer: measure.Measurer) -> None:
+    def measure(self, queue: Queue,
+                workers: Iterable[tuple[Measure, Callable[[], str]]]) -> None:
+        """Measure all cases of a queue.
+
+        :param workers: for each thread a function that measures, and one that
+            returns the journal that it prefers
+        """
+        def work(measure: Measure, journal: Callable[[], str]) -> None:
+            while (case := queue.take(journal())) is not None:
+                self.attempt(case, measure)
+
+        # An interrupt kills the processes that these threads wait for.
+        threads = [threading.Thread(target=work, args=worker, daemon=True)
+                   for worker in workers]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:
+            queue.clear()
+
+    def repeat(self, measure: Measure) -> None:
         """Measure the cases that have failed again, one after the other.
 
         The machine may have been too busy.
         """
         for case in self.failures():
-            self.tell('Measuring %s again' % case)
-            self.attempt(measurer, case)
+            self._tell('Measuring %s again' % case)
+            self.attempt(case, measure)
 
-    def work(self, measurer: measure.Measurer, queue: Queue) -> None:
-        """Measure cases until the queue is empty."""
-        while True:
-            case = queue.take(measurer.journal)
-            if case is None:
-                return
-            self.attempt(measurer, case)
+    def summarize(self, log: Callable[[Any], str]) -> int:
+        """Print all details of each failure; return the exit status.
+
+        :param log: returns the logs of a measured case
+        """
+        failures, results = self.failures(), self.results
+        for case, problems in failures.items():
+            print('\nWRONG: %s\n  %s' % (case, '\n  '.join(problems)))
+            if case in results:
+                print(log(results[case]))
+        print('\n%d of %d cases measured, %d failed' % (
+            len(results), len(self.cases), len(failures)), flush=True)
+        return 1 if failures else 0
