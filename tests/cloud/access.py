@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An administrator's access to a cloud: REST APIs and real clients."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import functools
 import pathlib
 import subprocess
@@ -14,6 +16,8 @@ import requests
 from tests.cloud import clients
 from tests.cloud import config
 from tests.cloud import processes
+
+CONFLICTS = 10
 
 
 class Access:
@@ -51,6 +55,25 @@ class Access:
     def placement(self) -> adapter.Adapter:
         """Return the administrator's adapter for placement, at 1.36."""
         return self.rest('placement', default_microversion='1.36')
+
+    def change_aggregates(
+            self, provider: str,
+            change: Callable[[frozenset[str]], Iterable[str]]) -> None:
+        """Change a provider's aggregates in placement, as another tool does.
+
+        :param change: returns the new aggregates
+        """
+        placement = self.placement()
+        url = '/resource_providers/%s/aggregates' % provider
+        for _attempt in range(CONFLICTS):
+            values = placement.get(url).json()
+            values['aggregates'] = sorted(change(
+                frozenset(values['aggregates'])))
+            answer = placement.put(url, json=values, raise_exc=False)
+            # The agent may write at the same time.
+            if answer.status_code != 409:
+                break
+        answer.raise_for_status()
 
     def run(self, *argv: str) -> tuple[int, str, str]:
         """Run a client of this Python environment as administrator.

@@ -162,14 +162,9 @@ class Soak:
 
     def _add_foreign(self) -> None:
         """Add an aggregate that is not nova's to each provider."""
-        placement = self._cloud.placement()
         for node in self._cloud.nodes():
-            url = '/resource_providers/%s/aggregates' % node.uuid
-            found = placement.get(url).json()
-            placement.put(url, json={
-                'aggregates': sorted({*found['aggregates'], FOREIGN}),
-                'resource_provider_generation':
-                    found['resource_provider_generation']})
+            self._cloud.change_aggregates(
+                node.uuid, lambda before: before | {FOREIGN})
 
     def _share(self) -> list[clients.Aggregate]:
         """Create the aggregates that all clients share."""

@@ -232,12 +232,8 @@ class TestCase(testtools.TestCase):
     def move(self, provider: str, add: Iterable[str] = (),
              remove: Iterable[str] = ()) -> None:
         """Change a provider's aggregates, as another tool would."""
-        placement = self.cloud.placement()
-        url = '/resource_providers/%s/aggregates' % provider
-        found = placement.get(url).json()
-        found['aggregates'] = sorted(
-            {*found['aggregates'], *add} - set(remove))
-        placement.put(url, json=found)
+        self.cloud.change_aggregates(
+            provider, lambda before: {*before, *add} - {*remove})
 
     def delete_server(self, server: dict[str, Any]) -> None:
         """Delete a server if it exists, and wait until it no longer exists.

@@ -22,7 +22,6 @@ CELL, OTHER_CELL = 'cell', 'other-cell'
 FIRST, SECOND, WARM = 'first', 'second', 'warm'
 # The provider that is no host of nova.
 STORAGE = 'storage'
-CONFLICTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,18 +197,7 @@ class World:
         return set(answer.json()['aggregates'])
 
     def _write(self, provider: str, aggregates: set[str]) -> None:
-        url = '/resource_providers/%s/aggregates' % provider
-        for _attempt in range(CONFLICTS):
-            generation = self._placement.get(url).json()[
-                'resource_provider_generation']
-            answer = self._placement.put(url, json={
-                'aggregates': sorted(aggregates),
-                'resource_provider_generation': generation}, raise_exc=False)
-            # The agent may write at the same time.
-            if answer.status_code != 409:
-                answer.raise_for_status()
-                return
-        answer.raise_for_status()
+        self._lane.change_aggregates(provider, lambda _before: aggregates)
 
     def _members(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}

@@ -30,7 +30,6 @@ CELL = 'cell'
 """The cell of the healthy hosts."""
 # Each lane has numbers of its own for its providers.
 NUMBERS = 100000
-CONFLICTS = 10
 # How IDs of rows begin: rows of the bad part are above those of healthy hosts,
 # with a running row between.
 HEALTHY_ROW, RUNNING_ROW, BAD_ROW = '00', '01', '1'
@@ -238,35 +237,25 @@ class Scene:
 
     def is_mirrored(self, host: str) -> bool:
         """Check whether placement has what nova has for a host."""
-        return self._read(host)[0] == self._desired[host]
+        return self._read(host) == self._desired[host]
 
     def differences(self) -> list[str]:
         """Describe where placement does not equal nova for healthy hosts."""
         names = {uuid: name for name, uuid in self.aggregates.items()}
         return ['%s is in %s instead of %s' % (host, *(
             ', '.join(sorted(map(names.__getitem__, aggregates))) or '-'
-            for aggregates in (self._read(host)[0], self._desired[host])))
+            for aggregates in (self._read(host), self._desired[host])))
             for host in self._measured() if not self.is_mirrored(host)]
 
-    def _read(self, host: str) -> tuple[set[str], int]:
-        """Return the aggregates of a host's provider, and its generation."""
-        answer = self._placement.get(
+    def _read(self, host: str) -> set[str]:
+        """Return the aggregates of a host's provider."""
+        return set(self._placement.get(
             '/resource_providers/%s/aggregates' % self._providers[host]
-        ).json()
-        return (set(answer['aggregates']),
-                answer['resource_provider_generation'])
+        ).json()['aggregates'])
 
     def _write(self, host: str, aggregates: set[str]) -> None:
-        for _attempt in range(CONFLICTS):
-            answer = self._placement.put(
-                '/resource_providers/%s/aggregates' % self._providers[host],
-                json={'aggregates': sorted(aggregates),
-                      'resource_provider_generation': self._read(host)[1]},
-                raise_exc=False)
-            # The agent may write at the same time.
-            if answer.status_code != 409:
-                break
-        answer.raise_for_status()
+        self._lane.change_aggregates(
+            self._providers[host], lambda _before: aggregates)
 
 
 def _engine(url: str) -> sa.engine.Engine:

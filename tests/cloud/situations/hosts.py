@@ -161,18 +161,9 @@ def member(at: scene.Scene, host: str, aggregate: str, belongs: bool) -> None:
     :param aggregate: UUID
     :param belongs: whether the provider shall be in it
     """
-    def written() -> bool:
-        found = at.placement.get(url).json()
-        kept = {*found['aggregates']} - {aggregate}
-        found['aggregates'] = sorted(kept | ({aggregate} if belongs
-                                             else set()))
-        answer = at.placement.put(url, json=found, raise_exc=False)
-        if answer.status_code != CONFLICT:
-            answer.raise_for_status()
-        return bool(answer.ok)
-
-    url = '%s/aggregates' % _provider(at, host)
-    at.wait_until(written, 'the aggregates of %s are changed' % host)
+    at.cloud.change_aggregates(
+        provider(at, host), lambda before: (
+            before | {aggregate} if belongs else before - {aggregate}))
 
 
 def _provider(at: scene.Scene, host: str) -> str:
