@@ -12,7 +12,7 @@ class TestPorts(routed_case.TestCase):
 
     def test_with_an_address(self):
         """A server goes to the segment of its port's address."""
-        for segment in (self.first, self.second) * 2:
+        for segment in self.routed.segments:
             port = self.routed.port(segment)
             addresses = self.routed.addresses(port)
             server = self.boot({'port': port})
@@ -21,15 +21,15 @@ class TestPorts(routed_case.TestCase):
             self.assertEqual(addresses, self.routed.addresses(port))
 
     def test_without_an_address(self):
-        """The port gets an address in the segment of the chosen host."""
+        """The port gets an address in the segment of the chosen host.
+
+        That is the user's port, or nova's if only the network is requested.
+        """
         port = self.routed.port()
         self.assertEqual([], self.routed.addresses(port))
         server = self.boot({'port': port})
         self.assert_in(self.segment_of(server), server)
         self.assertEqual(1, len(self.routed.addresses(port)))
-
-    def test_of_nova(self):
-        """A server with only a network gets a port on either segment."""
         server = self.boot({'uuid': self.routed.id})
         self.assert_in(self.segment_of(server), server)
 
