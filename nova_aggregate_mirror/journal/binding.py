@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Protocol
 
+import sqlalchemy as sa
+
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
@@ -42,11 +45,11 @@ class Binding:
         :raises NovaUnavailable: nova's API database could not be read
         """
         if not self._checked:
-            cells = self._database.run(queries.cells)
-            if cells:
-                _compare(cells, self._source.cell_mappings())
+            stored = self._database.run(cells)
+            if stored:
+                _compare(stored, self._source.cell_mappings())
             # Until an agent binds the journal, another nova may still do so.
-            self._checked = bool(cells)
+            self._checked = bool(stored)
 
     def bind(self) -> None:
         """Check the journal like ``check`` and bind it to this nova.
@@ -64,22 +67,29 @@ class Binding:
         def work(connection: Any) -> None:
             # The first agents of two novas may bind the journal concurrently.
             queries.lock(connection, LOCK)
-            _compare(queries.cells(connection), mappings)
-            queries.set_cells(connection, mappings)
+            _compare(cells(connection), mappings)
+            connection.execute(sa.delete(models.cells))
+            connection.execute(queries.insert_new(connection, models.cells), [
+                {'cell_uuid': uuid} for uuid in sorted(mappings)])
 
-        cells = self._database.run(queries.cells)
-        _compare(cells, mappings)
-        if mappings and cells != frozenset(mappings):
+        stored = self._database.run(cells)
+        _compare(stored, mappings)
+        if mappings and stored != frozenset(mappings):
             self._database.run(work)
         # A nova without cells has nothing to mirror yet; check again later.
         self._checked = bool(mappings)
 
 
-def _compare(cells: frozenset[str], mappings: Mapping[str, str]) -> None:
-    if cells and not cells & mappings.keys():
+def cells(connection: Any) -> frozenset[str]:
+    """Read the cell UUIDs of the nova that the journal belongs to."""
+    return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
+
+
+def _compare(stored: frozenset[str], mappings: Mapping[str, str]) -> None:
+    if stored and not stored & mappings.keys():
         raise exceptions.WrongNova(
             'the journal belongs to another nova, with the cells %s; this '
             'nova has the cells %s. Give each nova a database of its own in '
             '[aggregate_mirror_database] connection'
-            % (', '.join(sorted(cells)),
+            % (', '.join(sorted(stored)),
                ', '.join(sorted(mappings.values())) or 'none'))

@@ -4,8 +4,9 @@
 import dataclasses
 from typing import Any
 
-from nova_aggregate_mirror.journal.db import queries
-from nova_aggregate_mirror.journal.db import syncs
+import sqlalchemy as sa
+
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import presence
 from nova_aggregate_mirror.journal import rows
@@ -17,6 +18,9 @@ REMOVALS_LENGTH = 10 ** 6
 
 KEEP = 500
 """Number of entries to keep; older entries are deleted."""
+
+_SYNCS = models.syncs.c
+_NEWEST = sa.select(models.syncs).order_by(_SYNCS.id.desc())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,23 +94,34 @@ class History:
             removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
         def work(connection: Any) -> None:
-            queries.forget_processes(
-                connection, entry.ended_at - presence.KEEP)
-            for row in syncs.newest(connection, 1):
-                if entry.continues(_entry(row)) and syncs.count(
-                        connection, row, {
-                            'ended_at': entry.ended_at,
-                            'seconds': entry.seconds,
-                            'reason': entry.reason}):
-                    return
-            syncs.insert(connection, dataclasses.asdict(entry), keep)
+            presence.forget(connection, entry.ended_at - presence.KEEP)
+            row = connection.execute(_NEWEST.limit(1)).first()
+            if row and entry.continues(_entry(row)) and _merge(
+                    connection, row, entry):
+                return
+            connection.execute(
+                sa.insert(models.syncs), dataclasses.asdict(entry))
+            # Rows are counted: IDs may have gaps, for example on Galera.
+            oldest = connection.scalar(sa.select(_SYNCS.id).order_by(
+                _SYNCS.id.desc()).offset(keep).limit(1))
+            if oldest is not None:
+                connection.execute(
+                    sa.delete(models.syncs).where(_SYNCS.id <= oldest))
 
         self._database.run(work)
 
     def newest(self, limit: int = KEEP) -> list[Entry]:
         """Read the latest full syncs, newest first."""
-        return [_entry(row) for row in self._database.run(
-            lambda connection: syncs.newest(connection, limit))]
+        return self._database.run(lambda connection: [
+            _entry(row) for row in connection.execute(_NEWEST.limit(limit))])
+
+
+def _merge(connection: Any, row: Any, entry: Entry) -> bool:
+    """Count a pass in the row of an entry, unless the row has changed."""
+    return bool(connection.execute(sa.update(models.syncs).where(
+        _SYNCS.id == row.id, _SYNCS.passes == row.passes).values(
+            passes=row.passes + 1, ended_at=entry.ended_at,
+            seconds=entry.seconds, reason=entry.reason)).rowcount)
 
 
 def _entry(row: Any) -> Entry:

@@ -4,13 +4,26 @@
 from collections.abc import Callable
 import socket
 import time
+from typing import Any
+from typing import NamedTuple
 
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
 NAME = 'agent'
+_LEASE, _IS_AGENTS = models.lease.c, models.lease.c.name == NAME
+
+
+class LeaseRow(NamedTuple):
+    """The row of a lease; ``renewals`` counts its writes."""
+
+    holder: str
+    renewals: int
+    seconds: float
 
 
 class Lease:
@@ -36,10 +49,10 @@ class Lease:
         self._now = now
         self._wall = wall
         self._holder = uuidutils.generate_uuid()
-        self._written: queries.LeaseRow | None = None
+        self._written: LeaseRow | None = None
         """The lease as this agent has last written it; None if another agent
         may have written since."""
-        self._watched: queries.LeaseRow | None = None
+        self._watched: LeaseRow | None = None
         self._since = 0.0
         """When the watched lease was first read."""
 
@@ -57,21 +70,36 @@ class Lease:
 
     def leave(self) -> None:
         """Release the lease, if this agent holds it."""
-        self._database.run(lambda connection: queries.leave_lease(
-            connection, NAME, self._holder))
+        self._database.run(lambda connection: connection.execute(
+            sa.update(models.lease).where(
+                _IS_AGENTS, _LEASE.holder == self._holder).values(
+                    holder='', renewals=_LEASE.renewals + 1)))
 
-    def _take(self, previous: queries.LeaseRow | None) -> bool:
-        """Take the lease unless it has changed; return success."""
-        success = self._database.run(lambda connection: queries.take_lease(
-            connection, NAME, previous, self._holder, self._seconds,
-            socket.gethostname()[:255], self._wall()))
+    def _take(self, previous: LeaseRow | None) -> bool:
+        """Take the lease unless its row has changed; return success."""
+        row = LeaseRow(self._holder, previous.renewals + 1 if previous else 1,
+                       self._seconds)
+        values = row._asdict()
+        if previous is None or previous.holder != self._holder:
+            values |= {'host': socket.gethostname()[:255],
+                       'taken_at': self._wall()}
+
+        def work(connection: Any) -> bool:
+            statement = queries.insert_new(
+                connection, models.lease).values(name=NAME)
+            if previous:
+                statement = sa.update(models.lease).where(
+                    _IS_AGENTS, _LEASE.holder == previous.holder,
+                    _LEASE.renewals == previous.renewals)
+            return bool(connection.execute(
+                statement.values(**values)).rowcount)
+
+        success = self._database.run(work)
         if success:
-            self._written = queries.LeaseRow(
-                self._holder, previous.renewals + 1 if previous else 1,
-                self._seconds)
+            self._written = row
         return success
 
-    def _is_free(self, lease: queries.LeaseRow | None) -> bool:
+    def _is_free(self, lease: LeaseRow | None) -> bool:
         if lease is None or lease.holder in ('', self._holder):
             return True
         if lease != self._watched:
@@ -85,10 +113,14 @@ def holder(database: transactions.Transactions) -> tuple[str, float] | None:
     :returns: None if no agent has ever taken it; the time is in seconds since
         the epoch, by the clock of that host
     """
-    return database.run(
-        lambda connection: queries.holder_of_lease(connection, NAME))
+    row = database.run(lambda connection: connection.execute(sa.select(
+        _LEASE.host, _LEASE.taken_at).where(_IS_AGENTS)).one_or_none())
+    return None if row is None else (row.host, row.taken_at)
 
 
-def read(database: transactions.Transactions) -> queries.LeaseRow | None:
+def read(database: transactions.Transactions) -> LeaseRow | None:
     """Read the lease; None if no agent has ever taken it."""
-    return database.run(lambda connection: queries.lease(connection, NAME))
+    row = database.run(lambda connection: connection.execute(sa.select(
+        _LEASE.holder, _LEASE.renewals, _LEASE.seconds).where(
+            _IS_AGENTS)).one_or_none())
+    return None if row is None else LeaseRow(*row)

@@ -11,10 +11,24 @@ import time
 from typing import Any
 
 from oslo_config import cfg
+import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
+
+_LEDGER, _ENTRIES = models.ledger.c, sa.select(models.ledger)
+_UUIDS = _LEDGER.aggregate_uuid.in_(queries.SOME)
+_UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
+_INTERSECTION = sa.select(_LEDGER.aggregate_uuid).where(_UUIDS)
+_MARK = sa.update(models.ledger).where(_UUID).values(
+    deleted_at=sa.bindparam('now'))
+_UNMARK = sa.update(models.ledger).where(
+    _UUID, _LEDGER.deleted_at == sa.bindparam('mark')).values(deleted_at=None)
+_SET_ABSENT = sa.update(models.ledger).where(_UUIDS).values(
+    absent_since=sa.bindparam('since'))
+_FORGET = sa.delete(models.ledger).where(_UUIDS)
 
 
 class DatabaseLedger:
@@ -48,7 +62,9 @@ class DatabaseLedger:
 
     def entries(self) -> Mapping[str, journal.LedgerEntry]:
         """Read all entries, keyed by UUID."""
-        now, rows = self._now(), self._database.run(queries.ledger)
+        now = self._now()
+        rows = self._database.run(
+            lambda connection: connection.execute(_ENTRIES).all())
         self._cache = frozenset(row.aggregate_uuid for row in rows)
         return {row.aggregate_uuid: journal.LedgerEntry(
             row.deleted_at is not None,
@@ -61,7 +77,7 @@ class DatabaseLedger:
         if not uuids:
             return uuids
         return self._database.run(
-            lambda connection: queries.ledger_intersection(connection, uuids))
+            lambda connection: intersection(connection, uuids))
 
     def remember(self, aggregates: Iterable[str]) -> None:
         """Add UUIDs of nova aggregates to the ledger."""
@@ -87,7 +103,7 @@ class DatabaseLedger:
         now = self._now()
         self.defer(aggregates)
         uuids = frozenset(self._backlog)
-        yield lambda connection: queries.remember(connection, uuids, now)
+        yield lambda connection: remember(connection, uuids, now)
         self._cache |= uuids
         self._backlog -= uuids
 
@@ -99,9 +115,12 @@ class DatabaseLedger:
         """
         now = self._now()
         self._backlog.add(aggregate)
-        self._database.run(
-            lambda connection: queries.mark(connection, aggregate, now),
-            insist=True)
+
+        def work(connection: Any) -> None:
+            remember(connection, frozenset({aggregate}), now)
+            connection.execute(_MARK, {'uuid': aggregate, 'now': now})
+
+        self._database.run(work, insist=True)
         self._cache |= {aggregate}
         self._backlog.discard(aggregate)
 
@@ -121,23 +140,26 @@ class DatabaseLedger:
 
         def work(connection: Any) -> frozenset[str]:
             rows = {row.aggregate_uuid: row
-                    for row in queries.ledger(connection)}
+                    for row in connection.execute(_ENTRIES)}
             since = {uuid: row.absent_since for uuid, row in rows.items()}
             absent = since.keys() - present
             # A time in the future was recorded before the clock was set back.
-            queries.set_absent(connection, [
+            _execute(connection, _SET_ABSENT, [
                 uuid for uuid in absent
-                if since[uuid] is None or since[uuid] > now], now)
-            queries.set_absent(connection, [
+                if since[uuid] is None or since[uuid] > now], since=now)
+            _execute(connection, _SET_ABSENT, [
                 uuid for uuid in since.keys() & present
-                if since[uuid] is not None], None)
+                if since[uuid] is not None], since=None)
             forgotten = frozenset(
                 uuid for uuid in absent & empty
                 if (math.inf if since[uuid] is None else since[uuid]) < oldest)
-            queries.forget(connection, forgotten)
-            queries.unmark(connection, self._outdated({
-                uuid: rows[uuid].deleted_at for uuid in rows.keys() & present
-                if rows[uuid].deleted_at is not None}))
+            _execute(connection, _FORGET, forgotten)
+            # Marks that have not changed since they were read.
+            for uuid, mark in sorted(self._outdated({
+                    uuid: rows[uuid].deleted_at
+                    for uuid in rows.keys() & present
+                    if rows[uuid].deleted_at is not None}).items()):
+                connection.execute(_UNMARK, {'uuid': uuid, 'mark': mark})
             return forgotten
 
         self._cache -= self._database.run(work)
@@ -150,3 +172,25 @@ class DatabaseLedger:
         longest = self._conf.aggregate_mirror.max_call_age
         return {uuid: deleted_at for (uuid, deleted_at), first
                 in self._marks.items() if clock - first >= longest}
+
+
+def intersection(connection: Any, uuids: Iterable[str]) -> frozenset[str]:
+    """Return the given UUIDs that the ledger has."""
+    return frozenset(
+        uuid for chunk in queries.chunks(uuids)
+        for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))
+
+
+def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
+    """Add the UUIDs that the ledger does not have yet."""
+    additions = sorted(uuids - intersection(connection, uuids))
+    if additions:
+        # Another controller may insert the same UUID concurrently.
+        connection.execute(queries.insert_new(connection, models.ledger), [
+            {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
+
+
+def _execute(connection: Any, statement: Any, uuids: Iterable[str],
+             **values: Any) -> None:
+    for chunk in queries.chunks(uuids):
+        connection.execute(statement, {'some': chunk, **values})

@@ -12,7 +12,9 @@ from typing import Any
 from typing import NamedTuple
 
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
@@ -21,6 +23,7 @@ INTERVAL = 3600.0
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted."""
 PACKAGE = 'nova-aggregate-mirror'
+_PROCESSES = models.processes.c
 
 
 class Process(NamedTuple):
@@ -64,10 +67,16 @@ class Presence:
 
         def write(connection: Any) -> None:
             if is_due:
-                queries.write_process(
-                    connection, self._id, host=socket.gethostname()[:255],
-                    version=metadata.version(PACKAGE)[:64], mode=self._mode,
-                    seen_at=self._now())
+                values = {
+                    'host': socket.gethostname()[:255], 'mode': self._mode,
+                    'version': metadata.version(PACKAGE)[:64],
+                    'seen_at': self._now()}
+                # The row may exist.
+                if not connection.execute(sa.update(models.processes).where(
+                        _PROCESSES.id == self._id).values(**values)).rowcount:
+                    connection.execute(queries.insert_new(
+                        connection, models.processes), {
+                            'id': self._id, **values})
 
         yield write
         if is_due:
@@ -76,5 +85,14 @@ class Presence:
 
 def read(database: transactions.Transactions) -> list[Process]:
     """Read the processes, by host."""
-    return [Process(row.host, row.version, row.mode, row.seen_at)
-            for row in database.run(queries.processes)]
+    statement = sa.select(models.processes).order_by(
+        _PROCESSES.host, _PROCESSES.version, _PROCESSES.id)
+    return database.run(lambda connection: [
+        Process(row.host, row.version, row.mode, row.seen_at)
+        for row in connection.execute(statement)])
+
+
+def forget(connection: Any, before: float) -> None:
+    """Delete the rows of processes that were last seen before a time."""
+    connection.execute(sa.delete(models.processes).where(
+        _PROCESSES.seen_at < before))

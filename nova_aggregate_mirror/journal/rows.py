@@ -11,8 +11,10 @@ import time
 from typing import Any
 
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
@@ -22,13 +24,44 @@ from nova_aggregate_mirror import uuids
 # Characters of an error that are stored.
 ERROR_LENGTH = 1000
 
+# Statements are built once, because building takes longer than executing.
+_DIRTY, _ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')
+_IDS = _DIRTY.id.in_(queries.SOME)
+_INSERT = sa.insert(models.dirty)
+_DELETE = sa.delete(models.dirty).where(_IDS)
+_HAND_OVER = sa.update(models.dirty).where(_ID).values(
+    running=False, attempts=_DIRTY.attempts + 1,
+    last_error=sa.bindparam('error'), mirrored_at=None)
+_SET_FAILED = sa.update(models.dirty).where(_ID).values(
+    attempts=_DIRTY.attempts + 1, last_error=sa.bindparam('error'),
+    mirrored_at=sa.bindparam('mirrored'))
+# Running rows only: a row handed over meanwhile may have failed since.
+_SET_MIRRORED = sa.update(models.dirty).where(_IDS, _DIRTY.running).values(
+    last_error='', mirrored_at=sa.bindparam('now'))
+_SET_PENDING = sa.update(models.dirty).where(_IDS).values(mirrored_at=None)
+_RETRY = sa.update(models.dirty).where(
+    _IDS, _DIRTY.attempts > 0).values(attempts=0)
+_ORDER = (_DIRTY.created_at, _DIRTY.id)
+_ROWS = sa.select(models.dirty).order_by(*_ORDER)
+_ROWS_OF = _ROWS.where(_IDS)
+_OTHERS = sa.select(_DIRTY.id).where(
+    _DIRTY.id.not_in(queries.SOME)).limit(1)
+_BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
+                    _DIRTY.mirrored_at).order_by(*_ORDER)
+_EXTENT = sa.select(
+    sa.func.count(), sa.func.count(sa.case((_DIRTY.running, 1))),
+    sa.func.max(_DIRTY.created_at))
+_BACKLOG = sa.select(
+    sa.func.count(), sa.func.count(_DIRTY.mirrored_at),
+    sa.func.min(sa.case((_DIRTY.mirrored_at.is_(None), _DIRTY.created_at))))
+
 
 class Rows:
     """Journal rows, for nova-api, the agent and the commands.
 
     Every method raises ``JournalUnavailable`` when the database is
     unavailable; nothing was written then, unless only the response to the
-    COMMIT was lost.
+    COMMIT was lost. For ``lock_wait`` see ``Transactions.run``.
 
     :param ledger: updated in the transaction that writes a row
     :param now: the wall clock, in seconds since the epoch
@@ -61,7 +94,7 @@ class Rows:
                 else contextlib.nullcontext()) as write:
             def work(connection: Any) -> None:
                 add(connection)
-                _insert(connection, row)
+                connection.execute(_INSERT, _values(row))
                 if write:
                     write(connection)
 
@@ -69,15 +102,8 @@ class Rows:
 
     def close(self, ids: Iterable[str], lock_wait: float | None = None
               ) -> int:
-        """Delete rows whose operations placement reflects.
-
-        :param lock_wait: see ``Transactions.run``
-        :returns: how many rows existed
-        """
-        ids = sorted(ids)
-        return self._database.run(
-            lambda connection: queries.delete(connection, ids),
-            lock_wait=lock_wait)
+        """Delete rows whose operations placement reflects; count them."""
+        return self._write(_DELETE, ids, lock_wait)
 
     def hand_over(self, row: journal.Row, error: str) -> None:
         """Hand the row of a finished operation over to the agent.
@@ -88,9 +114,10 @@ class Rows:
         error = storable(error)
 
         def work(connection: Any) -> None:
-            if not queries.hand_over(connection, row.id, error):
-                _insert(connection, dataclasses.replace(
-                    row, running=False, attempts=1, last_error=error))
+            if not connection.execute(_HAND_OVER, {
+                    'row': row.id, 'error': error}).rowcount:
+                connection.execute(_INSERT, _values(dataclasses.replace(
+                    row, running=False, attempts=1, last_error=error)))
 
         self._database.run(work)
 
@@ -99,76 +126,61 @@ class Rows:
                    mirrored: Collection[str] = ()) -> None:
         """Record why rows could not be mirrored; they become pending.
 
-        :param lock_wait: see ``Transactions.run``
         :param mirrored: rows that are in sync but for what a cell that does
             not answer may have: they stay in the journal, but not as pending
         """
         now = self._now()
-        values = [(row, storable(error), now if row in mirrored else None)
-                  for row, error in sorted(errors.items())]
-        self._database.run(
-            lambda connection: queries.set_failed(connection, values),
-            lock_wait=lock_wait)
+        failures = [{'row': row, 'error': storable(error),
+                     'mirrored': now if row in mirrored else None}
+                    for row, error in sorted(errors.items())]
+
+        def work(connection: Any) -> None:
+            for failure in failures:
+                connection.execute(_SET_FAILED, failure)
+
+        self._database.run(work, lock_wait=lock_wait)
 
     def set_mirrored(self, ids: Iterable[str], lock_wait: float | None = None
                      ) -> None:
-        """Record that running rows are mirrored; they stay in the journal.
-
-        :param lock_wait: see ``Transactions.run``
-        """
-        ids, now = sorted(ids), self._now()
-        self._database.run(
-            lambda connection: queries.set_mirrored(connection, ids, now),
-            lock_wait=lock_wait)
+        """Record that running rows are mirrored; they stay in the journal."""
+        self._write(_SET_MIRRORED, ids, lock_wait, now=self._now())
 
     def set_pending(self, ids: Iterable[str], lock_wait: float | None = None
                     ) -> None:
-        """Record that rows may be out of sync again; they become pending.
-
-        :param lock_wait: see ``Transactions.run``
-        """
-        ids = sorted(ids)
-        self._database.run(
-            lambda connection: queries.set_pending(connection, ids),
-            lock_wait=lock_wait)
+        """Record that rows may be out of sync again; they become pending."""
+        self._write(_SET_PENDING, ids, lock_wait)
 
     def retry(self, ids: Iterable[str]) -> int:
-        """Make failed rows due immediately.
-
-        :returns: how many rows had failed
-        """
-        ids = sorted(ids)
-        return self._database.run(
-            lambda connection: queries.retry(connection, ids))
+        """Make failed rows due immediately; return how many had failed."""
+        return self._write(_RETRY, ids)
 
     def all(self) -> list[journal.Row]:
         """Read every row, oldest first."""
-        return list(map(_row, self._database.run(queries.rows)))
+        return [_row(row) for row in self._read(_ROWS)]
 
     def get(self, ids: Iterable[str]) -> list[journal.Row]:
         """Read the given rows that still exist."""
-        ids = sorted(ids)
-        return list(map(_row, self._database.run(
-            lambda connection: queries.rows_of(connection, ids))))
+        chunks = list(queries.chunks(ids))
+        return self._database.run(lambda connection: [
+            _row(row) for chunk in chunks
+            for row in connection.execute(_ROWS_OF, {'some': chunk})])
 
     def has_others(self, ids: Iterable[str]) -> bool:
         """Check whether the journal has any row except the given rows."""
-        ids = sorted(ids)
-        return self._database.run(
-            lambda connection: queries.has_others(connection, ids))
+        return bool(self._read(_OTHERS, some=sorted(ids)))
 
     def briefs(self) -> list[journal.Brief]:
         """Read what decides when each row is due, oldest row first."""
         return [journal.Brief(row.id, row.running, row.attempts,
                               row.mirrored_at is None)
-                for row in self._database.run(queries.briefs)]
+                for row in self._read(_BRIEFS)]
 
     def extent(self) -> tuple[int, int, float]:
         """Return (rows, running rows, created_at of the latest row).
 
         The time is that of the host that wrote it; 0 without rows.
         """
-        count, running, latest = self._database.run(queries.extent)
+        [(count, running, latest)] = self._read(_EXTENT)
         return count, running, latest or 0.0
 
     def backlog(self) -> journal.Backlog:
@@ -176,10 +188,22 @@ class Rows:
 
         The age depends on the clocks of the hosts that wrote the rows.
         """
-        count, mirrored, oldest = self._database.run(queries.backlog)
+        [(count, mirrored, oldest)] = self._read(_BACKLOG)
         return journal.Backlog(
             count - mirrored, mirrored,
             0.0 if oldest is None else max(0.0, self._now() - oldest))
+
+    def _read(self, statement: Any, **values: Any) -> list[Any]:
+        return self._database.run(
+            lambda connection: list(connection.execute(statement, values)))
+
+    def _write(self, statement: Any, ids: Iterable[str],
+               lock_wait: float | None = None, **values: Any) -> int:
+        """Write to some rows; return how many were changed."""
+        chunks = list(queries.chunks(ids))
+        return self._database.run(lambda connection: sum(
+            connection.execute(statement, {'some': chunk, **values}).rowcount
+            for chunk in chunks), lock_wait=lock_wait)
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:
@@ -191,13 +215,13 @@ def storable(text: str, length: int = ERROR_LENGTH) -> str:
     return plain.encode('ascii', 'backslashreplace').decode()[:length]
 
 
-def _insert(connection: Any, row: journal.Row) -> None:
-    queries.insert(
-        connection, id=row.id, host=row.dirty.host,
-        nodes=','.join(sorted(row.dirty.nodes)),
-        request_id=row.dirty.request_id, running=row.running,
-        created_at=row.created_at, attempts=row.attempts,
-        last_error=row.last_error, mirrored_at=row.mirrored_at)
+def _values(row: journal.Row) -> dict[str, Any]:
+    return {
+        'id': row.id, 'host': row.dirty.host,
+        'nodes': ','.join(sorted(row.dirty.nodes)),
+        'request_id': row.dirty.request_id, 'running': row.running,
+        'created_at': row.created_at, 'attempts': row.attempts,
+        'last_error': row.last_error, 'mirrored_at': row.mirrored_at}
 
 
 def _row(row: Any) -> journal.Row:

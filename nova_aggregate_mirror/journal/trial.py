@@ -4,7 +4,9 @@
 from typing import Any
 
 from oslo_utils import uuidutils
+import sqlalchemy as sa
 
+from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 
@@ -25,7 +27,13 @@ def write(database: transactions.Transactions) -> None:
     name = uuidutils.generate_uuid()
 
     def insert(connection: Any) -> None:
-        queries.try_tables(connection, name)
+        for table in models.metadata.sorted_tables:
+            connection.execute(sa.insert(table), {
+                column.name: False if isinstance(column.type, sa.Boolean)
+                else 0 if isinstance(column.type, (sa.Integer, sa.Float))
+                else name if column.primary_key else ''
+                for column in table.c if not column.nullable
+                and column.autoincrement is not True})
         raise _RolledBackError
 
     try:
@@ -33,4 +41,5 @@ def write(database: transactions.Transactions) -> None:
     except _RolledBackError:
         pass
     database.run(lambda connection: queries.lock(connection, name))
-    database.run(lambda connection: queries.delete_lease(connection, name))
+    database.run(lambda connection: connection.execute(
+        sa.delete(models.lease).where(models.lease.c.name == name)))

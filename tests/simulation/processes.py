@@ -155,7 +155,7 @@ class Database(transactions.Transactions):
 
     def run(self, work: Callable[[Any], T], insist: bool = False,
             lock_wait: float | None = None) -> T:
-        # The name of a function in queries, or of the method that defines it.
+        # The name of the method that defines it.
         name = work.__qualname__.partition('.<')[0]
         cloud, world = self.cloud, self.cloud.world
         commit = functools.partial(self._commit, work, lock_wait)

@@ -3,7 +3,6 @@
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
-from nova_aggregate_mirror.journal.db import queries
 from tests.unit import doubles
 
 
@@ -17,7 +16,7 @@ class TestBinding(doubles.TestCase):
         return binding.Binding(self.open_journal().database, nova)
 
     def stored(self):
-        return self.journal.database.run(queries.cells)
+        return self.journal.database.run(binding.cells)
 
     def test_first_agent_stores_its_cells(self):
         """From then on, the journal belongs to its nova."""

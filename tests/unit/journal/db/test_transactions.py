@@ -15,8 +15,8 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.limits import engines
 from tests.unit import doubles
 from tests.unit import servers
@@ -42,7 +42,7 @@ class TestTransactions(testtools.TestCase):
 
     def stored(self):
         return set(transactions.Transactions(self.conf).run(
-            lambda connection: queries.ledger_intersection(
+            lambda connection: ledger.intersection(
                 connection, {'a', 'b'})))
 
     def fails(self, *errors):
@@ -50,7 +50,7 @@ class TestTransactions(testtools.TestCase):
         left = list(errors)
 
         def work(connection):
-            queries.remember(connection, frozenset({'a'}), 0.0)
+            ledger.remember(connection, frozenset({'a'}), 0.0)
             if left:
                 raise left.pop(0)
             return 'done'
