@@ -10,6 +10,7 @@ from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 
 RESTART = 'systemctl restart placement-api'
@@ -184,13 +185,13 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
     service, placement = deployment.placement, deployment.client
     seconds = deployment.conf.aggregate_mirror.inline_timeout
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
-    for what, attempt in (
+    for action, attempt in (
             ('list providers', placement.probe),
             ('read their aggregates', lambda: placement.get(absent.uuid)),
             ('write their aggregates',
              lambda: placement.put(absent, frozenset()))):
         try:
-            with placement.deadline(seconds):
+            with deadline.within(seconds):
                 attempt()
         except exceptions.ProviderNotFound:
             continue
@@ -199,13 +200,13 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
             return [checks.failure(
                 'The account may not %s: %s. If placement answered 401, the '
                 'token itself is not accepted: see [keystone_authtoken] in '
-                'placement.conf. Otherwise run:' % (what, exc),
+                'placement.conf. Otherwise run:' % (action, exc),
                 'openstack role add --project %s --user %s %s'
                 % (project, user, ROLES[service.group]))]
         except exceptions.MirrorError as exc:
             return [checks.failure(
                 'Could not %s: %s. See placement\'s log. If its database is '
-                'not up to date, run:' % (what, exc),
+                'not up to date, run:' % (action, exc),
                 'placement-manage db sync', RESTART)]
     return [checks.good('The account may list providers, and read and write '
                         'their aggregates.')]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement client: read memberships, write the aggregates of a provider."""
+"""Placement client: read memberships, write the aggregates of a provider.
+
+Long because token, deadline and errors of each request are handled here.
+"""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -20,7 +23,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import connection
-from nova_aggregate_mirror.placement import memberships
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 
@@ -30,6 +32,8 @@ MICROVERSION = '1.36'
 LISTS = '1.3'
 # Characters of a URL in an error message.
 LONGEST = 200
+MANY = 50
+"""UUIDs per query: 2 KB of URL; the lowest limits of web servers are 4 KB."""
 _REQUEST_ID: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     'aggregate_mirror_request_id', default=None)
 
@@ -57,12 +61,6 @@ class Client:
         self._timeout = request_timeout
         # By process id: a forked child must not share its parent's sockets.
         self._slots: dict[int, connection.Slot] = {}
-
-    @contextlib.contextmanager
-    def deadline(self, seconds: float) -> Iterator[None]:
-        """Limit the total time of all calls inside, token included."""
-        with deadline.within(seconds):
-            yield
 
     @contextlib.contextmanager
     def request_id(self, global_request_id: str | None) -> Iterator[None]:
@@ -111,11 +109,11 @@ class Client:
     def members(self, *aggregates: str) -> frozenset[str]:
         """Read the UUIDs of the providers in any of the aggregates.
 
-        :param aggregates: UUIDs, at least 1 and at most ``memberships.MANY``
+        :param aggregates: UUIDs, at least 1 and at most ``MANY``
         """
-        which = aggregates[0] if len(aggregates) == 1 else (
-            'in:' + ','.join(aggregates))
-        query = urllib.parse.urlencode({'member_of': which}, safe=':,')
+        query = urllib.parse.urlencode({'member_of': (
+            aggregates[0] if len(aggregates) == 1
+            else 'in:' + ','.join(aggregates))}, safe=':,')
         return responses.providers(*self.call(
             'GET', '/resource_providers?' + query, version=LISTS))
 
@@ -134,7 +132,31 @@ class Client:
         :param hosts: number of providers that there are at least
         :returns: every provider that is in any of them; others may be missing
         """
-        return memberships.read(self, aggregates, unlikely, each, hosts)
+        likely, rare = sorted(set(aggregates)), sorted(set(unlikely))
+        chunks = [rare[start:start + MANY]
+                  for start in range(0, len(rare), MANY)]
+        count = len(likely) + len(chunks)
+        memberships: dict[str, set[str]] = {}
+        if count > hosts + 1:
+            providers = sorted(self.providers())
+            if count > len(providers):
+                # A provider that cannot be read is in the lists of members.
+                with contextlib.suppress(exceptions.MirrorError):
+                    return _of_each(
+                        self, providers, frozenset(likely + rare), each)
+            memberships = {provider: set() for provider in providers}
+        lists = each(lambda chunk: self.members(*chunk), [
+            *([aggregate] for aggregate in likely), *chunks])
+        rare = [
+            aggregate for chunk, members in zip(chunks, lists[len(likely):])
+            if members for aggregate in chunk]
+        members_of = {**dict(zip(likely, lists)),
+                      **dict(zip(rare, each(self.members, rare)))}
+        for aggregate, members in members_of.items():
+            for provider in members:
+                memberships.setdefault(provider, set()).add(aggregate)
+        return {provider: frozenset(memberships[provider])
+                for provider in sorted(memberships)}
 
     def get(self, provider: str) -> Provider:
         """Read the aggregates and the generation of a provider.
@@ -240,6 +262,21 @@ class Client:
                 return client, client.session.get_auth_headers() or {}
         finally:
             slot.lock.release()
+
+
+def _of_each(placement: Client, providers: Iterable[str],
+             aggregates: frozenset[str], each: parallel.Each
+             ) -> Mapping[str, frozenset[str]]:
+    """Read which of these aggregates each of these providers is in."""
+    def get(provider: str) -> Provider | None:
+        try:
+            return placement.get(provider)
+        except exceptions.ProviderNotFound:
+            # It was deleted after the list was read.
+            return None
+
+    return {state.uuid: state.aggregates & aggregates
+            for state in each(get, providers) if state}
 
 
 def _path(provider: str) -> str:

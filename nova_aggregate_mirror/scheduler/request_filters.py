@@ -8,6 +8,7 @@ nova-scheduler starts. Creating it must not use the network, a database or a
 thread: the process may still fork.
 """
 
+import abc
 import dataclasses
 import types
 
@@ -66,28 +67,43 @@ class TenantIsolation:
             request.project, metadata, self._suffixes)
 
 
-class ImageProperties:
-    """AggregateImagePropertiesIsolation in the query."""
+class _Among(abc.ABC):
+    """A request filter that requires values among those of metadata keys.
 
-    on_rebuild = True
+    :param conf: nova's configuration
+    """
+
+    on_rebuild = False
+    subject: str
+    """The subject of a rule, given ``key`` and ``value``."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._conf = conf.filter_scheduler
+        self._conf = conf
+
+    @abc.abstractmethod
+    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+        """Return the required value of each key."""
 
     def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
-        return metadata_keys.Keys(frozenset(self._compared(request)))
+        return metadata_keys.Keys(frozenset(self.values(request)))
 
     def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
-        return frozenset(self._compared(request).values())
+        return frozenset(self.values(request).values())
 
     def rules(self, request: constraints.ServerRequest,
               metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return [
-            filter_rules.among('the image property %s' % name, name, value,
-                               metadata)
-            for name, value in sorted(self._compared(request).items())]
+        return [filter_rules.among(
+            self.subject % {'key': key, 'value': value}, key, value, metadata)
+            for key, value in sorted(self.values(request).items())]
 
-    def _compared(self, request: constraints.ServerRequest) -> dict[str, str]:
+
+class ImageProperties(_Among):
+    """AggregateImagePropertiesIsolation in the query."""
+
+    on_rebuild = True
+    subject = 'the image property %(key)s'
+
+    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
         namespace = self._option('namespace', '')
         prefix = namespace and namespace + self._option('separator', '.')
         return {name: value for name, value in request.image.items()
@@ -96,55 +112,30 @@ class ImageProperties:
     def _option(self, name: str, default: str) -> str:
         # Deprecated for removal since nova 33.
         return getattr(
-            self._conf, 'aggregate_image_properties_isolation_%s' % name,
-            default) or ''
+            self._conf.filter_scheduler,
+            'aggregate_image_properties_isolation_%s' % name, default) or ''
 
 
-class TypeAffinity:
+class TypeAffinity(_Among):
     """AggregateTypeAffinityFilter in the query."""
 
-    on_rebuild = False
+    subject = 'flavor %(value)s'
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        pass
-
-    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
-        return metadata_keys.Keys(frozenset({filter_rules.FLAVOR}))
-
-    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
-        return frozenset({request.flavor})
-
-    def rules(self, request: constraints.ServerRequest,
-              metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return [filter_rules.among(
-            'flavor %s' % request.flavor, filter_rules.FLAVOR, request.flavor,
-            metadata)]
+    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+        return {filter_rules.FLAVOR: request.flavor}
 
 
-class DefaultZone:
+class DefaultZone(_Among):
     """AvailabilityZoneFilter for the default zone, in the query.
 
     Nova's own request filter does the same for the zones of aggregates.
     """
 
-    on_rebuild = False
+    subject = 'zone %(value)s'
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._conf = conf
-
-    def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
-        if request.zone != self._conf.default_availability_zone:
-            return metadata_keys.Keys()
-        return metadata_keys.Keys(frozenset({filter_rules.ZONE}))
-
-    def texts(self, request: constraints.ServerRequest) -> frozenset[str]:
-        return frozenset({request.zone})
-
-    def rules(self, request: constraints.ServerRequest,
-              metadata: constraints.Metadata) -> list[constraints.Rule]:
-        return [filter_rules.among(
-            'zone %s' % request.zone, filter_rules.ZONE, request.zone,
-            metadata)]
+    def values(self, request: constraints.ServerRequest) -> dict[str, str]:
+        return {filter_rules.ZONE: request.zone} if (
+            request.zone == self._conf.default_availability_zone) else {}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -153,7 +153,6 @@ class Client:
     def __init__(self, world: simulated.World, placement: Placement) -> None:
         self._world = world
         self._placement = placement
-        self.deadline = world.within
 
     @contextlib.contextmanager
     def request_id(self, _request: str) -> Iterator[None]:

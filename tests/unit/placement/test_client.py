@@ -14,6 +14,7 @@ from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from tests import placement_service
 from tests.unit import servers
@@ -223,7 +224,7 @@ class PlacementTestCase(servers.LoopbackTestCase):
             self.warm_up()
             fault()
             for _ in range(2):
-                with self.client.deadline(0.5):
+                with deadline.within(0.5):
                     self.assertRaises(exceptions.DeadlineExceeded,
                                       self.client.get, PROVIDER)
             self.assertTrue(self.placement.stuck.wait(servers.PATIENCE))
@@ -239,20 +240,20 @@ class PlacementTestCase(servers.LoopbackTestCase):
         """Inside of a deadline, only the deadline applies."""
         placement = client.Client(self.conf, request_timeout=0)
         self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
-        with placement.deadline(servers.PATIENCE):
+        with deadline.within(servers.PATIENCE):
             self.assertEqual({PROVIDER}, placement.providers())
 
     def test_shorter_timeout_of_nova_holds(self) -> None:
         """[placement] timeout applies where it is shorter."""
         placement = client.Client(self.make_conf(timeout=1))
         self.placement.hang()
-        with placement.deadline(servers.PATIENCE * 10):
+        with deadline.within(servers.PATIENCE * 10):
             self.assertRaises(exceptions.DeadlineExceeded, placement.providers)
 
     def test_calls_inside_share_the_deadline(self) -> None:
         """Once the deadline has passed, nothing more is sent."""
         self.warm_up()
-        with self.client.deadline(0):
+        with deadline.within(0):
             self.assertRaises(exceptions.DeadlineExceeded,
                               self.client.providers)
         self.assertEqual([], self.placement.requests)
@@ -338,7 +339,7 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         """The call ends at the deadline, and its error reports it."""
         for path in ('/v3', '/v3/auth/tokens', '/', '/resource_providers'):
             self.cloud.hanging = {path}
-            with self.client.deadline(0.5):
+            with deadline.within(0.5):
                 self.assertRaises(exceptions.DeadlineExceeded,
                                   self.client.providers)
         self.cloud.hanging = set()
@@ -351,13 +352,13 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         patient.start()
         self.addCleanup(patient.join, servers.PATIENCE)
         self.assertTrue(self.cloud.stuck.wait(servers.PATIENCE))
-        with self.client.deadline(0.2):
+        with deadline.within(0.2):
             self.assertRaises(exceptions.DeadlineExceeded,
                               self.client.providers)
         self.assertTrue(patient.is_alive())
 
     def _wait_long(self) -> None:
-        with self.client.deadline(3):
+        with deadline.within(3):
             self.assertRaises(exceptions.DeadlineExceeded,
                               self.client.providers)
 
@@ -414,10 +415,10 @@ class KeystoneTestCase(servers.LoopbackTestCase):
         self.cloud.hanging = {'/', '/resource_providers'}
         self.cloud.answers['/v3/auth/tokens'] = (
             201, self.cloud.token(moved.url))
-        with self.client.deadline(0.5):
+        with deadline.within(0.5):
             self.assertRaises(exceptions.DeadlineExceeded,
                               self.client.providers)
-        with self.client.deadline(servers.PATIENCE):
+        with deadline.within(servers.PATIENCE):
             self.assertEqual(frozenset(), self.client.providers())
         self.assertEqual(1, moved.count('/resource_providers'))
 

@@ -4,7 +4,7 @@
 import testtools
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.placement import memberships
+from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from tests.unit import doubles
 
@@ -22,7 +22,7 @@ class TestMemberships(testtools.TestCase):
 
     def read(self, count: int = 1) -> dict[str, set[str]]:
         return {provider: set(aggregates) for provider, aggregates
-                in memberships.read(
+                in client.Client.memberships(
                     self.placement, AGGREGATES, ['rare'],
                     parallel.Workers(count).each, 2).items()}
 
