@@ -20,11 +20,8 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 
-Aggregate = outcome.Aggregate
 Association = associations.Association
-Provider = outcome.Provider
 State = associations.State
-Subject = outcome.Subject
 
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
 RESTART = 'restart nova-compute on that host'
@@ -183,12 +180,11 @@ class Result:
     @functools.cached_property
     def unprocessed(self) -> list[str]:
         """Hosts and deleted aggregates that an interruption skipped."""
-        outcome = self.sync.outcome
         return sorted({
-            dirty.host for dirty, exc in outcome.unfinished.items()
+            dirty.host for dirty, exc in self.sync.outcome.unfinished.items()
             if isinstance(exc, exceptions.Stopped)} | {
-            subject.uuid for subject, exc in outcome.failed.items()
-            if isinstance(subject, Aggregate)
+            subject.name for subject, exc in self.sync.outcome.failed.items()
+            if subject.kind == outcome.AGGREGATE
             and isinstance(exc, exceptions.Stopped)})
 
     @functools.cached_property
@@ -214,7 +210,7 @@ class Result:
                 % (hosts, provider, RESTART))
 
     def _failures(self) -> Iterator[Fault]:
-        outcome, missed = self.sync.outcome, self.sync.not_compared
+        missed = self.sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Fault(exit_status.of(missed), '',
                         'Nothing could be compared: %s' % missed, missed)
@@ -228,19 +224,20 @@ class Result:
                 exit_status.of(self.sync.refused), '',
                 'Removals refused: %s' % refusal(self.sync.refused),
                 self.sync.refused)
-        for subject, exc in outcome.failed.items():
+        for subject, exc in self.sync.outcome.failed.items():
             if not isinstance(exc, exceptions.Stopped):
                 yield Fault(
-                    exit_status.of(exc, subject in outcome.unwritten),
+                    exit_status.of(
+                        exc, subject in self.sync.outcome.unwritten),
                     str(subject), '%s is not mirrored: %s'
                     % (self._subject(subject), exc), exc)
 
-    def _subject(self, subject: Subject) -> str:
+    def _subject(self, subject: outcome.Subject) -> str:
         text = str(subject)
-        if isinstance(subject, Provider) and (
-                subject.uuid in self._nova.nodes):
+        if subject.kind == outcome.PROVIDER and (
+                subject.name in self._nova.nodes):
             text = 'host %s (%s)' % (
-                self._nova.host_names(subject.uuid), text)
+                self._nova.host_names(subject.name), text)
         return text[0].upper() + text[1:]
 
     def _entries(self, state: State) -> list[dict[str, Any]]:

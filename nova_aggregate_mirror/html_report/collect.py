@@ -164,7 +164,5 @@ def _marks(collected: Collected) -> Iterator[tuple[str, str]]:
 def _failed(collected: Collected) -> Iterator[str]:
     """List provider UUIDs and host names that could not be compared."""
     for subject in collected.sync.outcome.failed:
-        if isinstance(subject, outcome.Provider):
-            yield subject.uuid
-        elif isinstance(subject, outcome.Host):
+        if subject.kind in (outcome.PROVIDER, outcome.HOST):
             yield subject.name

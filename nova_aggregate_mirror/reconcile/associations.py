@@ -181,10 +181,10 @@ def complete(nova: source.Nova, differences: Iterable[Association],
 
 def _is_settled(association: Association, result: outcome.Outcome) -> bool:
     """Check whether another writer has repaired an association meanwhile."""
-    return (association.provider in result.done
-            and outcome.Provider(association.provider) not in result.failed
-            and outcome.Aggregate(association.aggregate_uuid)
-            not in result.failed)
+    return association.provider in result.done and not {
+        outcome.Subject(outcome.PROVIDER, association.provider),
+        outcome.Subject(outcome.AGGREGATE, association.aggregate_uuid),
+    } & result.failed.keys()
 
 
 def _changes(outcome: outcome.Outcome

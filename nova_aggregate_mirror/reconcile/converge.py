@@ -26,10 +26,9 @@ from nova_aggregate_mirror import uuids
 
 LOG = logging.getLogger(__name__)
 
-Aggregate = outcome.Aggregate
-Host = outcome.Host
-Outcome = outcome.Outcome
-Provider = outcome.Provider
+AGGREGATE, HOST, PROVIDER = (
+    outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
+Outcome, Subject = outcome.Outcome, outcome.Subject
 States = Mapping[str, client.Provider]
 
 # Attempts for a provider that other writers keep changing.
@@ -66,7 +65,7 @@ class Mode:
     found by one; see ``source.Source.read``."""
     retries: bool = True
     """Whether a provider with a conflict is retried."""
-    silent: dict[outcome.Subject, exceptions.MirrorError] | None = None
+    silent: dict[Subject, exceptions.MirrorError] | None = None
     """Providers without an answer while placement answered other requests, to
     their errors; grows. None: an error of this kind is always an outage."""
 
@@ -129,7 +128,7 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
         for unknown in unsure:
             # Without the ledger, kept aggregates may be owned or foreign.
             outcome.unfinished.setdefault(one, unknown)
-            outcome.failed.setdefault(Host(one.host), unknown)
+            outcome.failed.setdefault(Subject(HOST, one.host), unknown)
             outcome.kept.clear()
     return outcome
 
@@ -170,7 +169,7 @@ def _spelled(change: plan.Change, state: client.Provider,
              if uuids.canonical(uuid) in spellings}
     if not twins:
         return change
-    subject = Provider(change.provider)
+    subject = Subject(PROVIDER, change.provider)
     outcome.unwritten.add(subject)
     outcome.failed[subject] = exceptions.Contradiction(
         'placement has the provider in aggregate %s, which it does not find '
@@ -202,7 +201,7 @@ def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
         _rounds(context, context.placement.members(uuid), decide, mode,
                 outcome)
     except exceptions.MirrorError as exc:
-        outcome.failed[Aggregate(uuid)] = exc
+        outcome.failed[Subject(AGGREGATE, uuid)] = exc
     return outcome
 
 
@@ -235,8 +234,9 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
 
 
 def _failures(conflicts: Mapping[str, exceptions.MirrorError]
-              ) -> dict[outcome.Subject, exceptions.MirrorError]:
-    return {Provider(provider): exc for provider, exc in conflicts.items()}
+              ) -> dict[Subject, exceptions.MirrorError]:
+    return {Subject(PROVIDER, provider): exc
+            for provider, exc in conflicts.items()}
 
 
 def _get(context: context.Context, providers: Iterable[str], mode: Mode,
@@ -251,7 +251,7 @@ def _get(context: context.Context, providers: Iterable[str], mode: Mode,
         except exceptions.OUTAGE:
             raise
         except exceptions.MirrorError as exc:
-            outcome.failed[Provider(provider)] = exc
+            outcome.failed[Subject(PROVIDER, provider)] = exc
 
     context.each(_isolated(get, context, mode, outcome), sorted(providers))
     return states
@@ -289,7 +289,7 @@ def _isolated(request: Callable[[str], None], context: context.Context,
     before = len(silent)
 
     def isolated(provider: str) -> None:
-        subject = Provider(provider)
+        subject = Subject(PROVIDER, provider)
         if subject in silent:
             outcome.failed[subject] = silent[subject]
         elif len(silent) >= before + SILENT:
@@ -325,14 +325,14 @@ def _put(placement: client.Client, state: client.Provider,
         outcome.missing.add(provider)
         return
     except exceptions.MirrorError as exc:
-        outcome.unwritten.add(Provider(provider))
+        outcome.unwritten.add(Subject(PROVIDER, provider))
         if isinstance(exc, (
                 exceptions.GenerationConflict, *exceptions.OUTAGE)):
             raise
-        outcome.failed[Provider(provider)] = exc
+        outcome.failed[Subject(PROVIDER, provider)] = exc
         return
-    if Provider(provider) not in outcome.failed:
-        outcome.unwritten.discard(Provider(provider))
+    if Subject(PROVIDER, provider) not in outcome.failed:
+        outcome.unwritten.discard(Subject(PROVIDER, provider))
         outcome.done.add(provider)
     if change:
         outcome.changes.append(change)

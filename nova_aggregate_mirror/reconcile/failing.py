@@ -33,10 +33,10 @@ class Failing:
             for subject, error in result.failed.items():
                 is_shared = isinstance(error, (
                     exceptions.NotTried, *exceptions.OUTAGE))
-                if isinstance(subject, outcome.Provider) and (
+                if subject.kind == outcome.PROVIDER and (
                         subject in silent or not is_shared):
-                    self._errors.pop(subject.uuid, None)
-                    self._errors[subject.uuid] = error
+                    self._errors.pop(subject.name, None)
+                    self._errors[subject.name] = error
 
     def select(self, nodes: Iterable[str]
                ) -> dict[str, exceptions.MirrorError]:

@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 Association = associations.Association
 Comparison = comparison.Comparison
 Outcome = outcome.Outcome
-Provider = outcome.Provider
+PROVIDER, Subject = outcome.PROVIDER, outcome.Subject
 
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
@@ -118,7 +118,7 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
-    outcome.failed |= {Provider(node): exc for node, exc
+    outcome.failed |= {Subject(PROVIDER, node): exc for node, exc
                        in compared.contradictions(request.hosts).items()}
     _observe(mirror.context, compared, request, outcome)
     return Sync(
@@ -228,7 +228,7 @@ def _retry(mirror: reconciler.Reconciler, compared: Comparison,
             LOG.info('%s that failed before: no time to try them again',
                      plurals.count(len(remaining), 'provider'))
             outcome.failed |= {
-                Provider(node): failing[node] for node in remaining}
+                Subject(PROVIDER, node): failing[node] for node in remaining}
             break
         outcome.add(mirror.converge(
             compared.dirty(nodes[start:start + RETRIED]), mode))
@@ -243,10 +243,10 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
     for example after a deadlock, and placement answers 500. A placement that
     fails for most providers does not get twice the requests.
     """
-    failed = [subject.uuid for subject, exc in repaired.failed.items()
+    failed = [subject.name for subject, exc in repaired.failed.items()
               if isinstance(exc, exceptions.ServiceFailed)
-              and isinstance(subject, Provider)
-              and subject.uuid in compared.nova.nodes]
+              and subject.kind == PROVIDER
+              and subject.name in compared.nova.nodes]
     if not failed or len(failed) > max(1, len(repaired.done)):
         return Outcome()
     mirror.context.display.step(

@@ -11,46 +11,25 @@ from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
 
-@dataclasses.dataclass(frozen=True)
-class Provider:
-    """A resource provider that could not be reconciled."""
-
-    uuid: str
-
-    def __str__(self) -> str:
-        return 'provider %s' % self.uuid
+PROVIDER, HOST, AGGREGATE = 'provider', 'host', 'deleted aggregate'
+"""Kinds of subjects: a provider that could not be reconciled, a host that
+could not be converged, an aggregate that is left on some provider."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
-    """A host that could not be converged."""
+class Subject:
+    """The subject of an error."""
 
-    name: str
-
-    def __str__(self) -> str:
-        return 'host %s' % self.name
-
-
-@dataclasses.dataclass(frozen=True)
-class Aggregate:
-    """A deleted aggregate that could not be removed from every provider."""
-
-    uuid: str
+    kind: str
+    name: str = ''
+    """UUID; of a host its name."""
 
     def __str__(self) -> str:
-        return 'deleted aggregate %s' % self.uuid
+        return ' '.join(filter(None, (self.kind, self.name)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Journal:
-    """The journal, when it could not be written."""
-
-    def __str__(self) -> str:
-        return 'journal'
-
-
-Subject = Provider | Host | Aggregate | Journal
-"""What an error is about."""
+JOURNAL = Subject('journal')
+"""The journal, when it could not be written."""
 
 
 @dataclasses.dataclass
@@ -99,7 +78,7 @@ class Outcome:
         """
         if truth is None:
             reason = error or exceptions.NovaUnavailable('nova was not read')
-            self.failed[Host(dirty.host)] = reason
+            self.failed[Subject(HOST, dirty.host)] = reason
             self.unfinished[dirty] = reason
             return
         nodes = dirty.nodes
@@ -107,15 +86,16 @@ class Outcome:
             nodes |= truth.nodes_of({dirty.host})
         self.pending.update(filter(truth.wanted, nodes & self.missing))
         if whole and dirty.host in truth.hosts_down:
-            self.failed[Host(dirty.host)] = _silent(
+            self.failed[Subject(HOST, dirty.host)] = _silent(
                 truth, truth.hosts_down[dirty.host])
         for node in sorted(nodes - self.done - self.missing):
-            self.failed.setdefault(Provider(node), error or (
+            self.failed.setdefault(Subject(PROVIDER, node), error or (
                 _silent(truth, truth.cells_down) if node in truth.unknown
                 else exceptions.GenerationConflict(
                     'nova told of it only in the last attempt')))
         errors = [self.failed[subject] for subject in [
-            Host(dirty.host), *map(Provider, sorted(nodes))]
+            Subject(HOST, dirty.host),
+            *(Subject(PROVIDER, node) for node in sorted(nodes))]
             if subject in self.failed]
         if errors:
             self.unfinished.setdefault(dirty, errors[0])
@@ -128,7 +108,7 @@ class Outcome:
         try:
             write()
         except exceptions.JournalUnavailable as exc:
-            self.failed[Journal()] = exc
+            self.failed[JOURNAL] = exc
 
     def add(self, other: 'Outcome') -> None:
         self.changes += other.changes
@@ -145,7 +125,7 @@ class Outcome:
 
     def mend(self, later: 'Outcome') -> None:
         """Add a later attempt, which may have succeeded where this failed."""
-        repaired = set(map(Provider, later.done))
+        repaired = {Subject(PROVIDER, node) for node in later.done}
         over = {self.failed.pop(provider) for provider in repaired
                 if provider in self.failed}
         # Several providers may have failed with the same error.

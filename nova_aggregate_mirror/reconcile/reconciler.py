@@ -25,12 +25,11 @@ if typing.TYPE_CHECKING:
     # that a user enters.
     from nova_aggregate_mirror.journal import rows
 
-Aggregate = outcome.Aggregate
+AGGREGATE, HOST, JOURNAL = (
+    outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
 Failing = failing.Failing
-Host = outcome.Host
-Journal = outcome.Journal
 Mode = converge.Mode
-Outcome = outcome.Outcome
+Outcome, Subject = outcome.Outcome, outcome.Subject
 
 BATCH = 200
 """Hosts per read of nova's truth; bounds memory and the time between reading
@@ -88,7 +87,7 @@ class Reconciler:
                     self._rows.close(ids)
         except exceptions.JournalUnavailable as exc:
             # Changes made in placement must still be reported.
-            outcome.failed[Journal()] = exc
+            outcome.failed[JOURNAL] = exc
             for row in rows:
                 outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
@@ -138,7 +137,7 @@ class Reconciler:
             outcome.write_journal(functools.partial(
                 locks.write, self._rows.set_pending, lost))
         for error in locks.locked.values():
-            outcome.failed.setdefault(Journal(), error)
+            outcome.failed.setdefault(JOURNAL, error)
         return outcome
 
     def remove(self, aggregates: Iterable[str],
@@ -150,7 +149,7 @@ class Reconciler:
         outcome = Outcome()
         outage: exceptions.MirrorError | None = None
         for uuid in sorted(aggregates):
-            subject = Aggregate(uuid)
+            subject = Subject(AGGREGATE, uuid)
             if outage or self._stopping():
                 outcome.failed[subject] = outage or _stopped()
                 continue
@@ -204,7 +203,7 @@ def _not_begun(dirty: Collection[journal.Dirty],
     if outage is None:
         return Outcome(unfinished=dict.fromkeys(dirty, _stopped()))
     return Outcome(
-        failed={Host(request.host): outage for request in dirty},
+        failed={Subject(HOST, request.host): outage for request in dirty},
         unfinished=dict.fromkeys(dirty, outage))
 
 

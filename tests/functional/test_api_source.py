@@ -224,7 +224,8 @@ class TestPruning(ApiSourceTest):
         self.api.read = read_later
         failed = self.prune().outcome.failed
         self.assertEqual(1, len(reads))
-        self.assertIn(outcome.Provider(self.far.nodes[0]), failed)
+        self.assertIn(outcome.Subject(
+            outcome.PROVIDER, self.far.nodes[0]), failed)
         self.assertEqual(2, len(self.left(self.far)))
         self.assertEqual({self.zone.uuid}, self.left(self.near))
 

@@ -23,7 +23,8 @@ def association(number, state):
 
 def result(*states, write=True, failed=(), unfinished=(), **options):
     done = outcome.Outcome(
-        failed={outcome.Provider(uuid): FAILED for uuid in failed},
+        failed={outcome.Subject(outcome.PROVIDER, uuid): FAILED
+                for uuid in failed},
         unfinished={journal.Dirty(host): STOPPED for host in unfinished})
     return sync_result.Result(
         full_sync.Sync(

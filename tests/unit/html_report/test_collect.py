@@ -16,7 +16,7 @@ class TestMarks(testtools.TestCase):
         """Each is marked if their provider could not be compared."""
         result = outcome.Outcome()
         for node in 'n1', 'n2':
-            result.failed[outcome.Provider(node)] = (
+            result.failed[outcome.Subject(outcome.PROVIDER, node)] = (
                 exceptions.ServiceFailed('500'))
         nova = source.Nova({}, {}, {'n1': 'h1'}, shared={
             'n1': (source.NodeRow('', 'n1', 'h1'),

@@ -119,4 +119,5 @@ class TestAfter(testtools.TestCase):
         self.assertEqual(
             {('h1', 'b'): 'pending', ('h3', 'b'): 'unknown'}, self.after(
                 pending={'n1'}, done={'n3'}, failed={
-                    outcome.Provider('n3'): exceptions.ServiceFailed('')}))
+                    outcome.Subject(outcome.PROVIDER, 'n3'):
+                        exceptions.ServiceFailed('')}))

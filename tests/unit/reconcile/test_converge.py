@@ -14,10 +14,10 @@ from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit import doubles
 
-Aggregate = outcome.Aggregate
-Host = outcome.Host
+AGGREGATE, HOST, PROVIDER = (
+    outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
+Subject = outcome.Subject
 Outcome = outcome.Outcome
-Provider = outcome.Provider
 
 
 class TestHosts(doubles.TestCase):
@@ -96,10 +96,10 @@ class TestHosts(doubles.TestCase):
         self.placement.before_put = (
             lambda provider: self.placement.write(provider, {'foreign'}))
         outcome = self.converge('h1')
-        self.assertIsInstance(outcome.failed[Provider('n1')],
+        self.assertIsInstance(outcome.failed[Subject(PROVIDER, 'n1')],
                               exceptions.GenerationConflict)
         self.assertIn(journal.Dirty('h1'), outcome.unfinished)
-        self.assertEqual({Provider('n1')}, outcome.unwritten)
+        self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
         # The first round only finds the node.
         self.assertEqual(converge.ROUNDS - 1, outcome.conflicts)
 
@@ -122,7 +122,7 @@ class TestHosts(doubles.TestCase):
         outcome = mirror.converge(
             journal.Dirty(host, frozenset({'of-' + host}))
             for host in [*hosts, healthy])
-        self.assertEqual({Provider('of-' + host) for host in hosts},
+        self.assertEqual({Subject(PROVIDER, 'of-' + host) for host in hosts},
                          {*outcome.failed})
         self.assertEqual({'of-' + healthy}, outcome.done)
         puts = [provider for call, provider in self.log if call == 'PUT']
@@ -260,7 +260,7 @@ class TestHosts(doubles.TestCase):
         self.hand_over('h1', ['n1', 'n2'])
         outcome = self.drain()
         self.assertEqual({'a'}, self.placement.aggregates['n2'])
-        self.assertEqual([Provider('n1')], list(outcome.failed))
+        self.assertEqual([Subject(PROVIDER, 'n1')], list(outcome.failed))
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_unknown_outcome_of_a_write_keeps_the_row(self):
@@ -269,7 +269,7 @@ class TestHosts(doubles.TestCase):
         self.hand_over('h1', ['n1'])
         outcome = self.drain()
         self.assertEqual(1, len(self.journal.rows.all()))
-        self.assertEqual({Provider('n1')}, outcome.unwritten)
+        self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
 
     def test_unavailable_placement_is_asked_once(self):
         """A second request would fail like the first."""
@@ -290,7 +290,7 @@ class TestHosts(doubles.TestCase):
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
         row, = self.journal.rows.all()
         error = outcome.unfinished[row.dirty]
-        self.assertIs(error, outcome.failed[Host('h1')])
+        self.assertIs(error, outcome.failed[Subject(HOST, 'h1')])
         self.assertIsInstance(error, exceptions.CellUnavailable)
         self.assertEqual({'cell9'}, error.cells)
 
@@ -301,7 +301,7 @@ class TestHosts(doubles.TestCase):
         self.hand_over('h1', ['n1'])
         outcome = self.drain()
         self.assertEqual({'b'}, self.placement.aggregates['n1'])
-        self.assertIs(self.nova.broken, outcome.failed[Host('h1')])
+        self.assertIs(self.nova.broken, outcome.failed[Subject(HOST, 'h1')])
         self.assertEqual(1, len(self.journal.rows.all()))
 
     def test_without_the_journal_a_host_is_still_mirrored(self):
@@ -344,7 +344,7 @@ class TestHosts(doubles.TestCase):
             self.open_journal().rows)
         closed = broken.close([row])
         self.assertEqual(['n1: +a'], [str(one) for one in closed.changes])
-        self.assertEqual([outcome.Journal()], list(closed.failed))
+        self.assertEqual([outcome.JOURNAL], list(closed.failed))
         self.assertIn(row.dirty, closed.unfinished)
 
     def test_node_that_comes_meanwhile_is_mirrored_too(self):
@@ -395,7 +395,7 @@ class TestHosts(doubles.TestCase):
         self.assertIsInstance(outcome.unfinished[row.dirty],
                               exceptions.GenerationConflict)
         self.assertEqual('nova told of it only in the last attempt',
-                         str(outcome.failed[Provider('n1')]))
+                         str(outcome.failed[Subject(PROVIDER, 'n1')]))
         self.assertIsNone(self.journal.rows.all()[0].mirrored_at)
 
 
@@ -456,15 +456,17 @@ class TestDeleted(doubles.TestCase):
         """Without a response, providers may still have the aggregate."""
         error = exceptions.MalformedAnswer('HTML')
         self.placement.broken['MEMBERS', 'gone'] = error
-        self.assertEqual({Aggregate('gone'): error}, self.remove().failed)
+        self.assertEqual(
+            {Subject(AGGREGATE, 'gone'): error}, self.remove().failed)
 
     def test_unavailable_placement_is_asked_once(self):
         """The search for the next aggregate would fail like the first."""
         error = exceptions.DeadlineExceeded('no answer')
         self.placement.broken['MEMBERS', 'gone'] = error
         outcome = self.reconciler.remove(['gone', 'later'])
-        self.assertEqual(dict.fromkeys(
-            [Aggregate('gone'), Aggregate('later')], error), outcome.failed)
+        self.assertEqual({
+            Subject(AGGREGATE, uuid): error
+            for uuid in ('gone', 'later')}, outcome.failed)
         self.assertEqual([('MEMBERS', 'gone')], self.log)
 
     def test_failed_provider_does_not_stop_the_others(self):
@@ -472,7 +474,7 @@ class TestDeleted(doubles.TestCase):
         error = exceptions.ServiceFailed('500')
         self.placement.broken['PUT', 'n1'] = error
         outcome = self.remove()
-        self.assertEqual({Provider('n1'): error}, outcome.failed)
+        self.assertEqual({Subject(PROVIDER, 'n1'): error}, outcome.failed)
         self.assertEqual(set(), self.placement.aggregates['shared-storage'])
 
     def test_provider_that_vanishes_meanwhile_is_no_failure(self):
@@ -488,7 +490,8 @@ class TestDeleted(doubles.TestCase):
             self.journal.ledger, self.nova, self.placement,
             stopping=lambda: True)
         failed = stopping.remove(['gone']).failed
-        self.assertIsInstance(failed[Aggregate('gone')], exceptions.Stopped)
+        self.assertIsInstance(
+            failed[Subject(AGGREGATE, 'gone')], exceptions.Stopped)
         self.assertEqual([], self.log)
 
 
@@ -498,7 +501,7 @@ class TestOutcome(doubles.TestCase):
         """A provider stays unwritten until it is known to be in sync."""
         error = exceptions.ServiceUnreachable('refused')
         first, second = journal.Dirty('h1'), journal.Dirty('h2')
-        one, other = Provider('n1'), Provider('n2')
+        one, other = Subject(PROVIDER, 'n1'), Subject(PROVIDER, 'n2')
         outcome = Outcome(
             failed={one: error, other: error}, unwritten={one, other},
             unfinished={first: error, second: error})
@@ -513,7 +516,7 @@ class TestOutcome(doubles.TestCase):
     def test_sum_keeps_everything(self):
         """The sum has everything that both outcomes have."""
         error = exceptions.ServiceFailed('503')
-        subject = Provider('n1')
+        subject = Subject(PROVIDER, 'n1')
         other = Outcome(
             changes=[plan.Change('n1', ('a',))],
             kept={'n1': frozenset({'foreign'})}, done={'n2'}, missing={'n3'},
@@ -525,8 +528,8 @@ class TestOutcome(doubles.TestCase):
 
     def test_subjects_are_shown_as_text(self):
         """A provider, a host and an aggregate of the same name differ."""
-        subjects = Provider('x'), Host('x'), Aggregate('x')
+        subjects = [Subject(kind, 'x') for kind in (PROVIDER, HOST, AGGREGATE)]
         self.assertEqual(
             ['provider x', 'host x', 'deleted aggregate x', 'journal'],
-            [str(one) for one in (*subjects, outcome.Journal())])
+            [str(one) for one in (*subjects, outcome.JOURNAL)])
         self.assertEqual(3, len(set(subjects)))

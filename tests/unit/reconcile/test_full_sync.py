@@ -19,8 +19,8 @@ from nova_aggregate_mirror import source
 from tests.unit import doubles
 
 
-Host = outcome.Host
-Provider = outcome.Provider
+HOST, PROVIDER = outcome.HOST, outcome.PROVIDER
+Subject = outcome.Subject
 FAILED = exceptions.ServiceFailed('500')
 
 
@@ -256,7 +256,7 @@ class TestSync(SyncTest):
         """It is tried twice, and the others are written."""
         self.placement.broken['PUT', 'n1'] = FAILED
         result = self.sync()
-        self.assertEqual({Provider('n1')}, set(result.outcome.failed))
+        self.assertEqual({Subject(PROVIDER, 'n1')}, set(result.outcome.failed))
         self.assertEqual(2, self.log.count(('PUT', 'n1')))
         self.assertEqual({'a', 'b'}, self.placement.aggregates['n2'])
 
@@ -264,7 +264,7 @@ class TestSync(SyncTest):
         """A broken placement does not get twice the requests."""
         for node in ('n1', 'n2'):
             self.placement.broken['PUT', node] = FAILED
-        self.assertEqual({Provider('n1'), Provider('n2')},
+        self.assertEqual({Subject(PROVIDER, 'n1'), Subject(PROVIDER, 'n2')},
                          set(self.sync().outcome.failed))
         self.assertEqual(1, self.log.count(('PUT', 'n1')))
 
@@ -283,7 +283,7 @@ class TestSync(SyncTest):
         failed = self.sync().outcome.failed
         self.assertEqual({'n1': {'a'}, 'n2': {'a', 'b'}, 'n3': set()},
                          self.placement.aggregates)
-        self.assertIsInstance(failed[outcome.Journal()],
+        self.assertIsInstance(failed[outcome.JOURNAL],
                               exceptions.JournalUnavailable)
 
     def test_journal_that_is_unavailable_when_nova_was_read(self):
@@ -299,7 +299,7 @@ class TestSync(SyncTest):
         self.journal.ledger.remember({'old'})
         self.after_first(self.placement, 'get', self.lock_journal)
         result = self.sync(max_removed_share=0.9)
-        self.assertIn(Host('h3'), result.outcome.failed)
+        self.assertIn(Subject(HOST, 'h3'), result.outcome.failed)
         self.assertEqual({}, result.outcome.kept)
 
     def test_row_of_a_node_that_moved_is_about_two_hosts(self):
@@ -341,7 +341,7 @@ class TestSync(SyncTest):
         self.nova.read = read_both
         for only in (), ('a',):
             failed = self.sync(aggregates=frozenset(only)).outcome.failed
-            self.assertIsInstance(failed.pop(Provider('n1')),
+            self.assertIsInstance(failed.pop(Subject(PROVIDER, 'n1')),
                                   exceptions.Contradiction)
             self.assertEqual({}, failed)
         self.assertEqual({}, self.sync(
@@ -355,9 +355,9 @@ class TestSync(SyncTest):
         for aggregates in {uuid.upper()}, {uuid.upper(), 'b'}:
             self.placement.write('n1', aggregates)
             outcome = self.sync().outcome
-            self.assertIsInstance(outcome.failed[Provider('n1')],
+            self.assertIsInstance(outcome.failed[Subject(PROVIDER, 'n1')],
                                   exceptions.Contradiction)
-            self.assertEqual({Provider('n1')}, outcome.unwritten)
+            self.assertEqual({Subject(PROVIDER, 'n1')}, outcome.unwritten)
             self.assertEqual({uuid.upper(), 'b'},
                              self.placement.aggregates['n1'])
 
@@ -389,10 +389,11 @@ class TestSync(SyncTest):
                 self.assertEqual({'m005'}, {
                     node for node in nodes
                     if self.placement.aggregates[node] != {'a'}})
-                self.assertEqual({Provider('m005'): error}, outcome.failed)
+                self.assertEqual(
+                    {Subject(PROVIDER, 'm005'): error}, outcome.failed)
                 self.assertEqual(1, self.log.count((method, 'm005')))
                 self.assertEqual(1, self.log.count(('PROBE', '')))
-                self.assertEqual({Provider('m005')} if method == 'PUT'
+                self.assertEqual({Subject(PROVIDER, 'm005')} if method == 'PUT'
                                  else set(), outcome.unwritten)
 
     def test_batch_of_nothing_but_a_provider_without_an_answer(self):
@@ -418,11 +419,11 @@ class TestSync(SyncTest):
             [{'a'}] + [set()] * 9 + [{'a'}] * 10,
             [self.placement.aggregates[node] for node in nodes])
         self.assertEqual(
-            {Provider(node): error for node in nodes[1:4]},
+            {Subject(PROVIDER, node): error for node in nodes[1:4]},
             {subject: exc for subject, exc in outcome.failed.items()
              if exc is error})
         self.assertEqual('not tried after 3 other providers without an answer',
-                         str(outcome.failed[Provider(nodes[4])]))
+                         str(outcome.failed[Subject(PROVIDER, nodes[4])]))
 
     def test_deleted_aggregates_of_a_provider_without_an_answer(self):
         """They leave all others; it is asked once."""
@@ -433,7 +434,8 @@ class TestSync(SyncTest):
             self.placement.create(provider, 'gone', 'older')
         error = exceptions.DeadlineExceeded('no answer')
         self.placement.broken['PUT', 'n3'] = error
-        self.assertEqual({Provider('n3'): error}, self.sync().outcome.failed)
+        self.assertEqual(
+            {Subject(PROVIDER, 'n3'): error}, self.sync().outcome.failed)
         self.assertEqual(set(), self.placement.aggregates['storage'])
         self.assertEqual(1, self.log.count(('PUT', 'n3')))
 
@@ -593,7 +595,7 @@ class TestMarked(SyncTest):
         """It is reported, and the next sync removes the rest."""
         self.placement.broken['PUT', 'storage'] = FAILED
         failed = self.sync().outcome.failed
-        self.assertEqual({Provider('storage'): FAILED}, failed)
+        self.assertEqual({Subject(PROVIDER, 'storage'): FAILED}, failed)
         self.placement.broken.clear()
         self.sync()
         self.assertEqual(self.everywhere('foreign'), self.found())
