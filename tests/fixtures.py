@@ -144,7 +144,7 @@ class NovaAndPlacement(fixtures.Fixture):
             ended=expected <= set(self.nova.notifications()),
             zone=self.nova.zone(host.name), warnings=len(self.warnings()))
 
-    def sync(self) -> full_sync.Sync:
+    def sync(self) -> full_sync.SyncOutcome:
         """Sync everything as a separate process would, without pruning."""
         worker = Agent()
         return full_sync.run(worker.reconciler, worker.journal.rows.all())
@@ -216,7 +216,7 @@ class Agent:
         while self._drain.step():
             pass
 
-    def sync(self) -> full_sync.Sync | None:
+    def sync(self) -> full_sync.SyncOutcome | None:
         """Run the next full sync; return None when nothing was compared."""
         self.clock += CONF.aggregate_mirror.sync_interval
         return self._sync.step()

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-import dataclasses
 import time
 
 from oslo_log import log as logging
@@ -17,13 +16,8 @@ LOG = logging.getLogger(__name__)
 
 LOOP = 'audit'
 
-
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """An audit after a page of servers."""
-
-    totals: auditor.Totals
-    cells_down: int = 0
+Progress = tuple[auditor.Totals, int]
+"""The totals after a page of servers, and the cells that did not answer."""
 
 
 class PeriodicAudit:
@@ -54,10 +48,10 @@ class PeriodicAudit:
         if start < self._due:
             return
         self._due = start + self._interval
-        last, trouble = Progress(auditor.Totals()), ''
+        totals, cells_down, trouble = auditor.Totals(), 0, ''
         identity: object = None
         try:
-            for last in self._audit():
+            for totals, cells_down in self._audit():
                 # An audit of many servers takes minutes.
                 self._figures.beat(LOOP)
                 if stopping():
@@ -66,10 +60,8 @@ class PeriodicAudit:
                     return
         except exceptions.MirrorError as exc:
             trouble, identity = str(exc), exc.failure.key
-        if last.cells_down and not trouble:
-            trouble = '%s did not answer' % plurals.count(
-                last.cells_down, 'cell')
-        totals = last.totals
+        if cells_down and not trouble:
+            trouble = '%s did not answer' % plurals.count(cells_down, 'cell')
         if totals.unknown and not totals.servers and not trouble:
             trouble = ('nova has no request that it can read: %s'
                        % totals.why_unknown)

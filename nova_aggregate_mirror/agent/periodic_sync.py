@@ -49,7 +49,7 @@ class PeriodicSync:
         self._failures: frozenset[tuple[Any, ...]] = frozenset()
         self._unnoted = ''
 
-    def step(self) -> full_sync.Sync | None:
+    def step(self) -> full_sync.SyncOutcome | None:
         """Run a full sync when it is due, and report its result.
 
         :returns: None if nothing could be compared
@@ -72,7 +72,7 @@ class PeriodicSync:
         self._remember(result, seconds)
         return None if sync.not_compared else sync
 
-    def _run(self, request: full_sync.Request) -> full_sync.Sync | None:
+    def _run(self, request: full_sync.Request) -> full_sync.SyncOutcome | None:
         """Run a full sync; None when this process stops during it."""
         try:
             sync = full_sync.run(self._reconciler, request=request)

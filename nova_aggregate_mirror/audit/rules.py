@@ -36,7 +36,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class RuleInput:
     """What the rules for the host of a server are derived from."""
 
     request: constraints.ServerRequest
@@ -54,12 +54,12 @@ class AuditRule:
     """What it compares, for the help and the command's page."""
     enforced: Callable[[cfg.ConfigOpts], bool]
     """Whether nova-scheduler enforces it."""
-    conditions: Callable[[Facts], Sequence[constraints.Rule]]
+    conditions: Callable[[RuleInput], Sequence[constraints.Rule]]
     per_server: bool = False
     """Whether servers with the same request may differ."""
 
 
-def zone(facts: Facts) -> list[constraints.Rule]:
+def zone(facts: RuleInput) -> list[constraints.Rule]:
     """Require the availability zone of a request.
 
     Nova requires no aggregate for a zone that no aggregate has.
@@ -79,7 +79,7 @@ def zone(facts: Facts) -> list[constraints.Rule]:
     return []
 
 
-def tenant_aggregate(facts: Facts) -> list[constraints.Rule]:
+def tenant_aggregate(facts: RuleInput) -> list[constraints.Rule]:
     """Require the aggregates of the tenant, if nova confines tenants."""
     if not facts.settings.tenants_confined:
         return []
@@ -88,7 +88,7 @@ def tenant_aggregate(facts: Facts) -> list[constraints.Rule]:
         facts.settings.tenants_need_aggregate)
 
 
-def request_filter(name: str, facts: Facts) -> list[constraints.Rule]:
+def request_filter(name: str, facts: RuleInput) -> list[constraints.Rule]:
     """Require what a request filter does, if it is loaded."""
     filters = facts.settings.filters
     return filter_rules.rules(
@@ -96,7 +96,7 @@ def request_filter(name: str, facts: Facts) -> list[constraints.Rule]:
         facts.metadata)
 
 
-def segment(facts: Facts) -> list[constraints.Rule]:
+def segment(facts: RuleInput) -> list[constraints.Rule]:
     """Require a host on each segment that the server has an address of."""
     return [constraints.Rule('segment %s' % name, aggregates, required=True)
             for name, aggregates in sorted(facts.segments.items())]
@@ -174,7 +174,7 @@ class RuleCache:
     def broken(self, request: constraints.ServerRequest, segments: Segments,
                within: frozenset[str]) -> list[tuple[str, constraints.Rule]]:
         """List the rules that a host in these aggregates does not pass."""
-        facts = Facts(request, self._metadata, self._settings, segments)
+        facts = RuleInput(request, self._metadata, self._settings, segments)
         conditions = [*self._of(
             request.project, request.flavor,
             frozenset(request.extra_specs.items()),
@@ -188,7 +188,7 @@ class RuleCache:
                extra_specs: frozenset[tuple[str, str]],
                image: frozenset[tuple[str, str]], requested_zone: str
                ) -> list[tuple[str, constraints.Rule]]:
-        facts = Facts(constraints.ServerRequest(
+        facts = RuleInput(constraints.ServerRequest(
             project, flavor, dict(extra_specs), dict(image), requested_zone),
             self._metadata, self._settings)
         # All tenants share the large set of aggregates that restrict others.

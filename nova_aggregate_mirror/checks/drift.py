@@ -59,7 +59,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
                         % (count, '' if count == 1 else 's'))]
 
 
-def _wrong(sync: full_sync.Sync,
+def _wrong(sync: full_sync.SyncOutcome,
            zones: database.Zones) -> Iterator[checks.Finding]:
     """List the differences by availability zone, then the repair."""
     missing = _by_place(sync, zones, State.MISSING)
@@ -83,7 +83,7 @@ def _wrong(sync: full_sync.Sync,
         yield checks.warning('To repair this now, run:', checks.SYNC)
 
 
-def _by_place(sync: full_sync.Sync, zones: database.Zones,
+def _by_place(sync: full_sync.SyncOutcome, zones: database.Zones,
               *states: State) -> dict[str, set[str]]:
     """Map each availability zone, or aggregate without a zone, to hosts.
 
@@ -105,7 +105,7 @@ def _by_place(sync: full_sync.Sync, zones: database.Zones,
     return places
 
 
-def _hosts(sync: full_sync.Sync) -> Iterator[checks.Finding]:
+def _hosts(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
     """List the member hosts that cannot be mirrored now."""
     pending = {host for association in sync.associations
                if association.state is State.PENDING
@@ -120,7 +120,7 @@ def _hosts(sync: full_sync.Sync) -> Iterator[checks.Finding]:
             yield checks.warning(text % checks.some(hosts), cure)
 
 
-def _unknown(sync: full_sync.Sync) -> Iterator[checks.Finding]:
+def _unknown(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
     """List what could not be compared."""
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(

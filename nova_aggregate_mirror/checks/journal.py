@@ -209,8 +209,8 @@ def _closed(path: pathlib.Path) -> checks.Findings:
     """Check that this user may read and write a file or directory."""
     if not os.path.exists(path):
         return []
-    wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
-    if os.access(path, wanted):
+    access = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+    if os.access(path, access):
         return []
     text = '%s cannot be written by %s' % (path, _name(os.geteuid()))
     owner = path.stat().st_uid

@@ -131,10 +131,10 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
 
 def _not_in_catalog(service: discovery.Discovery,
                     offered: list[tuple[str, str]]) -> checks.Finding:
-    wanted = service.conf[service.group]
-    interfaces = wanted.valid_interfaces or ['public']
+    options = service.conf[service.group]
+    interfaces = options.valid_interfaces or ['public']
     text = 'The catalog has no %s endpoint for region %s, interface %s' % (
-        wanted.service_type, wanted.region_name or 'any',
+        options.service_type, options.region_name or 'any',
         ' or '.join(interfaces))
     if offered:
         return checks.failure(
@@ -147,9 +147,9 @@ def _not_in_catalog(service: discovery.Discovery,
     return checks.failure(
         '%s, nor for any other. When the service runs, register it:' % text,
         'openstack service create --name %s %s'
-        % (service.group, wanted.service_type),
+        % (service.group, options.service_type),
         'openstack endpoint create --region %s %s %s URL' % (
-            wanted.region_name or 'RegionOne', wanted.service_type,
+            options.region_name or 'RegionOne', options.service_type,
             interfaces[0]))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the request filters and of the host filters that they need."""
+"""Checks of request filters, their host filters, and routed networks."""
 
 from collections.abc import Iterator
 from importlib import metadata
@@ -10,7 +10,10 @@ from oslo_utils import importutils
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
+from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import networks
+from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror import plugins
 from nova_aggregate_mirror.scheduler import filter_table
 
@@ -23,6 +26,8 @@ SEGMENT_ADDRESSES = filter_table.SEGMENT_ADDRESSES
 # segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
 UNFILTERED = 'no request filter is configured'
+# Segments of a request, whose length is limited.
+BATCH = 100
 
 
 def filters_requests(deployment: inputs.Deployment) -> bool:
@@ -50,12 +55,12 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
 
     Segments of neutron are skipped: they may have no aggregate but their own.
     """
-    placement = deployment.client
+    client = deployment.client
     try:
         aggregates = frozenset(deployment.source.aggregates())
-        outside = {provider for provider, name in placement.sharing().items()
+        outside = {provider for provider, name in client.sharing().items()
                    if name != SEGMENT % provider
-                   and not aggregates <= placement.get(provider).aggregates}
+                   and not aggregates <= client.get(provider).aggregates}
     except exceptions.MirrorError as exc:
         return [checks.failure(
             '%s. See placement\'s log:' % exc,
@@ -71,6 +76,46 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
         *('%s aggregate set --generation GENERATION --aggregate '
           'AGGREGATE_UUID %s' % (checks.PROVIDER, provider)
           for provider in sorted(outside)[:checks.NAMES]))]
+
+
+def are_routed(deployment: inputs.Deployment) -> bool:
+    """Check whether nova-scheduler uses the segments of networks."""
+    return bool(deployment.conf.scheduler
+                .query_placement_for_routed_network_aggregates)
+
+
+def segments(deployment: inputs.Deployment) -> checks.Findings:
+    """Check that neutron shows subnets of all segments with aggregates.
+
+    Neutron omits the subnets of other projects from its answer to a user
+    without the role ``admin``. Nova takes that for a network without segments.
+    """
+    conf = deployment.conf
+    prefix = SEGMENT % ''
+    uuids = sorted(name.removeprefix(prefix)
+                   for name in deployment.aggregates.names.values()
+                   if name.startswith(prefix))
+    reader, hidden = networks.Networks(conf), set(uuids)
+    try:
+        for start in range(0, len(uuids), BATCH):
+            with deadline.within(conf.aggregate_mirror.inline_timeout):
+                hidden -= {subnet.segment for subnet in reader.subnets(
+                    segment_id=uuids[start:start + BATCH])}
+    except exceptions.MirrorError as exc:
+        return [checks.failure('%s. Run:' % exc, 'openstack subnet list')]
+    if not uuids:
+        return [checks.skipped('no segment has an aggregate in nova')]
+    if not hidden:
+        return []
+    user, project, _domain = placement.account(conf, 'neutron')
+    return [checks.warning(
+        'Neutron shows the user of [neutron] no subnet of %d of the %d '
+        'segments that have an aggregate in nova: %s. Nova-scheduler does not '
+        'confine servers of their networks to the hosts that reach them. '
+        'Neutron shows the subnets of other projects to administrators only. '
+        'Run:' % (len(hidden), len(uuids), checks.some(hidden)),
+        'openstack role add --project %s --user %s %s' % (
+            project, user, placement.ROLES['neutron']))]
 
 
 def _unknown(names: list[str]) -> checks.Findings:
@@ -161,12 +206,12 @@ def _unavailable(conf: cfg.ConfigOpts,
             names |= _names(NOVAS if path == OURS else path)
         # A path without a dot raises ValueError.
         except (ImportError, ValueError):
-            others = dict.fromkeys(
+            remaining = dict.fromkeys(
                 [NOVAS, *(other for other in available if other != path)])
             yield checks.failure(
                 'available_filters names %s, which cannot be imported. '
                 'Correct it, or set without it:' % path, '[filter_scheduler]',
-                *('available_filters = %s' % other for other in others))
+                *('available_filters = %s' % other for other in remaining))
             return
     lost = [name for name in enabled if name not in names]
     uninstalled = (configured or not ours.isdisjoint(enabled)) and (

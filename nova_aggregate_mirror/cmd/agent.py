@@ -32,7 +32,7 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
-from nova_aggregate_mirror.reconcile import failing
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.source import database_servers
 
 LOG = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def _build(journal: store.Journal,
     # and what one of them has heard from a cell is no news for the other.
     drain_source, sync_source = (
         components.source(prompt=True), components.source())
-    stop, providers = threading.Event(), failing.Failing()
+    stop, providers = threading.Event(), outcome.Failing()
     placement = client.Client(CONF, request_timeout=_drain_timeout())
     return service.Agent(
         drain.Drain(
@@ -116,8 +116,8 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
             engines.Limits(CONF.aggregate_mirror.cell_timeout))
         auditing = readers.DatabaseAudit(CONF, client.Client(CONF))
         for _misplaced in auditing.run(source.pages()):
-            yield periodic_audit.Progress(auditing.totals)
-        yield periodic_audit.Progress(auditing.totals, len(source.cells_down))
+            yield auditing.totals, 0
+        yield auditing.totals, len(source.cells_down)
 
     return periodic_audit.PeriodicAudit(audit, interval, figures)
 
@@ -184,11 +184,11 @@ def _limits() -> dict[str, float]:
     step = (options.request_timeout + options.cell_timeout
             + drain.BATCH * _drain_timeout())
     # The lease loop pauses for a third of a lease.
-    found = {'drain': step, 'lease': step + options.leader_lease,
-             'sync': 10 * step}
+    limits = {'drain': step, 'lease': step + options.leader_lease,
+              'sync': 10 * step}
     if options.audit_interval:
-        found[periodic_audit.LOOP] = 10 * step
-    return found
+        limits[periodic_audit.LOOP] = 10 * step
+    return limits
 
 
 def _reload() -> None:

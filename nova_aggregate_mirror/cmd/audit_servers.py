@@ -119,9 +119,9 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
 def _show(form: str, pages: Iterable[list[audit.Misplacement]],
           totals: auditor.Totals, source: database_servers.DatabaseServers
           ) -> None:
-    from nova_aggregate_mirror.audit import render
+    from nova_aggregate_mirror.audit import display
     if form == 'json':
-        for part in render.document(pages, totals, source.cells_down):
+        for part in display.document(pages, totals, source.cells_down):
             print(part, end='')
         return
     if form == 'yaml':
@@ -129,10 +129,10 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]],
         return
     if form in formats.LINES:
         if form == 'csv':
-            formats.lines(form, [render.FIELDS])
+            formats.lines(form, [display.FIELDS])
         for page in pages:
             formats.lines(form, [
-                tuple(render.fields(misplacement).values())
+                tuple(display.fields(misplacement).values())
                 for misplacement in page])
         return
     rows: list[audit.Misplacement] = []
@@ -140,18 +140,18 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]],
         for page in pages:
             rows += page
             while len(rows) >= ROWS:
-                print(render.table(rows[:ROWS]), flush=True)
+                print(display.table(rows[:ROWS]), flush=True)
                 del rows[:ROWS]
     finally:
         # Also what was found before an interruption or an error.
         if rows:
-            print(render.table(rows), flush=True)
+            print(display.table(rows), flush=True)
 
 
 def _show_yaml(pages: Iterable[list[audit.Misplacement]],
                totals: auditor.Totals,
                source: database_servers.DatabaseServers) -> None:
-    from nova_aggregate_mirror.audit import render
+    from nova_aggregate_mirror.audit import display
     # A list, and each part of it, has no indentation.
     print('misplacements:')
     empty = True
@@ -159,12 +159,12 @@ def _show_yaml(pages: Iterable[list[audit.Misplacement]],
         if page:
             empty = False
             print(formats.document(
-                'yaml', [dict(render.fields(misplacement))
+                'yaml', [dict(display.fields(misplacement))
                          for misplacement in page]), end='')
     if empty:
         print('  []')
     print(formats.document(
-        'yaml', render.figures(totals, source.cells_down)), end='')
+        'yaml', display.figures(totals, source.cells_down)), end='')
 
 
 def counted(pages: Iterator[list[audit.Misplacement]],
@@ -182,7 +182,7 @@ def counted(pages: Iterator[list[audit.Misplacement]],
 
 def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
             source: database_servers.DatabaseServers) -> int:
-    from nova_aggregate_mirror.audit import render
+    from nova_aggregate_mirror.audit import display
     down = source.cells_down
     for name, reason in sorted(down.items()):
         _tell('Cell %s did not answer; its other servers are not audited: %s'
@@ -195,9 +195,9 @@ def _finish(arguments: argparse.Namespace, totals: auditor.Totals,
             arguments.zone or arguments.hosts or arguments.project):
         _tell('No server is selected: check --zone, --host and --project')
     if arguments.format == 'table':
-        print(render.summary(totals))
+        print(display.summary(totals))
     elif arguments.format in formats.LINES:
-        _tell(render.summary(totals))
+        _tell(display.summary(totals))
     if down:
         return exit_status.NO_NODE
     if totals.unknown and not totals.servers:

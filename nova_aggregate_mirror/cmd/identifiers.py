@@ -11,7 +11,7 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.http import resource_names
 from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.source import server_names
+from nova_aggregate_mirror.source import database_servers
 
 SERVER_HINTS = ('same_host', 'different_host')
 GROUP_HINT = 'group'
@@ -27,7 +27,7 @@ class Identifiers:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
-        self._nova = server_names.ServerNames(
+        self._servers = database_servers.DatabaseServers(
             engines.Limits(conf.aggregate_mirror.cell_timeout))
 
     def project(self, name: str) -> str:
@@ -46,9 +46,9 @@ class Identifiers:
         # So is the request of this server.
         if not name or uuidutils.is_uuid_like(name):
             return name
-        uuids = self._nova.servers(name)
+        uuids = self._servers.named(name)
         down = ''.join('; cell %s did not answer: %s' % cell for cell in
-                       sorted(self._nova.cells_down.items()))
+                       sorted(self._servers.cells_down.items()))
         if down and uuids:
             print('Server %s is %s%s' % (name, ', '.join(uuids), down),
                   file=sys.stderr)
@@ -69,7 +69,7 @@ class Identifiers:
         if uuidutils.is_uuid_like(name):
             return name
         return lookup.single(
-            'nova', 'server group', name, self._nova.server_groups(name),
+            'nova', 'server group', name, self._servers.groups_named(name),
             'openstack server group list --all-projects')
 
     def _resource(self, kind: resource_names.Kind, name: str) -> str:

@@ -35,11 +35,11 @@ def escape_controls(conf: cfg.ConfigOpts) -> None:
     """
     colors = _COLOR.findall(''.join(conf[name] or '' for name in _FORMATS))
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_Printable(
+        handler.setFormatter(_EscapingFormatter(
             handler.formatter or logging.Formatter(), colors))
 
 
-class _Printable(logging.Formatter):
+class _EscapingFormatter(logging.Formatter):
     """Escape what another formatter returns.
 
     :param colors: escape sequences that its formats have

@@ -22,7 +22,7 @@ from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
 from nova_aggregate_mirror.cmd import report
 from nova_aggregate_mirror.cmd import sync_aggregates
-from nova_aggregate_mirror.cmd import wait
+from nova_aggregate_mirror.cmd import wait_hosts
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.journal import binding
@@ -67,7 +67,8 @@ def placement_sync_aggregates() -> int:
 def placement_wait() -> int:
     """Wait until placement has hosts in all their aggregates."""
     components.check_configuration()
-    return wait.run(components.source(), components.placement(), CONF.command)
+    return wait_hosts.run(
+        components.source(), components.placement(), CONF.command)
 
 
 def placement_audit_servers() -> int:
@@ -158,7 +159,7 @@ COMMANDS = (
             '--dry-run', sync_aggregates.add_arguments,
             sync_aggregates.__doc__),
     Command('placement wait', placement_wait, '--host cmp-1',
-            wait.add_arguments, wait.__doc__),
+            wait_hosts.add_arguments, wait_hosts.__doc__),
     Command('placement audit_servers', placement_audit_servers,
             '--zone az-1', audit_servers.add_arguments,
             audit_servers.__doc__),

@@ -63,7 +63,7 @@ def run(program: str, command: Callable[[], int]) -> int:
     return exit_status.COULD_NOT_RUN
 
 
-class _Printable:
+class _EscapingStream:
     """A text stream whose text cannot control the terminal."""
 
     def __init__(self, unfiltered: TextIO) -> None:
@@ -79,8 +79,9 @@ class _Printable:
 @contextlib.contextmanager
 def printing() -> Iterator[None]:
     """Make all text printable that a command prints; the log has colors."""
-    with (contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))),
-          contextlib.redirect_stderr(cast(TextIO, _Printable(sys.stderr)))):
+    out, err = (cast(TextIO, _EscapingStream(stream))
+                for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield
 
 

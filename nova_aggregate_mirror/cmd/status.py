@@ -14,14 +14,13 @@ from nova.conf import CONF
 from oslo_upgradecheck import upgradecheck
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import aggregates
+from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.checks import drift
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror.checks import placement
 from nova_aggregate_mirror.checks import scheduler
-from nova_aggregate_mirror.checks import segments
 from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
@@ -72,19 +71,19 @@ CHECKS = (
           ('Placement microversions',)),
     # What nova-scheduler reads from neutron.
     Check('Neutron credentials', placement.neutron,
-          applies=segments.are_scheduled, unless=ROUTED),
-    Check('Segments', segments.visible, (DATABASE, 'Neutron credentials'),
-          segments.are_scheduled, ROUTED),
+          applies=scheduler.are_routed, unless=ROUTED),
+    Check('Segments', scheduler.segments, (DATABASE, 'Neutron credentials'),
+          scheduler.are_routed, ROUTED),
     # Whether the mirror keeps up, and placement equals nova.
     Check('Agent', journal.agent, ('Journal',)),
     Check('Backlog', journal.backlog, ('Journal',)),
     Check('Drift', drift.find,
           (DATABASE, JOURNAL, 'Placement rights')),
     # What the metadata of aggregates means to nova.
-    Check('Availability zones', aggregates.zones, (DATABASE,)),
-    Check('Allocation ratios', aggregates.ratios, (DATABASE,)),
-    Check('Isolated aggregates', aggregates.isolated,
-          (DATABASE, 'Placement rights'), aggregates.are_isolated,
+    Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),
+    Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
+    Check('Isolated aggregates', aggregate_metadata.isolated,
+          (DATABASE, 'Placement rights'), aggregate_metadata.are_isolated,
           '[scheduler] enable_isolated_aggregate_filtering is off'),
     # What the request filters need.
     Check('Request filters', scheduler.filters),

@@ -22,7 +22,7 @@ ERASE = '\r\x1b[K'
 """Return to the start of the terminal's line, and erase it."""
 
 
-class Lines:
+class Lines(context.Progress):
     """A line per step, and the number of completed providers in long steps.
 
     :param interval: minimum seconds between two numbers of the same step
@@ -46,20 +46,20 @@ class Lines:
     def expect(self, count: int) -> None:
         self._count, self._numbers = count, itertools.count(1)
         if count and not self._end:
-            self._say_done(0)
+            self._say_count(0)
 
     def advance(self) -> None:
         # Unlike +=, next() of a count is atomic among threads.
-        done = next(self._numbers)
+        number = next(self._numbers)
         if self._count and self._now() - self._said >= self._interval:
-            self._say_done(done)
+            self._say_count(number)
 
     def close(self) -> None:
         print(self._start, end='', file=self._out, flush=True)
 
-    def _say_done(self, done: int) -> None:
+    def _say_count(self, number: int) -> None:
         self._say('%d of %s done' % (
-            done, plurals.count(self._count, 'provider')), self._end)
+            number, plurals.count(self._count, 'provider')), self._end)
 
     def _say(self, text: str, end: str) -> None:
         self._said = self._now()
@@ -75,7 +75,7 @@ def shown(quiet: bool = False, lines: bool = False
     :param lines: print lines on a terminal, too
     """
     if quiet:
-        yield context.Silent()
+        yield context.Progress()
     elif lines or not sys.stderr.isatty():
         yield Lines()
     else:

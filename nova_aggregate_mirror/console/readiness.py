@@ -72,7 +72,7 @@ class Attempt:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wait:
+class WaitResult:
     """What was waited for, and how it ended."""
 
     hosts: frozenset[str]
@@ -107,7 +107,7 @@ def until_mirrored(
     timeout: float, say: Callable[[str], None],
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Wait:
+) -> WaitResult:
     """Wait until every compute node is in all aggregates of its host.
 
     Retriable errors are retried until the timeout.
@@ -130,7 +130,7 @@ def until_mirrored(
         if last.memberless and passed >= min(SETTLE, timeout):
             raise _memberless(last.memberless)
         if not last.missing or passed >= timeout:
-            return Wait(frozenset(hosts), passed, last)
+            return WaitResult(frozenset(hosts), passed, last)
         before = frozenset(last.missing)
         sleep(min(max(INTERVAL, now() - start), timeout - passed))
 

@@ -74,7 +74,7 @@ class Result:
     :param interrupted: exit status of an interruption; 0 without any
     """
 
-    def __init__(self, sync: full_sync.Sync, request: full_sync.Request,
+    def __init__(self, sync: full_sync.SyncOutcome, request: full_sync.Request,
                  stale: str = PRUNE, interrupted: int = 0) -> None:
         self.sync = sync
         self.request = request
@@ -148,10 +148,10 @@ class Result:
             text += '%s%s reported' % ('; ' if text else '', plurals.count(
                 self.fault_count, 'failure'))
         lines = [text + '.'] if text else []
-        kept = self.among(State.STALE_KEPT)
-        if kept and not self.sync.refused:
+        stale = self.among(State.STALE_KEPT)
+        if stale and not self.sync.refused:
             lines.append('%s kept: %s.' % (plurals.count(
-                len(kept), 'stale association'), self._stale))
+                len(stale), 'stale association'), self._stale))
         if isinstance(self.sync.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.unprocessed:

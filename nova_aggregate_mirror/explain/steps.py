@@ -8,7 +8,6 @@ import dataclasses
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
-from nova_aggregate_mirror.explain import filter_reasons
 from nova_aggregate_mirror.explain import reasons
 
 Facts = facts.Facts
@@ -95,7 +94,7 @@ def host_not_requested(facts: Facts, nodes: frozenset[str]
 def filter_rejects(facts: Facts, nodes: frozenset[str]) -> Iterator[Exclusion]:
     for run in facts.filter_runs:
         yield Exclusion(run.name, 'nova', {
-            node: filter_reasons.of_filter(run, node, facts)
+            node: reasons.of_filter(run, node, facts)
             for node in nodes.intersection(run.rejected)})
         nodes = nodes.difference(run.rejected)
 
@@ -176,7 +175,7 @@ def notes(facts: Facts) -> list[str]:
     notes += ['Placement has these hosts in %s, nova does not: %s. Run '
               '"%s --prune".' % (membership, ', '.join(hosts), reasons.SYNC)
               for membership, hosts in _stale_hosts(facts)]
-    if any(run.rejected and run.name in filter_reasons.OF_AGGREGATES
+    if any(run.rejected and run.name in reasons.OF_AGGREGATES
            for run in facts.filter_runs):
         notes.append(MEMORY)
     notes += ['No enabled filter compares these extra specs of the flavor: '

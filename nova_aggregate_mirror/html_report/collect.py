@@ -37,16 +37,16 @@ class Inputs:
     nova: database.DatabaseSource
     placement: client.Client
     stopping: Callable[[], bool] = lambda: False
-    display: context.Progress = context.Silent()
+    display: context.Progress = context.Progress()
     audit: Audit | None = None
     """None if the page does not show misplaced servers."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Journal:
+class JournalContent:
     """The content of the journal, or the reason why it cannot be read."""
 
-    known: journal.Ledger = journal.NoLedger()
+    ledger: journal.Ledger = journal.NoLedger()
     rows: tuple[journal.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
     trouble: str = ''
@@ -56,10 +56,10 @@ class Journal:
 class Collected:
     """Everything that the page shows."""
 
-    sync: full_sync.Sync
+    sync: full_sync.SyncOutcome
     """What a sync with ``request`` would do."""
     request: full_sync.Request
-    journal: Journal
+    journal: JournalContent
     zones: database.Zones
     endpoint: str
     """Region, interface and endpoint of placement."""
@@ -87,29 +87,30 @@ def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
 
 
 def read_journal(conf: cfg.ConfigOpts,
-                 source: binding.CellMappings) -> Journal:
+                 source: binding.CellMappings) -> JournalContent:
     """Read the journal without creating a file or migrating a table.
 
     :param source: source of the nova that the journal has to belong to
     """
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
-        return Journal()
+        return JournalContent()
     try:
         journal = store.Journal(conf, engine.existing(conf))
         with contextlib.suppress(exceptions.NovaUnavailable):
             binding.Binding(journal.database, source).check()
-        return Journal(journal.ledger, tuple(journal.rows.all()),
-                       tuple(journal.history.newest()))
+        return JournalContent(journal.ledger, tuple(journal.rows.all()),
+                              tuple(journal.history.newest()))
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
-        return Journal(trouble=str(exc))
+        return JournalContent(trouble=str(exc))
 
 
-def _compare(inputs: Inputs, journal: Journal, request: full_sync.Request,
-             workers: int) -> full_sync.Sync:
+def _compare(inputs: Inputs, journal: JournalContent,
+             request: full_sync.Request, workers: int
+             ) -> full_sync.SyncOutcome:
     try:
         mirror = reconciler.Reconciler(
-            journal.known, inputs.nova, inputs.placement, None,
+            journal.ledger, inputs.nova, inputs.placement, None,
             inputs.stopping, workers, inputs.display)
         sync = full_sync.run(mirror, journal.rows, request)
     except exceptions.Stopped:

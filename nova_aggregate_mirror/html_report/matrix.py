@@ -24,7 +24,7 @@ EQUAL = {State.STALE_KEPT: State.STALE, State.DISPUTED: State.UNKNOWN}
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """A host in an aggregate."""
 
     aggregate: str
@@ -34,7 +34,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
+class MatrixHost:
     """A host, or a provider without a host."""
 
     name: str
@@ -42,11 +42,11 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """Hosts in the same state."""
 
-    hosts: tuple[Host, ...]
-    cells: tuple[Cell, ...]
+    hosts: tuple[MatrixHost, ...]
+    cells: tuple[MatrixCell, ...]
     """By aggregate; no cell if neither nova nor placement has the host."""
     marks: tuple[str, ...]
     """Further problems of the hosts."""
@@ -89,33 +89,34 @@ def shown(every: Iterable[Association]) -> list[Association]:
             if association.state in ORDER]
 
 
-def rows(nova: source.Nova, shown: Iterable[Association],
-         marks: Mapping[str, tuple[str, ...]]) -> list[Row]:
+def rows(nova: source.Nova, visible: Iterable[Association],
+         marks: Mapping[str, tuple[str, ...]]) -> list[MatrixRow]:
     """Group hosts in the same state into rows; differences come first.
 
     :param marks: host to its further problems
     """
-    by_host: dict[Host, list[Association]] = {
+    by_host: dict[MatrixHost, list[Association]] = {
         host: [] for host in _hosts(nova)}
     names = {host.name: host for host in by_host}
-    for association in shown:
+    for association in visible:
         for host in [names[name] for name in association.hosts] or [
-                Host('', (association.provider,))]:
+                MatrixHost('', (association.provider,))]:
             by_host.setdefault(host, []).append(association)
-    groups: dict[tuple[Any, ...], list[Host]] = {}
+    groups: dict[tuple[Any, ...], list[MatrixHost]] = {}
     for host, members in by_host.items():
         groups.setdefault((tuple(_cells(host, members)),
                            marks.get(host.name, ())), []).append(host)
-    return sorted((Row(tuple(hosts), cells, marks)
+    return sorted((MatrixRow(tuple(hosts), cells, marks)
                    for (cells, marks), hosts in groups.items()),
                   key=lambda row: row.rank)
 
 
-def columns(nova: source.Nova, shown: Iterable[Association]) -> list[Column]:
+def columns(nova: source.Nova, visible: Iterable[Association]
+            ) -> list[Column]:
     """List every aggregate by name; those with differences come first."""
     counts: dict[str, collections.Counter[State]] = {
         uuid: collections.Counter() for uuid in nova.aggregates}
-    for association in shown:
+    for association in visible:
         counts.setdefault(association.aggregate_uuid, collections.Counter())[
             association.state] += 1
     return sorted(
@@ -124,16 +125,17 @@ def columns(nova: source.Nova, shown: Iterable[Association]) -> list[Column]:
         key=lambda column: (not column.differs, column.name, column.uuid))
 
 
-def _hosts(nova: source.Nova) -> Iterator[Host]:
+def _hosts(nova: source.Nova) -> Iterator[MatrixHost]:
     nodes: dict[str, list[str]] = {host: [] for host in nova.members}
     for node in sorted(nova.nodes):
         for host in nova.hosts_of(node):
             nodes.setdefault(host, []).append(node)
     for host, names in sorted(nodes.items()):
-        yield Host(host, tuple(names))
+        yield MatrixHost(host, tuple(names))
 
 
-def _cells(host: Host, members: Collection[Association]) -> Iterator[Cell]:
+def _cells(host: MatrixHost, members: Collection[Association]
+           ) -> Iterator[MatrixCell]:
     by_aggregate: dict[str, list[State]] = {}
     for association in members:
         by_aggregate.setdefault(association.aggregate_uuid, []).append(
@@ -142,5 +144,5 @@ def _cells(host: Host, members: Collection[Association]) -> Iterator[Cell]:
     for aggregate, states in sorted(by_aggregate.items()):
         worst = min(states, key=ORDER.__getitem__)
         count = states.count(worst)
-        yield Cell(aggregate, worst, '' if count == nodes
-                   else '%d/%d' % (count, nodes))
+        yield MatrixCell(aggregate, worst, '' if count == nodes
+                         else '%d/%d' % (count, nodes))

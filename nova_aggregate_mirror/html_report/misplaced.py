@@ -10,7 +10,7 @@ import shlex
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import render
+from nova_aggregate_mirror.audit import display
 
 GROUPS = 1000
 """Rows of the table; a browser stays fast with them."""
@@ -103,7 +103,7 @@ class Misplacements:
     @property
     def summary(self) -> str:
         """The result in one sentence."""
-        text = render.summary(self.totals)
+        text = display.summary(self.totals)
         if self.trouble and not self.totals.servers:
             return 'the servers could not be audited'
         return text + (', as far as they could be audited' if self.trouble

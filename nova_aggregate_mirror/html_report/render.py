@@ -52,7 +52,7 @@ MEANINGS = {
 class Span:
     """A cell of a row, or several empty cells."""
 
-    cell: matrix.Cell | None
+    cell: matrix.MatrixCell | None
     width: int = 1
 
 
@@ -148,23 +148,23 @@ def _misplaced(collected: collect.Collected
         ('misplaced servers', misplacements.figure, 'misplaced')]
 
 
-def _pending(journal: collect.Journal) -> tuple[str, int | str, str]:
+def _pending(journal: collect.JournalContent) -> tuple[str, int | str, str]:
     count = sum(row.mirrored_at is None for row in journal.rows)
     return 'in the journal', '?' if journal.trouble else count, 'unknown'
 
 
-def _chunks(rows: Sequence[matrix.Row], uuids: Sequence[str]
-            ) -> Iterator[list[tuple[matrix.Row, list[Span]]]]:
+def _chunks(rows: Sequence[matrix.MatrixRow], uuids: Sequence[str]
+            ) -> Iterator[list[tuple[matrix.MatrixRow, list[Span]]]]:
     places = {uuid: place for place, uuid in enumerate(uuids)}
     for start in range(0, len(rows), CHUNK):
         yield [(row, _spans(row, places))
                for row in rows[start:start + CHUNK]]
 
 
-def _spans(row: matrix.Row, places: dict[str, int]) -> list[Span]:
+def _spans(row: matrix.MatrixRow, places: dict[str, int]) -> list[Span]:
     """Return the cells in the order of the columns; merge empty cells."""
     spans, at = [], 0
-    for cell in sorted(row.cells, key=lambda one: places[one.aggregate]):
+    for cell in sorted(row.cells, key=lambda cell: places[cell.aggregate]):
         place = places[cell.aggregate]
         if place > at:
             spans.append(Span(None, place - at))

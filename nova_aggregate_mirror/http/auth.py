@@ -53,7 +53,7 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
         values = conf[section(conf, group)]
         if not values.auth_type:
             return ['auth_type']
-        known = {option.dest
+        names = {option.dest
                  for option in loading.get_plugin_options(values.auth_type)}
         absent: list[str] = []
         refusal = None
@@ -63,9 +63,9 @@ def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
             absent = [option.dest for option in exc.options]
         except ks_exceptions.OptionError as exc:
             refusal = exc
-        absent += [row[0] for kind, rows in _NEEDED.items() if kind in known
-                   for row in rows if row[0] in known and row[0] not in absent
-                   and not any(values[name] for name in known & {*row})]
+        absent += [row[0] for kind, rows in _NEEDED.items() if kind in names
+                   for row in rows if row[0] in names and row[0] not in absent
+                   and not any(values[name] for name in names & {*row})]
         if refusal and not absent:
             raise refusal
         return absent

@@ -49,9 +49,9 @@ def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
         if response.status_code != 200:
             raise errors.unexpected(call, response)
         with errors.parsing():
-            found = response.json()
-            return {**{name: value for name, value in found.items()
+            document = response.json()
+            return {**{name: value for name, value in document.items()
                        if name in _ATTRIBUTES},
                     'properties': {name: value for name, value
-                                   in found.items()
+                                   in document.items()
                                    if name not in _ATTRIBUTES}}

@@ -38,16 +38,16 @@ def _current() -> _Deadline:
 
 
 @contextlib.contextmanager
-def within(seconds: float, whole: float = 0.0) -> Iterator[None]:
+def within(seconds: float, total: float = 0.0) -> Iterator[None]:
     """Bound the context's I/O; the earliest of nested deadlines applies.
 
-    :param whole: what was given in all, if these are the rest of it
+    :param total: what was given in all, if these are the rest of it
     """
     current, expiry = _current(), time.monotonic() + seconds
-    whole = whole or seconds
+    total = total or seconds
     if current.expiry < expiry:
-        expiry, whole = current.expiry, current.seconds
-    token = _CURRENT.set(_Deadline(expiry, whole))
+        expiry, total = current.expiry, current.seconds
+    token = _CURRENT.set(_Deadline(expiry, total))
     try:
         yield
     finally:
@@ -75,16 +75,16 @@ class Budget:
         :param essential: whether this part has at least what is left of the
             floor
         """
-        rest = max(0.0, self._left)
+        shared = max(0.0, self._left)
         began = time.monotonic()
         try:
-            with within(max(rest, self._floor * essential), self._seconds):
+            with within(max(shared, self._floor * essential), self._seconds):
                 yield
         finally:
             spent = time.monotonic() - began
             self._left -= spent
-            if essential and spent - rest > self._quick:
-                self._floor = max(0.0, self._floor - spent + rest)
+            if essential and spent - shared > self._quick:
+                self._floor = max(0.0, self._floor - spent + shared)
 
 
 def remaining() -> float:

@@ -45,16 +45,16 @@ class Observed(TimeoutError):
 
 def causes(exc: BaseException) -> list[BaseException]:
     """List what led to an error of a library, the innermost first."""
-    found: list[BaseException] = []
+    chain: list[BaseException] = []
     cause: BaseException | None = exc
-    while cause and cause not in found:
-        found.insert(0, cause)
+    while cause and cause not in chain:
+        chain.insert(0, cause)
         reasons = [getattr(cause, name, None) for name in (
             'reason', 'orig', 'inner_exception', 'original_exception')]
         cause = next((reason for reason in (*reasons, *reversed(cause.args))
                       if isinstance(reason, BaseException)),
                      cause.__cause__ or cause.__context__)
-    return found
+    return chain
 
 
 def of_socket(cause: BaseException) -> str:

@@ -11,7 +11,7 @@ from nova_aggregate_mirror.http import resource_names
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_responses
+from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
 
 TIMEOUT = 120.0
@@ -53,7 +53,8 @@ class Clients:
         return frozenset(_find(name, aggregates) for name in names)
 
 
-def _find(name: str, aggregates: Iterable[api_responses.Aggregate]) -> str:
+def _find(name: str, aggregates: Iterable[api_connection.ListedAggregate]
+          ) -> str:
     matches = sorted(
         aggregate.uuid for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id)))

@@ -75,7 +75,7 @@ class Lister(command.Lister):
     def mirror(
         self, parsed_args: argparse.Namespace,
         stopping: Callable[[], bool] = lambda: False,
-        display: context.Progress = context.Silent(),
+        display: context.Progress = context.Progress(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
             journal.NoLedger(), self.clients.nova, self.clients.placement,
@@ -85,7 +85,7 @@ class Lister(command.Lister):
                 ) -> tuple[source.Nova, list[associations.Association]]:
         """Return nova, and all its associations."""
         context = self.mirror(parsed_args).context
-        compared = survey.read(context, survey.scope(context))
+        compared = survey.read(context, survey.select(context))
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
         return compared.nova, associations.complete(

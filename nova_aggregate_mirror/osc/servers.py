@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import render
+from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.osc import command
@@ -17,7 +17,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_responses
+from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
 
 COLUMNS = ('Server', 'Name', 'Host', 'Project', 'Asked for', 'Found', 'Why',
@@ -76,7 +76,7 @@ class ListServers(command.Lister):
                           'read the cell of %s' % (
                               plurals.count(len(down), 'host'),
                               api.some(down))])
-        command.tell([render.summary(auditing.totals)])
+        command.tell([display.summary(auditing.totals)])
         if auditing.totals.misplaced:
             self.status = exit_status.DRIFT
         if down:
@@ -95,7 +95,7 @@ def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],
                         listed.server.project, '', {}, {}, listed.zone))
 
 
-def _members(aggregates: Iterable[api_responses.Aggregate]
+def _members(aggregates: Iterable[api_connection.ListedAggregate]
              ) -> source.Aggregates:
     """Convert aggregates; nova-api does not show since when."""
     members: dict[str, dict[str, source.Since]] = {}
@@ -112,5 +112,5 @@ def _row(misplacement: audit.Misplacement) -> tuple[str, ...]:
     server, cause = misplacement.server, misplacement.cause
     return (server.uuid, server.name, server.host, server.project,
             misplacement.requirement, misplacement.contradiction, cause.text,
-            render.moment(cause.since) if cause.since else '',
+            display.moment(cause.since) if cause.since else '',
             misplacement.command)

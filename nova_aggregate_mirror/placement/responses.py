@@ -57,11 +57,11 @@ def providers(call: errors.Call, answer: dict[str, Any]) -> frozenset[str]:
 def names(call: errors.Call, answer: dict[str, Any]) -> dict[str, str]:
     """Parse a list of resource providers: UUIDs to names."""
     providers(call, answer)
-    found = {uuids.canonical(entry['uuid']): entry.get('name')
-             for entry in answer['resource_providers']}
-    if not all(isinstance(name, str) for name in found.values()):
+    by_uuid = {uuids.canonical(entry['uuid']): entry.get('name')
+               for entry in answer['resource_providers']}
+    if not all(isinstance(name, str) for name in by_uuid.values()):
         raise call.malformed('a provider without a name')
-    return found
+    return by_uuid
 
 
 def provider(call: errors.Call, answer: dict[str, Any], uuid: str) -> Provider:
@@ -107,15 +107,15 @@ def _refusal(call: errors.Call, response: requests.Response,
              body: dict[str, Any] | None, provider: str | None
              ) -> exceptions.MirrorError:
     status = response.status_code
-    said = _error_document(body, status)
-    detail = str(said.get('detail', ''))
+    error = _error_document(body, status)
+    detail = str(error.get('detail', ''))
     kind = errors.meaning_of_status(status)
     if status == 404 and provider and provider in detail:
         # Placement does not quote the UUID in the 404 of an unknown path.
         kind = exceptions.ProviderNotFound
-    elif said.get('code') == _CONCURRENT_UPDATE and status == 409:
+    elif error.get('code') == _CONCURRENT_UPDATE and status == 409:
         kind = exceptions.GenerationConflict
-    elif kind is exceptions.RequestRejected and not said:
+    elif kind is exceptions.RequestRejected and not error:
         kind = exceptions.MalformedAnswer
     return errors.unexpected(call, response, detail, kind)
 

@@ -87,7 +87,7 @@ class Association:
         return self.provider, self.aggregate_uuid
 
 
-def compare(seen: comparison.Comparison, changes: Iterable[plan.Change],
+def compare(compared: comparison.Comparison, changes: Iterable[plan.Change],
             hosts: Collection[str] = (), prune: bool = True
             ) -> list[Association]:
     """List the associations that nova and placement do not have in common.
@@ -96,35 +96,36 @@ def compare(seen: comparison.Comparison, changes: Iterable[plan.Change],
     :param hosts: requested hosts; empty means all
     :param prune: whether stale associations are to be removed
     """
-    nova = seen.nova
+    nova = compared.nova
     associations: dict[Pair, Association] = {}
 
     def add(state: State, provider: str, aggregates: Iterable[str]) -> None:
         for uuid in aggregates:
             associations[provider, uuid] = dataclasses.replace(
                 _association(nova, provider, uuid, state),
-                in_placement=uuid in seen.current.get(provider, ()),
-                absent_for=seen.ledger.get(uuid, journal.LedgerEntry()).absent
+                in_placement=uuid in compared.current.get(provider, ()),
+                absent_for=compared.ledger.get(
+                    uuid, journal.LedgerEntry()).absent
                 if state is State.ABSENT else 0.0)
 
     for change in changes:
         add(State.MISSING, change.provider, change.add)
         add(State.STALE if prune else State.STALE_KEPT, change.provider,
             change.remove)
-    for node, aggregates in seen.disputes(hosts).items():
+    for node, aggregates in compared.disputes(hosts).items():
         add(State.DISPUTED, node, aggregates)
-    for node in plan.pending(nova.desired(), seen.current):
+    for node in plan.pending(nova.desired(), compared.current):
         if not hosts or not nova.hosts_of(node).isdisjoint(hosts):
-            wanted = nova.wanted(node)
+            aggregates = nova.wanted(node)
             add(State.PENDING, node,
-                wanted & seen.only if seen.only else wanted)
-    for provider, aggregates in seen.foreign().items():
+                aggregates & compared.only if compared.only else aggregates)
+    for provider, aggregates in compared.foreign().items():
         add(State.FOREIGN_PROVIDER, provider,
             aggregates & nova.aggregates.keys())
         add(State.ABSENT, provider, aggregates - nova.aggregates.keys())
-    if seen.deleted:
-        for provider, aggregates in seen.current.items():
-            add(State.STALE, provider, aggregates & seen.deleted)
+    if compared.deleted:
+        for provider, aggregates in compared.current.items():
+            add(State.STALE, provider, aggregates & compared.deleted)
     return sorted(associations.values())
 
 

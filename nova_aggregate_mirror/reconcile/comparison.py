@@ -151,7 +151,7 @@ class Comparison:
         return frozenset(self.ledger) - self.present
 
 
-def resolve(asked: frozenset[str], aggregates: Mapping[str, str],
+def resolve(requested: frozenset[str], aggregates: Mapping[str, str],
             ledger: Collection[str]) -> frozenset[str]:
     """Return the UUIDs of aggregates that were requested by name or UUID.
 
@@ -159,9 +159,9 @@ def resolve(asked: frozenset[str], aggregates: Mapping[str, str],
     :param ledger: UUIDs that are, or once were, aggregates
     :raises UnknownName: when no such aggregate exists or existed
     """
-    uuids = {uuid for uuid, name in aggregates.items() if name in asked}
-    uuids |= asked & (aggregates.keys() | frozenset(ledger))
-    unknown = sorted(asked - uuids - set(aggregates.values()))
+    uuids = {uuid for uuid, name in aggregates.items() if name in requested}
+    uuids |= requested & (aggregates.keys() | frozenset(ledger))
+    unknown = sorted(requested - uuids - set(aggregates.values()))
     if unknown:
         raise exceptions.UnknownName(
             'nova has no aggregate %s, current or deleted; "openstack '

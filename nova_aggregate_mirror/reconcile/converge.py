@@ -77,7 +77,7 @@ class Decision:
     truth: source.Nova
     changes: list[plan.Change]
     """A change, possibly empty, for each provider that may be written."""
-    found: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
     """All providers that have to be converged."""
 
 
@@ -88,8 +88,8 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
           mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""
     outcome = Outcome()
-    names = frozenset(one.host for one in dirty)
-    nodes = {node for one in dirty for node in one.nodes}
+    names = frozenset(request.host for request in dirty)
+    nodes = {node for request in dirty for node in request.nodes}
     truth: source.Nova | None = None
     unsure: list[exceptions.JournalUnavailable] = []
 
@@ -123,12 +123,12 @@ def hosts(context: context.Context, dirty: Collection[journal.Dirty],
         _rounds(context, frozenset(nodes), decide, mode, outcome)
     except exceptions.MirrorError as exc:
         error = exc
-    for one in dirty:
-        outcome.judge(one, truth, error, mode.whole)
+    for request in dirty:
+        outcome.judge(request, truth, error, mode.whole)
         for unknown in unsure:
             # Without the ledger, kept aggregates may be owned or foreign.
-            outcome.unfinished.setdefault(one, unknown)
-            outcome.failed.setdefault(Subject(HOST, one.host), unknown)
+            outcome.unfinished.setdefault(request, unknown)
+            outcome.failed.setdefault(Subject(HOST, request.host), unknown)
             outcome.kept.clear()
     return outcome
 
@@ -227,7 +227,7 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
         if is_futile or not mode.retries:
             outcome.failed |= _failures(conflicts)
             conflicts = {}
-        todo = frozenset(conflicts) | (decision.found - handled)
+        todo = frozenset(conflicts) | (decision.nodes - handled)
         if not todo:
             return
     outcome.failed |= _failures(conflicts)
@@ -314,10 +314,10 @@ def _put(placement: client.Client, state: client.Provider,
          change: plan.Change, truth: source.Nova, mode: Mode,
          outcome: Outcome) -> None:
     provider = change.provider
-    spared = (provider not in truth.shared
-              and mode.before.get(provider) == truth.wanted(provider))
+    is_unchanged = (provider not in truth.shared and
+                    mode.before.get(provider) == truth.wanted(provider))
     try:
-        if mode.write and (change or (mode.always and not spared)):
+        if mode.write and (change or (mode.always and not is_unchanged)):
             placement.put(state, change.apply(state.aggregates))
         elif mode.always:
             outcome.spared[provider] = state.generation

@@ -69,7 +69,7 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sync:
+class SyncOutcome:
     """What a full sync found and did, or would do."""
 
     outcome: Outcome
@@ -86,7 +86,7 @@ class Sync:
 
 
 def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
-        request: Request = Request()) -> Sync:
+        request: Request = Request()) -> SyncOutcome:
     """Compare all of nova with all of placement, and repair what differs.
 
     1. drain: mirror the given journal rows
@@ -100,10 +100,10 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     :param rows: journal rows to drain first
     :raises MirrorError: when the sync could not start; nothing was changed
     """
-    scope = survey.scope(mirror.context, request.aggregates)
+    selection = survey.select(mirror.context, request.aggregates)
     outcome = _drain(mirror, _covered(mirror.context, rows, request), request)
     try:
-        compared = survey.read(mirror.context, scope, request.hosts)
+        compared = survey.read(mirror.context, selection, request.hosts)
     except exceptions.MirrorError as exc:
         return uncompared(exc, outcome)
     if not request.write:
@@ -121,7 +121,7 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     outcome.failed |= {Subject(PROVIDER, node): exc for node, exc
                        in compared.contradictions(request.hosts).items()}
     _observe(mirror.context, compared, request, outcome)
-    return Sync(
+    return SyncOutcome(
         outcome, compared.narrowed(request.hosts),
         associations.after(differences, outcome, compared.nova),
         [association for association in differences
@@ -129,14 +129,14 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
 
 
 def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
-               ) -> Sync:
+               ) -> SyncOutcome:
     """Return a sync without a comparison.
 
     :param outcome: of the journal rows
     """
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
-    return Sync(outcome, nova, associations.after((), outcome, nova),
-                not_compared=error)
+    return SyncOutcome(outcome, nova, associations.after((), outcome, nova),
+                       not_compared=error)
 
 
 def _covered(context: context.Context, rows: Iterable[journal.Row],

@@ -84,7 +84,7 @@ def compute(desired: source.Memberships, current: source.Memberships,
     changes = (change(provider, desired[provider], current[provider],
                       owned - foreign.get(provider, frozenset()), only)
                for provider in sorted(desired.keys() & current.keys()))
-    return [wanted for wanted in changes if wanted]
+    return [difference for difference in changes if difference]
 
 
 def check_safe(changes: Iterable[Change], current: source.Memberships,

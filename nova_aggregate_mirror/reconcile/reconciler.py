@@ -16,7 +16,6 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
-from nova_aggregate_mirror.reconcile import failing
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
@@ -27,7 +26,6 @@ if typing.TYPE_CHECKING:
 
 AGGREGATE, HOST, JOURNAL = (
     outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
-Failing = failing.Failing
 Mode = converge.Mode
 Outcome, Subject = outcome.Outcome, outcome.Subject
 
@@ -49,12 +47,12 @@ class Reconciler:
                  placement: client.Client, rows: 'rows.Rows | None' = None,
                  stopping: Callable[[], bool] = lambda: False,
                  count: int = 1,
-                 display: context.Progress = context.Silent(),
+                 display: context.Progress = context.Progress(),
                  batch: int = BATCH,
-                 failing: Failing | None = None) -> None:
+                 failing: outcome.Failing | None = None) -> None:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
-            display, failing or Failing())
+            display, failing or outcome.Failing())
         self._rows = rows
         self._stopping = stopping
         self._batch = batch
@@ -92,11 +90,11 @@ class Reconciler:
                 outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
 
-    def _are_settled(self, spared: Mapping[str, int],
+    def _are_settled(self, generations: Mapping[str, int],
                      rows: Iterable[journal.Row]) -> bool:
         """Check whether providers that were not written may stay so.
 
-        :param spared: to the generations with which they were read
+        :param generations: those with which they were read
         """
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write.
@@ -104,7 +102,7 @@ class Reconciler:
             return False
         try:
             return all(self.context.placement.get(provider).generation == read
-                       for provider, read in sorted(spared.items()))
+                       for provider, read in sorted(generations.items()))
         except exceptions.MirrorError:
             # The next converge has the same error and reports it.
             return False
@@ -162,12 +160,12 @@ class Reconciler:
                  mode: Mode = Mode()) -> Outcome:
         """Converge the providers of dirty hosts."""
         # A host may have several rows, each with its own nodes.
-        hosts = sorted(frozenset(dirty), key=lambda host: (
-            host.host, host.request_id, sorted(host.nodes)))
+        requests = sorted(frozenset(dirty), key=lambda request: (
+            request.host, request.request_id, sorted(request.nodes)))
         outcome = Outcome()
         outage: exceptions.MirrorError | None = None
-        for start in range(0, len(hosts), self._batch):
-            batch = hosts[start:start + self._batch]
+        for start in range(0, len(requests), self._batch):
+            batch = requests[start:start + self._batch]
             if outage or self._stopping():
                 outcome.add(_not_begun(batch, outage))
                 continue

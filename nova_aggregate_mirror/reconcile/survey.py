@@ -12,7 +12,7 @@ from nova_aggregate_mirror import source
 
 
 @dataclasses.dataclass(frozen=True)
-class Scope:
+class Selection:
     """UUIDs of the aggregates to query in placement."""
 
     used: frozenset[str]
@@ -25,24 +25,24 @@ class Scope:
     """Number of hosts of the largest aggregate."""
 
 
-def scope(context: context.Context,
-          asked: frozenset[str] = frozenset()) -> Scope:
+def select(context: context.Context,
+           requested: frozenset[str] = frozenset()) -> Selection:
     """Return the aggregates to query in placement.
 
-    :param asked: names or UUIDs; empty means all
+    :param requested: names or UUIDs; empty means all
     :raises UnknownName: no such aggregate exists or existed in nova
     """
     names = frozenset(context.ledger.entries())
     aggregates = context.nova.aggregates()
-    only = comparison.resolve(asked, aggregates, names)
+    only = comparison.resolve(requested, aggregates, names)
     sizes = context.nova.sizes()
     used, all = frozenset(sizes), names.union(aggregates, sizes)
     if only:
         used, all = used & only, all & only
-    return Scope(used, all - used, only, max(sizes.values(), default=0))
+    return Selection(used, all - used, only, max(sizes.values(), default=0))
 
 
-def read(context: context.Context, scope: Scope,
+def read(context: context.Context, selection: Selection,
          hosts: frozenset[str] = frozenset()) -> comparison.Comparison:
     """Read placement, then nova.
 
@@ -52,12 +52,12 @@ def read(context: context.Context, scope: Scope,
     """
     context.display.step('Reading placement')
     current = context.placement.memberships(
-        scope.used, scope.unused, context.each, scope.hosts)
+        selection.used, selection.unused, context.each, selection.hosts)
     context.display.step(
         'Reading nova; placement has %s in aggregates'
         % plurals.count(sum(map(bool, current.values())), 'provider'))
     nova = context.nova.read_all()
-    current = _with_providers(context, current, nova, scope.only)
+    current = _with_providers(context, current, nova, selection.only)
     check_placement(context, current.keys(), nova)
     ledgered = frozenset(nova.members) | nova.hosts()
     unknown = sorted(hosts - ledgered)
@@ -67,7 +67,8 @@ def read(context: context.Context, scope: Scope,
             'the hosts' % ', '.join(unknown))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
-        current, nova, context.ledger.entries(), scope.only, whole=not hosts)
+        current, nova, context.ledger.entries(), selection.only,
+        whole=not hosts)
 
 
 def _with_providers(context: context.Context, current: source.Memberships,

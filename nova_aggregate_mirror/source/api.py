@@ -15,7 +15,6 @@ from typing import Any
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
-from nova_aggregate_mirror.source import api_responses
 from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror import uuids
 
@@ -26,10 +25,10 @@ SOME = 10
 """Maximum number of names in a message."""
 
 
-def connect(**where: Any) -> Any:
+def connect(**options: Any) -> Any:
     """Create a client of nova-api without network access.
 
-    :param where: keystoneauth's arguments: ``session``, ``region_name``...
+    :param options: keystoneauth's arguments: ``session``, ``region_name``...
     :raises MissingPackage: when python-novaclient is not installed
     """
     # Only these commands need it, and nova itself does not.
@@ -39,7 +38,7 @@ def connect(**where: Any) -> Any:
         raise exceptions.MissingPackage(
             '%s: install what the openstack commands require with pip install '
             '"nova-aggregate-mirror[osc]"' % exc) from exc
-    return nova_client.Client(api_responses.MICROVERSION, **where)
+    return nova_client.Client(api_connection.MICROVERSION, **options)
 
 
 class ApiSource:
@@ -69,10 +68,10 @@ class ApiSource:
         return {aggregate.uuid: len(aggregate.hosts)
                 for aggregate in self.all_aggregates() if aggregate.hosts}
 
-    def all_aggregates(self) -> list[api_responses.Aggregate]:
+    def all_aggregates(self) -> list[api_connection.ListedAggregate]:
         """Read every aggregate; the API does not paginate them."""
         return self._api.entries(
-            '/os-aggregates', 'aggregates', api_responses.aggregate)
+            '/os-aggregates', 'aggregates', api_connection.aggregate)
 
     def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
              aggregates: Iterable[str] = (),
@@ -121,7 +120,7 @@ class ApiSource:
             try:
                 page = self._api.entries(
                     '/os-hypervisors/detail' + marker, 'hypervisors',
-                    api_responses.node)
+                    api_connection.node)
             except exceptions.NovaUnavailable as exc:
                 down: frozenset[str] = frozenset()
                 with contextlib.suppress(exceptions.MirrorError):
@@ -145,12 +144,12 @@ class ApiSource:
         """Read the hosts of cells that do not answer nova-api."""
         services = self._api.entries(
             '/os-services?binary=nova-compute', 'services',
-            api_responses.service)
+            api_connection.service)
         return frozenset(host for host, status in services
                          if status == UNKNOWN)
 
 
-def _nova(aggregates: Iterable[api_responses.Aggregate],
+def _nova(aggregates: Iterable[api_connection.ListedAggregate],
           rows: Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
     members: dict[str, set[str]] = {}

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the compute API for the entries of a list."""
+"""Requests to the compute API for the entries of a list, validated."""
 
 from collections.abc import Callable
 import dataclasses
 from typing import Any
 from typing import TypeVar
 
+from oslo_utils import uuidutils
+
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.source import api_responses
 
 T = TypeVar('T')
+
+MICROVERSION = '2.69'
+"""The first that names the hosts of a cell that is down (19.0, Stein). From
+2.88 on, nova-api asks each nova-compute for its uptime."""
+
+_ROLE = ('give the user a role that nova\'s policy allows for os-aggregates, '
+         'os-hypervisors and os-services, such as the admin role')
 
 
 class Api:
@@ -25,12 +33,12 @@ class Api:
         self._client = nova.client
         self._timeout = timeout
 
-    def entries(self, path: str, what: str,
+    def entries(self, path: str, key: str,
                 parse: Callable[[errors.Call, dict[str, Any]], T],
                 microversion: str = '') -> list[T]:
         """Read a list.
 
-        :param what: the key of the list in the document
+        :param key: the key of the list in the document
         :param parse: called with the call, for errors, and each entry
         :param microversion: instead of that of the client
         :raises UnexpectedNova: nova does not have the microversion
@@ -45,11 +53,11 @@ class Api:
                 response, body = self._get(path, microversion)
             call = dataclasses.replace(call, url=response.url or '')
             if response.status_code != 200:
-                raise api_responses.refusal(call, response, body)
-            entries = body.get(what) if isinstance(body, dict) else None
+                raise _refusal(call, response, body)
+            entries = body.get(key) if isinstance(body, dict) else None
             if not isinstance(entries, list) or not all(
                     isinstance(entry, dict) for entry in entries):
-                raise call.malformed('no list of %s' % what)
+                raise call.malformed('no list of %s' % key)
             return [parse(call, entry) for entry in entries]
 
     def _get(self, path: str, microversion: str) -> tuple[Any, Any]:
@@ -72,3 +80,69 @@ class Api:
         except ValueError:
             # A status may have a page of a proxy.
             return response, None
+
+
+@dataclasses.dataclass(frozen=True)
+class ListedAggregate:
+    """A host aggregate as nova-api shows it."""
+
+    id: int
+    uuid: str
+    name: str
+    hosts: frozenset[str]
+    zone: str = ''
+    """Empty if it is no availability zone."""
+
+
+def aggregate(call: errors.Call, entry: dict[str, Any]) -> ListedAggregate:
+    hosts, number = entry.get('hosts'), entry.get('id')
+    zone = entry.get('availability_zone') or ''
+    if not isinstance(hosts, list) or not isinstance(number, int):
+        raise call.malformed('an aggregate without an id or hosts')
+    if not isinstance(zone, str):
+        raise call.malformed('an aggregate whose zone is not a text')
+    return ListedAggregate(
+        number, uuid(call, entry, 'uuid'), text(call, entry, 'name'),
+        frozenset(text(call, {'host': host}, 'host') for host in hosts),
+        zone)
+
+
+def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
+    service = entry.get('service')
+    if not isinstance(service, dict):
+        raise call.malformed('a hypervisor without a service')
+    return uuid(call, entry, 'id'), text(call, service, 'host')
+
+
+def service(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
+    return text(call, entry, 'host'), text(call, entry, 'status')
+
+
+def uuid(call: errors.Call, entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not uuidutils.is_uuid_like(value):
+        raise call.malformed('an entry whose %s is not a UUID' % key)
+    return value
+
+
+def text(call: errors.Call, entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value:
+        raise call.malformed('an entry without %s' % key)
+    return value
+
+
+def _refusal(call: errors.Call, response: Any, body: Any
+             ) -> exceptions.MirrorError:
+    """Create the error for a response with a status other than 200."""
+    if response.status_code == 406:
+        call = dataclasses.replace(
+            call, kind=exceptions.UnexpectedNova,
+            step='use nova 19.0 (Stein) or later')
+    if response.status_code in (401, 403):
+        call = dataclasses.replace(call, step=_ROLE)
+    # Nova's error document is {"forbidden": {"message": ..., "code": 403}}.
+    return errors.unexpected(call, response, ' '.join(
+        error['message'] for error in (
+            body.values() if isinstance(body, dict) else ())
+        if isinstance(error, dict) and isinstance(error.get('message'), str)))

@@ -12,7 +12,6 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
-from nova_aggregate_mirror.source import api_responses
 
 PINNED = '2.96'
 """The first microversion with ``pinned_availability_zone`` (29.0, Caracal)."""
@@ -67,7 +66,7 @@ class ApiServers:
         """Read the names of the availability zones that have hosts."""
         return frozenset(self._api.entries(
             '/os-availability-zone', 'availabilityZoneInfo',
-            lambda call, zone: api_responses.text(call, zone, 'zoneName')))
+            lambda call, zone: api_connection.text(call, zone, 'zoneName')))
 
     def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
@@ -110,7 +109,7 @@ def _migration(call: errors.Call, entry: dict[str, Any]) -> _Migration:
 
 
 def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
-    uuid = api_responses.uuid(call, entry, 'id')
+    uuid = api_connection.uuid(call, entry, 'id')
     if 'OS-EXT-SRV-ATTR:host' not in entry:
         raise exceptions.NovaUnavailable(
             'shows no hosts of the servers', call.service, call.occasion,
@@ -121,8 +120,8 @@ def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:
         source.PlacedServer(
             uuid, str(entry.get('name') or ''),
             '' if moving else str(entry['OS-EXT-SRV-ATTR:host'] or ''),
-            api_responses.text(call, entry, 'tenant_id'),
-            api_responses.text(call, entry, 'OS-EXT-STS:vm_state'),
+            api_connection.text(call, entry, 'tenant_id'),
+            api_connection.text(call, entry, 'OS-EXT-STS:vm_state'),
             _time(call, entry.get('OS-SRV-USG:launched_at'))),
         str(entry.get('pinned_availability_zone') or ''))
 

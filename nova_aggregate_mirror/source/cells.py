@@ -85,22 +85,22 @@ class Threads:
         :param full: whether to read whole cells
         """
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        began, found = time.monotonic(), dict[str, Any]()
+        began, answered = time.monotonic(), dict[str, Any]()
         waits = {name: self._time_limit(name, full) for name in reads
                  if self._start(name, reads[name], answers, full)}
         with contextlib.suppress(queue.Empty):
-            while left := waits.keys() - found.keys():
-                end = began + max(waits[name] for name in left)
+            while pending := waits.keys() - answered.keys():
+                end = began + max(waits[name] for name in pending)
                 name, answer = answers.get(
                     timeout=max(0.0, end - time.monotonic()))
-                found[name] = answer
+                answered[name] = answer
                 if isinstance(answer, exceptions.CellUnavailable) and (
                         time.monotonic() - began >= AT_ONCE):
                     self._wait_in_vain(name)
         for name, seconds in waits.items():
-            if seconds and name not in found:
+            if seconds and name not in answered:
                 self._wait_in_vain(name)
-        return {name: found[name] if name in found
+        return {name: answered[name] if name in answered
                 else _late(waits.get(name, 0.0)) for name in reads}
 
     def _wait_in_vain(self, name: str) -> None:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of nova, read from nova's databases with narrow queries."""
+"""State of nova, read from nova's databases with narrow queries.
+
+Long because one read joins the answers of the API database and of the cells.
+"""
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import functools
 from typing import Any
@@ -11,13 +15,51 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import connections
-from nova_aggregate_mirror.source import host_data
 from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
 Zones = Mapping[str, str]
 Down = Mapping[str, str]
+
+CHUNK = 500
+"""Values per IN list; every database that nova supports accepts as many."""
+
+
+class _HostData:
+    """What nova's API database has about hosts; grows with each read."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, frozenset[str]] = {}
+        """Host to the UUIDs of its aggregates; only hosts that have any."""
+        self.aggregates: dict[str, str] = {}
+        """Their aggregates, UUID to name."""
+        self.mapped: dict[str, cells.Cell] = {}
+        """Host to the cell of its host mapping."""
+        self._names: set[str] = set()
+
+    @property
+    def home(self) -> Mapping[str, str]:
+        """Host to the name of the cell of its host mapping."""
+        return {host: cell.name for host, cell in self.mapped.items()}
+
+    def missing(self, rows: Iterable[source.NodeRow]) -> frozenset[str]:
+        """Return the hosts of these nodes that were not read."""
+        return frozenset(row.host for row in rows) - self._names
+
+    def read(self, api: Any, hosts: frozenset[str]) -> None:
+        """Read further hosts; names are compared exactly, unlike in MySQL."""
+        members: dict[str, set[str]] = {}
+        for chunk in _chunks(hosts):
+            for row in api.execute(statements.HOSTS, {'some': chunk}):
+                if row.host in hosts:
+                    self.mapped[row.host] = cells.cell_of(row)
+                elif row.member in hosts:
+                    members.setdefault(row.member, set()).add(row.aggregate)
+                    self.aggregates[row.aggregate] = row.aggregate_name
+        self._names |= hosts
+        self.members.update(
+            (host, frozenset(uuids)) for host, uuids in members.items())
 
 
 class DatabaseSource:
@@ -102,7 +144,7 @@ class DatabaseSource:
              aggregates: Iterable[str] = (),
              down: Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
-        records = host_data.HostData()
+        records = _HostData()
         with self._api.reading() as api:
             records.read(api, hosts)
             at_home = down is None and records.mapped.keys() >= hosts
@@ -145,7 +187,7 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(members, home, down),
             shared=located.shared, unknown=located.unknown)
 
-    def _search(self, records: host_data.HostData,
+    def _search(self, records: _HostData,
                 candidates: Collection[cells.Cell], hosts: frozenset[str],
                 nodes: frozenset[str]) -> tuple[list[source.NodeRow], Down]:
         """Search for the nodes of hosts, and for the given nodes.
@@ -166,7 +208,7 @@ class DatabaseSource:
             rows, down = [*rows, *added_rows], {**down, **silent}
         return rows, down
 
-    def _query(self, records: host_data.HostData,
+    def _query(self, records: _HostData,
                candidates: Iterable[cells.Cell], hosts: Collection[str],
                nodes: frozenset[str], full: bool = False
                ) -> tuple[list[source.NodeRow], Down]:
@@ -183,6 +225,13 @@ class DatabaseSource:
         return rows, down
 
 
+def _chunks(values: Iterable[str]) -> Iterator[list[str]]:
+    """Split values into sorted lists of at most ``CHUNK``."""
+    ordered = sorted(values)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start:start + CHUNK]
+
+
 def _ordered(mapped: Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(mapped), key=lambda cell: cell.id)
 
@@ -193,7 +242,7 @@ def _aggregates(connection: Any) -> dict[str, str]:
 
 def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
     return {
-        uuid: name for chunk in host_data.chunks(uuids)
+        uuid: name for chunk in _chunks(uuids)
         for uuid, name in connection.execute(
             statements.EXISTING, {'some': chunk})}
 
@@ -203,7 +252,7 @@ def _all_nodes(cell: Any) -> cells.Nodes:
 
 
 def _of_hosts(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
-    rows = [row for chunk in host_data.chunks(hosts)
+    rows = [row for chunk in _chunks(hosts)
             for row in cell.execute(statements.NODES_OF, {'some': chunk})]
     return [(node, host) for node, host in rows if host in hosts]
 
@@ -213,7 +262,7 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
     """Return the nodes of the given hosts, and the given nodes."""
     rows = list(_of_hosts(cell, hosts))
     elsewhere = nodes - {uuids.canonical(node) for node, _host in rows}
-    for chunk in host_data.chunks(
+    for chunk in _chunks(
             node.replace('-', '').lower() for node in elsewhere):
         rows += [(node, host) for node, host in cell.execute(
             statements.THESE_NODES, {'some': chunk})]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on hosts and the requests that nova stored, page by page."""
+"""Servers in nova's databases: by page with their requests, and by name."""
 
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -23,15 +23,17 @@ PAGE = 500
 """Servers per page: bounds memory and the duration of a statement."""
 
 _SERVER, _MIGRATION = tables.instances.c, tables.migrations.c
-_REQUEST = tables.request_specs.c
+_REQUEST, _GROUP = tables.request_specs.c, tables.instance_groups.c
 _SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
+_EXISTS = (
+    _SERVER.deleted == 0,
+    # During a resize to another cell both cells have the server.
+    sa.or_(_SERVER.hidden.is_(None), _SERVER.hidden == sa.false()))
 _SERVERS = sa.select(
     _SERVER.id, _SERVER.uuid, _SERVER.display_name, _SERVER.host,
     _SERVER.project_id, _SERVER.vm_state, _SERVER.launched_at,
 ).where(
-    _SERVER.deleted == 0, _SERVER.host.is_not(None),
-    # During a resize to another cell both cells have the server.
-    sa.or_(_SERVER.hidden.is_(None), _SERVER.hidden == sa.false()),
+    *_EXISTS, _SERVER.host.is_not(None),
     sa.or_(_SERVER.vm_state.is_(None), _SERVER.vm_state != 'soft-delete'),
     # Nova stores the new flavor when it begins to resize a server.
     sa.or_(_SERVER.task_state.is_(None),
@@ -47,6 +49,13 @@ _MOVES = sa.select(
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
     _REQUEST.instance_uuid.in_(_SOME))
+# Cell0 has the servers that were never on a host.
+_CELLS = sa.select(*cells.COLUMNS).order_by(tables.cell_mappings.c.id)
+_GROUPS_NAMED = sa.select(_GROUP.uuid, _GROUP.name).where(
+    _GROUP.name == sa.bindparam('name'))
+_SERVERS_NAMED = sa.select(
+    _SERVER.uuid, _SERVER.display_name.label('name'),
+).where(*_EXISTS, _SERVER.display_name == sa.bindparam('name'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +111,30 @@ class DatabaseServers:
                 # Also an empty page, so that the caller can stop.
                 yield Page(servers, self._requests(servers) if servers else {})
 
+    def named(self, name: str) -> list[str]:
+        """Return the UUIDs of the servers with a name, in all cells.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        with self._api.reading() as api:
+            mappings = [cells.cell_of(row) for row in api.execute(_CELLS)]
+        uuids = set()
+        for cell in mappings:
+            try:
+                uuids.update(self._cells.ask(cell, functools.partial(
+                    _uuids, statement=_SERVERS_NAMED, name=name)))
+            except exceptions.CellUnavailable as exc:
+                self.cells_down[cell.name] = str(exc)
+        return sorted(uuids)
+
+    def groups_named(self, name: str) -> list[str]:
+        """Return the UUIDs of the server groups with a name.
+
+        :raises NovaUnavailable: when nova's API database cannot be read
+        """
+        with self._api.reading() as api:
+            return _uuids(api, _GROUPS_NAMED, name)
+
     def _requests(self, servers: Sequence[source.PlacedServer]
                   ) -> Mapping[str, str]:
         with self._api.reading() as api:
@@ -123,6 +156,12 @@ def _page(cell: Any, statement: Any, after: int
             moves[move.instance_uuid, move.dest_compute] = move
     return rows[-1].id, [_server(row, moves.get((row.uuid, row.host)))
                          for row in rows]
+
+
+def _uuids(connection: Any, statement: Any, name: str) -> list[str]:
+    # MySQL compares names without case.
+    return sorted(row.uuid for row in connection.execute(
+        statement, {'name': name}) if row.name == name)
 
 
 def _server(row: Any, move: Any) -> source.PlacedServer:

@@ -16,7 +16,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_responses
+from nova_aggregate_mirror.source import api_connection
 from tests import fixtures
 from tests.functional import test_source
 from tests import nova_server
@@ -312,7 +312,7 @@ class TestNames(ApiSourceTest):
         objects.Aggregate.get_by_uuid(
             nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
         self.assertIn(
-            api_responses.Aggregate(
+            api_connection.ListedAggregate(
                 self.zone.id, self.zone.uuid, 'zone', frozenset({'h1'}),
                 'az1'),
             self.api.all_aggregates())

@@ -258,9 +258,10 @@ class TestManyHosts(testtools.TestCase):
         done = outcome.Outcome(changes)
         with open(self.file, 'w') as page:
             page.writelines(render.render(collect.Collected(
-                full_sync.Sync(done, nova, associations.after((), done, nova)),
+                full_sync.SyncOutcome(
+                    done, nova, associations.after((), done, nova)),
                 full_sync.Request(0.3, write=False),
-                collect.Journal(syncs=(
+                collect.JournalContent(syncs=(
                     history.Entry('agent --prune', 'api1', NOW, NOW, 1.0),)),
                 {}, 'region RegionOne'), NOW))
         self.assertLess(self.file.stat().st_size, 4 * MEGABYTE)

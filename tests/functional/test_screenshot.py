@@ -51,9 +51,9 @@ def example():
                        nodes)
     done = outcome.Outcome(changes)
     return collect.Collected(
-        full_sync.Sync(done, nova, associations.after((), done, nova)),
+        full_sync.SyncOutcome(done, nova, associations.after((), done, nova)),
         full_sync.Request(0.3, write=False),
-        collect.Journal(syncs=(history.Entry(
+        collect.JournalContent(syncs=(history.Entry(
             'agent --prune', 'controller-1', NOW - 60, NOW - 60, 0.2),)),
         {UUIDS[name]: zone for name, zone in ZONES.items() if zone},
         'region RegionOne, interface internal, '

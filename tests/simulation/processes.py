@@ -366,7 +366,7 @@ def compare(parts: Parts) -> bool:
     return outcome_is_good(done)
 
 
-def outcome_is_good(done: full_sync.Sync) -> bool:
+def outcome_is_good(done: full_sync.SyncOutcome) -> bool:
     return not (done.outcome.failed or done.not_compared or done.refused)
 
 

@@ -45,7 +45,8 @@ def lock(connection: Any, name: str) -> None:
     locks are local to a server.
     """
     connection.execute(insert_new(connection, models.lease), {
-        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0})
+        'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,
+        'host': '', 'taken_at': 0.0})
     connection.execute(sa.update(models.lease).where(
         models.lease.c.name == name).values(
             renewals=models.lease.c.renewals + 1))

@@ -30,8 +30,8 @@ class TestPeriodicAudit(testtools.TestCase):
             raise self.broken
 
     def page(self, servers, misplaced, cells_down=0):
-        return periodic_audit.Progress(auditor.Totals(
-            servers, misplaced, by_rule={'zone': misplaced}), cells_down)
+        return auditor.Totals(
+            servers, misplaced, by_rule={'zone': misplaced}), cells_down
 
     def again(self, *pages):
         self.pages, self.clock = pages, self.clock + 60
@@ -88,7 +88,7 @@ class TestPeriodicAudit(testtools.TestCase):
 
     def test_no_request_can_be_read(self):
         """An audit that compares nothing finds nothing, but is no success."""
-        self.again(periodic_audit.Progress(auditor.Totals(
-            unknown=3, why_unknown='IncompatibleObjectVersion: 1.99')))
+        self.again((auditor.Totals(
+            unknown=3, why_unknown='IncompatibleObjectVersion: 1.99'), 0))
         self.assertEqual([('failure', 0.0)], self.audited())
         self.assertIn('1.99', self.log.output)

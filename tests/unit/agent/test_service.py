@@ -165,7 +165,7 @@ class TestAgent(case.AgentTest):
         def audit():
             began.set()
             release.wait()
-            yield periodic_audit.Progress(auditor.Totals())
+            yield auditor.Totals(), 0
 
         self.start(audit=periodic_audit.PeriodicAudit(
             audit, 3600, self.figures))

@@ -8,7 +8,7 @@ from oslo_config import cfg
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import segments
+from nova_aggregate_mirror.checks import scheduler
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import source
 from tests import neutron_service
@@ -35,7 +35,7 @@ class TestSegments(servers.LoopbackTestCase):
         return made
 
     def found(self):
-        return segments.visible(types.SimpleNamespace(
+        return scheduler.segments(types.SimpleNamespace(
             conf=self.conf,
             aggregates=source.Aggregates(self.names, {}, {})))
 
@@ -46,7 +46,7 @@ class TestSegments(servers.LoopbackTestCase):
         self.assertEqual([], self.neutron.requests)
 
     def test_all_are_shown(self):
-        for _number in range(segments.BATCH + 1):
+        for _number in range(scheduler.BATCH + 1):
             self.segment()
         self.assertEqual([], self.found())
         self.assertEqual(2, len(self.neutron.requests))

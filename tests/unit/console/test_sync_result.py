@@ -27,7 +27,7 @@ def result(*states, write=True, failed=(), unfinished=(), **options):
                 for uuid in failed},
         unfinished={journal.Dirty(host): STOPPED for host in unfinished})
     return sync_result.Result(
-        full_sync.Sync(
+        full_sync.SyncOutcome(
             done, source.Nova({}, {}, {}), [
                 association(number, state)
                 for number, state in enumerate(states)], **options),

@@ -22,8 +22,9 @@ class TestMarks(testtools.TestCase):
             'n1': (source.NodeRow('', 'n1', 'h1'),
                    source.NodeRow('', 'n1', 'twin'))})
         collected = collect.Collected(
-            full_sync.Sync(result, nova),
-            full_sync.Request(0.3, write=False), collect.Journal(), {}, '')
+            full_sync.SyncOutcome(result, nova),
+            full_sync.Request(0.3, write=False), collect.JournalContent(), {},
+            '')
         self.assertEqual(
             dict.fromkeys(['h1', 'n2', 'twin'], ('could not be compared',)),
             collect.marks(collected))

@@ -60,7 +60,8 @@ class TestRows(testtools.TestCase):
                                          for n in range(3)}),
                   missing=[('n0', 'a'), ('n2', 'a')], pending=[('n1', 'a')])
         row, = self.found
-        self.assertEqual((matrix.Cell('a', State.MISSING, '2/3'),), row.cells)
+        self.assertEqual(
+            (matrix.MatrixCell('a', State.MISSING, '2/3'),), row.cells)
         self.assertEqual(('n0', 'n1', 'n2'), row.hosts[0].nodes)
 
     def test_stale_of_what_has_no_host(self):

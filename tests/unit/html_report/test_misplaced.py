@@ -44,8 +44,8 @@ def findings(servers, **options):
 def collected(found):
     """Build a report of a cloud without aggregates that is in sync."""
     return collect.Collected(
-        full_sync.Sync(outcome.Outcome(), source.Nova({}, {}, {})),
-        full_sync.Request(0.3, write=False), collect.Journal(), {},
+        full_sync.SyncOutcome(outcome.Outcome(), source.Nova({}, {}, {})),
+        full_sync.Request(0.3, write=False), collect.JournalContent(), {},
         'region RegionOne', found)
 
 

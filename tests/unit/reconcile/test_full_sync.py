@@ -238,7 +238,7 @@ class TestSync(SyncTest):
         """The progress never exceeds its total."""
         counts = []
 
-        class Counter(context.Silent):
+        class Counter(context.Progress):
             def expect(self, count):
                 counts.append([count, 0])
 

@@ -9,7 +9,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 import testtools
 
 from nova_aggregate_mirror import checks
-from nova_aggregate_mirror.checks import aggregates
+from nova_aggregate_mirror.checks import aggregate_metadata
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import source
 from tests import placement_service
@@ -56,7 +56,7 @@ class TestZones(testtools.TestCase):
             self.conf.register_opt(cfg.StrOpt(name, default=default))
 
     def find(self, known_aggregates, nova_hosts):
-        return aggregates.zones(deployment(
+        return aggregate_metadata.zones(deployment(
             known_aggregates, conf=self.conf, nova=nova_hosts))
 
     def one(self, known_aggregates, nova_hosts):
@@ -121,11 +121,11 @@ class TestZones(testtools.TestCase):
 class TestRatios(testtools.TestCase):
 
     def test_none(self):
-        self.assertEqual([], aggregates.ratios(deployment(
+        self.assertEqual([], aggregate_metadata.ratios(deployment(
             known({'a': {'ssd': 'true'}}))))
 
     def test_keys_that_nova_ignores(self):
-        one, = aggregates.ratios(deployment(known({'a': {
+        one, = aggregate_metadata.ratios(deployment(known({'a': {
             'cpu_allocation_ratio': '2.5', 'disk_allocation_ratio': '1.0'}})))
         self.assertEqual(checks.Code.WARNING, one.code)
         self.assertEqual((
@@ -149,7 +149,7 @@ class TestIsolated(testtools.TestCase):
             self.placement.create_provider(getattr(uuids, host), host)
 
     def find(self, value='required', hosts=nova('h1', 'h2'), **members):
-        return aggregates.isolated(deployment(
+        return aggregate_metadata.isolated(deployment(
             known({'a': {'trait:' + TRAIT: value}}, **members),
             nova=hosts, client=self.client))
 

@@ -7,7 +7,7 @@ import testtools
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
-from nova_aggregate_mirror.audit import render
+from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror import source
 
@@ -26,7 +26,7 @@ class TestRender(testtools.TestCase):
         totals = auditor.Totals(3, 2, 1, {'zone': 2})
         for pages, expected in (([], 0), ([[]], 0), ([[found()], [],
                                                       [found()]], 2)):
-            answer = json.loads(''.join(render.document(
+            answer = json.loads(''.join(display.document(
                 pages, totals, {'cell1': 'late'})))
             self.assertEqual(expected, len(answer['misplacements']))
             self.assertEqual(
@@ -53,13 +53,13 @@ class TestRender(testtools.TestCase):
 
     def test_table(self):
         """A time that is not known is left out."""
-        self.assertIn('since 1970-01-01T00:01:40Z', render.table([found()]))
-        self.assertNotIn('since', render.table([found(since=None)]))
+        self.assertIn('since 1970-01-01T00:01:40Z', display.table([found()]))
+        self.assertNotIn('since', display.table([found(since=None)]))
 
     def test_table_of_text_that_controls_the_terminal(self):
         """A tenant chooses the name of a server and the image's properties."""
         evil = 'a\x1b[2J\nb\u202e'
-        text = render.table([audit.Misplacement(
+        text = display.table([audit.Misplacement(
             source.PlacedServer('the-uuid', evil, evil, evil, 'active', 50.0),
             'zone', evil, evil, audit.Cause(audit.FORCED, evil, 1.0))])
         self.assertEqual(printable.lines(text), text)
@@ -68,7 +68,8 @@ class TestRender(testtools.TestCase):
     def test_summary(self):
         self.assertEqual(
             '1 of 1 server is on a host that contradicts the request: 1 zone',
-            render.summary(auditor.Totals(1, 1, 0, {'zone': 1, 'segment': 0})))
+            display.summary(
+                auditor.Totals(1, 1, 0, {'zone': 1, 'segment': 0})))
         self.assertEqual(
             '0 of 2 servers are on a host that contradicts the request',
-            render.summary(auditor.Totals(2)))
+            display.summary(auditor.Totals(2)))

@@ -124,8 +124,8 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
                 'remove it from the aggregate:' % aggregates.names[uuid],
                 '%s inventory set --aggregate %s --amend %s' % (
                     checks.PROVIDER, uuid, ' '.join(
-                        '--resource %s:allocation_ratio=%s' % each
-                        for each in values.items())),
+                        '--resource %s:allocation_ratio=%s' % ratio
+                        for ratio in values.items())),
                 'openstack aggregate unset %s %s' % (' '.join(
                     '--property ' + key for key in RATIOS if key in metadata),
                     shlex.quote(aggregates.names[uuid]))))

@@ -7,7 +7,7 @@ import io
 import fixtures
 
 from nova_aggregate_mirror.cmd import program
-from nova_aggregate_mirror.cmd import wait
+from nova_aggregate_mirror.cmd import wait_hosts
 from tests.unit import doubles
 from tests.unit.test_printable import EVIL
 
@@ -23,8 +23,9 @@ class TestOutput(doubles.TestCase):
         errors = self.useFixture(fixtures.MonkeyPatch(
             'sys.stderr', io.StringIO())).new_value
         with program.printing():
-            status = wait.run(nova, doubles.Placement(log), argparse.Namespace(
-                hosts=[EVIL], timeout=0))
+            status = wait_hosts.run(
+                nova, doubles.Placement(log), argparse.Namespace(
+                    hosts=[EVIL], timeout=0))
         self.assertEqual(6, status)
         text = errors.getvalue()
         self.assertIn('\\x1b]0;b', text)
