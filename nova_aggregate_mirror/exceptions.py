@@ -80,10 +80,7 @@ class Failure:
 
 
 class MirrorError(Exception):
-    """Root of the tree; the text is that of the failure.
-
-    :param observation: and the others, see ``Failure``
-    """
+    """Root of the tree; parameters and text are those of ``Failure``."""
 
     def __init__(self, observation: str, party: str = '', occasion: str = '',
                  consequence: str = '', step: str = '') -> None:

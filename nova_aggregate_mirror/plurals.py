@@ -14,8 +14,6 @@ def associations(added: int, removed: int, add: str = 'added',
                  remove: str = 'removed') -> str:
     """Return how many associations changed, without a part that is 0.
 
-    :param add: what happened, or would happen, to the added associations
-    :param remove: the same for the removed associations
     :returns: "1 association added, 2 removed"; empty when both are 0
     """
     if not added:

@@ -8,10 +8,7 @@ import inspect
 
 def differences(owner: type, expected: Mapping[str, Sequence[str]]
                 ) -> list[str]:
-    """List the functions of a class that are missing or take others.
-
-    :param expected: name of a function to its parameters
-    """
+    """List the functions of a class that are missing or take others."""
     texts = []
     for name, parameters in expected.items():
         function = getattr(owner, name, None)

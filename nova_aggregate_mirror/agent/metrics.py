@@ -17,11 +17,7 @@ BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
 
 class Metrics:
-    """Metrics of one agent; methods may be called from any thread.
-
-    :param now: seconds since the epoch
-    :param clock: seconds of a monotonic clock
-    """
+    """Metrics of one agent; methods may be called from any thread."""
 
     def __init__(self, now: Callable[[], float] = time.time,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -180,10 +176,7 @@ class Metrics:
                 for loop, beat in dict(self._beats).items()}
 
     def late(self, limits: Mapping[str, float]) -> list[str]:
-        """List the loops that have been silent for longer than allowed.
-
-        :param limits: loop to seconds
-        """
+        """List the loops that have been silent for longer than allowed."""
         # A loop may start during this call.
         now, beats = self._clock(), dict(self._beats)
         return ['the %s loop last reported %d s ago'

@@ -33,9 +33,7 @@ INTERVAL = 0.5
 class Server:
     """Server of ``/metrics`` and ``/healthz``.
 
-    :param port: 0 for any free port
     :param limits: returns loop to the seconds after which it counts as stuck
-    :param client_timeout: seconds that a connection may last
     :raises InvalidConfiguration: when the address cannot be used
     """
 

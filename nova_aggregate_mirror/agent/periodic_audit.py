@@ -23,9 +23,7 @@ Progress = tuple[auditor.Totals, int]
 class PeriodicAudit:
     """Runner of audits when they are due.
 
-    :param audit: runs one audit, and yields after each page
     :param interval: seconds between the beginnings of two audits
-    :param now: seconds of a monotonic clock
     """
 
     def __init__(self, audit: Callable[[], Iterator[Progress]],
@@ -40,10 +38,7 @@ class PeriodicAudit:
         self._misplaced = 0
 
     def step(self, stopping: Callable[[], bool]) -> None:
-        """Run an audit when it is due, and report its result.
-
-        :param stopping: returns whether to end it before the next page
-        """
+        """Run an audit when it is due, and report its result."""
         start = self._now()
         if start < self._due:
             return

@@ -29,7 +29,6 @@ JournalUnavailable."""
 class PeriodicSync:
     """Runner of full syncs when they are due.
 
-    :param note: writes each sync to the history
     :param zones: returns aggregate UUID to availability zone
     """
 

@@ -24,12 +24,8 @@ empty or whose lease another agent holds."""
 class Agent:
     """Agent with a thread for each of its loops: drain, lease and sync.
 
-    :param drain: mirrors the journal rows
-    :param sync: runs the full syncs
-    :param lease: only its holder drains and syncs
     :param binding: prevents the agent of another nova from taking the lease
     :param stop: set to end the loops; checked within their steps
-    :param audit: runs the audits; None without any
     """
 
     def __init__(self, drain: drain.Drain,

@@ -21,7 +21,7 @@ _COMMANDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a server is on a host that contradicts its request."""
+    """The cause of a misplacement."""
 
     kind: str
     text: str

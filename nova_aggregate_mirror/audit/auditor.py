@@ -49,8 +49,6 @@ class Totals:
 class Auditor:
     """Compares servers with the aggregates of their hosts.
 
-    :param audited: the rules to check
-    :param aggregates: every aggregate
     :param syncs: full syncs that compared everything, oldest first
     :param zone: only servers that request this zone, or are on its hosts
     :param default_zone: the zone of hosts that are in no zone
@@ -80,7 +78,6 @@ class Auditor:
         """Compare with these aggregates from now on.
 
         :param aggregates: every aggregate, with its members among some hosts
-        :param hosts: these hosts
         """
         if aggregates.metadata != self._aggregates.metadata:
             self._rules = rules.RuleCache(

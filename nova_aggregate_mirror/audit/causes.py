@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a host contradicts the request of a server, and why: pure, no I/O."""
+"""Contradictions of a request, and their causes: pure, no I/O."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -36,7 +36,6 @@ def cause(server: source.PlacedServer, rule: constraints.Rule, forced: bool,
     """Find out why, as far as nova and the history of syncs tell.
 
     :param forced: whether the request names its host
-    :param syncs: full syncs, oldest first
     """
     change = _changed(server, rule, aggregates)
     if change:

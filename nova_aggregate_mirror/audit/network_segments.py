@@ -20,7 +20,6 @@ MANY = 50
 class Segments:
     """Neutron's subnets with a segment, and placement's aggregates of these.
 
-    :param conf: nova's configuration
     :param aggregates: UUIDs of nova's host aggregates
     """
 
@@ -38,7 +37,6 @@ class Segments:
     def read(self, servers: Collection[str]) -> Mapping[str, rules.Segments]:
         """Return the segments of each server, with their host aggregates.
 
-        :param servers: UUIDs
         :raises MirrorError: neutron or placement could not be read
         """
         if self._segments is None:

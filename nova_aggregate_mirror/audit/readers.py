@@ -27,7 +27,6 @@ class DatabaseAudit:
 
     Nova's objects have to be registered.
 
-    :param conf: nova's configuration, with this package's options
     :param names: the rules to check; those that nova-scheduler enforces by
         default
     :param past: full syncs, newest first

@@ -22,7 +22,7 @@ RULES_CACHED = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What rules depend on apart from servers: options and plugins."""
+    """Options and plugins that rules depend on."""
 
     default_zone: str = ''
     """The zone of hosts that are in no zone; empty if it is not enforced."""
@@ -37,7 +37,7 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class RuleInput:
-    """What the rules for the host of a server are derived from."""
+    """The input from which the rules for the host of a server follow."""
 
     request: constraints.ServerRequest
     metadata: constraints.Metadata
@@ -141,10 +141,7 @@ NAMES = tuple(dict.fromkeys(rule.name for rule in RULES))
 
 
 def enforced(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the names of the rules that nova-scheduler enforces.
-
-    :param conf: nova's configuration, with this package's options
-    """
+    """Return the names of the rules that nova-scheduler enforces."""
     names = {rule.name for rule in RULES if rule.enforced(conf)}
     ours = {row.name for row in filter_table.FILTERS}
     return [*(name for name in NAMES if name in names),

@@ -54,7 +54,6 @@ class RequestCache:
     def parse(self, text: str, server: str) -> StoredRequest:
         """Parse the JSON of a RequestSpec as if it were of any server.
 
-        :param server: UUID of its server
         :raises Unreadable: it is of a later nova, or damaged
         """
         text = text.replace(_SERVER % server, _ANY)

@@ -171,10 +171,7 @@ def isolated(deployment: inputs.Deployment) -> checks.Findings:
 def _lacking(aggregate: str, trait: str,
              nodes: Mapping[str, Collection[str]],
              placement: client.Client) -> Iterator[checks.Finding]:
-    """Report compute nodes that lack a trait that requests have to have.
-
-    :param nodes: compute nodes to their hosts in the aggregate
-    """
+    """Report compute nodes that lack a trait that requests have to have."""
     try:
         having = placement.having(trait)
     except exceptions.RequestRejected:

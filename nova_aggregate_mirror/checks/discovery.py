@@ -24,8 +24,6 @@ class Discovery:
 
     Each step takes at most ``[aggregate_mirror] inline_timeout``, and raises
     only ``Retriable`` and ``Permanent`` errors of this package.
-
-    :param group: the service's section of nova.conf, such as ``placement``
     """
 
     def __init__(self, conf: cfg.ConfigOpts, group: str) -> None:
@@ -72,8 +70,6 @@ class Discovery:
         """Return the oldest and the newest microversion of the service.
 
         The request needs no token.
-
-        :param endpoint: URL as returned by ``endpoint``
         """
         url = endpoint.rstrip('/') + '/'
         call = errors.Call(self.group, 'GET %s' % url, url)

@@ -45,9 +45,7 @@ class Deployment:
 
     @functools.cached_property
     def journal(self) -> store.Journal | None:
-        """The journal, neither created nor upgraded.
-
-        None when there is no journal of this version yet.
+        """The journal, neither created nor upgraded; None if there is none.
 
         :raises JournalUnavailable: when the journal cannot be read
         """

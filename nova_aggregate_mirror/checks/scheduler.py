@@ -51,9 +51,8 @@ def filters(deployment: inputs.Deployment) -> checks.Findings:
 def sharing(deployment: inputs.Deployment) -> checks.Findings:
     """Check that no sharing provider is outside of a requested aggregate.
 
-    Placement requires every provider of a candidate in the aggregate.
-
-    Segments of neutron are skipped: they may have no aggregate but their own.
+    Placement requires every provider of a candidate in the aggregate. Segments
+    of neutron are skipped: they may have no aggregate but their own.
     """
     client = deployment.client
     try:
@@ -192,10 +191,7 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
 
 def _unavailable(conf: cfg.ConfigOpts,
                  configured: bool) -> Iterator[checks.Finding]:
-    """List the host filters that nova-scheduler would not find.
-
-    :param configured: whether request filters are configured
-    """
+    """List the host filters that nova-scheduler would not find."""
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters
     ours = frozenset({GUARD, COUNTER})

@@ -75,7 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(conf: cfg.ConfigOpts, past: history.History) -> int:
     """Audit the servers; return the exit status.
 
-    :param past: full syncs, which tell some causes
     :raises MirrorError: the servers could not be audited
     """
     arguments = conf.command
@@ -102,9 +101,7 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
             names: Collection[str] = (), zone: str = '') -> Any:
     """Return an audit of nova's databases.
 
-    :param past: full syncs, newest first
     :param names: of rules; those that nova-scheduler enforces by default
-    :param zone: only servers that request this zone, or are on its hosts
     :raises MirrorError: nova's API database could not be read, or a plugin
         could not be loaded
     """

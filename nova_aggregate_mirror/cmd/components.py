@@ -25,8 +25,6 @@ def read_configuration(argv: Sequence[str], program: str, description: str,
     Nova's own function does the same for its services, but its imports take
     longer than most commands.
 
-    :param description: begins the output of ``--help``
-    :param epilog: ends the output of ``--help``
     :raises oslo_config.cfg.Error: when a file or an option is invalid
     :raises SystemExit: after ``--help`` and ``--version``, with a status of 0,
         and after a mistake in the command line
@@ -49,10 +47,7 @@ def check_configuration() -> None:
 
 
 def source(prompt: bool = False) -> database.DatabaseSource:
-    """Build the source: nova's databases, each cell with a time limit.
-
-    :param prompt: see ``database.DatabaseSource``
-    """
+    """Build the source: nova's databases, each cell with a time limit."""
     return database.DatabaseSource(
         engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
         prompt=prompt)
@@ -95,10 +90,7 @@ def journal() -> store.Journal:
 def mirror(journal: store.Journal, source: database.DatabaseSource,
            placement: client.Client, workers: int | None = None,
            **options: Any) -> reconciler.Reconciler:
-    """Build a reconciler with the journal.
-
-    :param workers: ``[aggregate_mirror] sync_workers`` unless given
-    """
+    """Build a reconciler with the journal."""
     return reconciler.Reconciler(
         journal.ledger, source, placement, journal.rows,
         count=workers or CONF.aggregate_mirror.sync_workers, **options)

@@ -63,10 +63,7 @@ HOST, NO_HOST = 0, 1
 
 def run(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
         journal: rows.Rows) -> int:
-    """Explain the request of the command line; return the exit status.
-
-    :raises MirrorError: the request could not be explained
-    """
+    """Explain the request of the command line; return the exit status."""
     args = conf.command
     try:
         if args.html is not None:

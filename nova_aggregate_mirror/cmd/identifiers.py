@@ -21,8 +21,6 @@ class Identifiers:
     """IDs of names or IDs.
 
     Each method raises the errors of ``lookup.resource``.
-
-    :param conf: nova's configuration
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:

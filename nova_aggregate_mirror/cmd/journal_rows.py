@@ -38,10 +38,7 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
 
 def show(journal_rows: rows.Rows, form: str, name: str,
          now: Callable[[], float] = time.time) -> int:
-    """List the operations in the journal, oldest first.
-
-    :param name: of the journal, to display
-    """
+    """List the operations in the journal, oldest first."""
     rows = journal_rows.all()
     cells = [[row.id, row.dirty.host, row.state,
               '%d s' % max(0, now() - row.created_at), row.attempts,
@@ -62,10 +59,7 @@ def show(journal_rows: rows.Rows, form: str, name: str,
 
 
 def retry(journal_rows: rows.Rows, ids: Collection[str]) -> int:
-    """Make the agent retry failed rows immediately.
-
-    :param ids: rows to retry; empty for all rows
-    """
+    """Make the agent retry failed rows immediately; all rows without IDs."""
     present = {row.id for row in journal_rows.all()}
     status = _report_unknown(set(ids) - present)
     count = journal_rows.retry(set(ids) & present if ids else present)
@@ -78,8 +72,6 @@ def forget(journal_rows: rows.Rows, ids: Collection[str],
     """Delete rows from the journal although they are not mirrored.
 
     Their hosts are mirrored by the next full sync.
-
-    :param force: also delete rows of operations that may still run
     """
     rows = [row for row in journal_rows.all() if row.id in ids]
     status = _report_unknown(set(ids) - {row.id for row in rows})

@@ -40,10 +40,7 @@ def escape_controls(conf: cfg.ConfigOpts) -> None:
 
 
 class _EscapingFormatter(logging.Formatter):
-    """Escape what another formatter returns.
-
-    :param colors: escape sequences that its formats have
-    """
+    """Escape what another formatter returns."""
 
     def __init__(self, formatter: logging.Formatter,
                  colors: Collection[str]) -> None:

@@ -90,8 +90,6 @@ def _check_arguments() -> None:
 
     An empty argument is a variable of a script that is not set; it would
     select everything, or nothing.
-
-    :raises InvalidConfiguration: names the argument
     """
     for previous, argument in zip(sys.argv, sys.argv[1:]):
         if re.fullmatch('(--[a-z-]+=)?', argument):

@@ -92,10 +92,7 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
 def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
            display: context.Progress, past: Sequence[history.Entry]
            ) -> misplaced.Misplacements:
-    """Audit all servers; a failure is part of what is found.
-
-    :raises Stopped: when it was interrupted
-    """
+    """Audit all servers; a failure is part of what is found."""
     totals, trouble, groups = auditor.Totals(), '', misplaced.Groups()
     source = database_servers.DatabaseServers(
         engines.Limits(conf.aggregate_mirror.cell_timeout))
@@ -117,10 +114,7 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
 
 
 def summarize(name: str, summary: str) -> None:
-    """Print the summary of a page; standard output may be the page itself.
-
-    :param name: name of the file, or ``-``
-    """
+    """Print the summary of a page; standard output may be the page itself."""
     if name == output.STDOUT:
         print('standard output: %s' % summary, file=sys.stderr)
     else:

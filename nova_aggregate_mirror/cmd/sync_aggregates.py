@@ -83,7 +83,6 @@ def choose(options: argparse.Namespace, configuration: Any,
            past: history.History) -> tuple[full_sync.Request, str]:
     """Return the request, and the advice about stale associations.
 
-    :param configuration: options of the group ``[aggregate_mirror]``
     :param past: without a sync in this history nothing is removed by default,
         so that an operator first sees the removals
     """
@@ -102,8 +101,6 @@ def run(build: sync_run.Build, journal: store.Journal,
         verbose: bool = False, advice: str = sync_result.PRUNE) -> int:
     """Sync, print the result, and return the exit status.
 
-    :param form: format of the result, see ``formats``
-    :param advice: advice about stale associations that were kept
     :raises MirrorError: when the journal could not be read
     """
     start = time.monotonic()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands on a nova host and the openstack client share."""
+"""Parts that the commands on a nova host and the openstack client share."""

@@ -15,7 +15,6 @@ def request(arguments: argparse.Namespace, prune: bool,
             max_removed_share: float) -> full_sync.Request:
     """Return the request that the command line describes.
 
-    :param prune: whether to remove associations that nova does not have
     :raises InvalidConfiguration: for --force without prune
     """
     if arguments.force and not prune:

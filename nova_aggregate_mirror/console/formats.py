@@ -53,11 +53,7 @@ def lines(form: str, rows: Iterable[Sequence[Any]]) -> None:
 
 def show(form: str, content: Any, columns: Sequence[str],
          rows: Iterable[Sequence[Any]]) -> None:
-    """Print a result in any format but ``table``.
-
-    :param content: the document of ``json`` and ``yaml``
-    :param columns: of the rows of ``csv`` and ``value``
-    """
+    """Print a result in any format but ``table``."""
     if form not in LINES:
         print(document(form, content), end='')
         return

@@ -20,7 +20,6 @@ def resource(build: resource_names.Build, kind: resource_names.Kind,
     standard error; so is the empty text of an argument that is not given,
     without a line.
 
-    :param seconds: how long the service may take
     :raises UnknownName: when no resource has the name, or several have, or
         it cannot be looked up
     """
@@ -44,7 +43,6 @@ def single(service: str, noun: str, name: str, ids: Sequence[str],
            listing: str, unread: str = '') -> str:
     """Return the only ID of those with a name.
 
-    :param listing: the command that lists all names
     :param unread: what else may have the name
     :raises UnknownName: there is none, or there are several
     """

@@ -25,7 +25,6 @@ ERASE = '\r\x1b[K'
 class Lines(context.Progress):
     """A line per step, and the number of completed providers in long steps.
 
-    :param interval: minimum seconds between two numbers of the same step
     :param in_place: rewrite the number on a terminal, instead of a line for
         each; the next step or the end of the output erases it
     """
@@ -69,11 +68,7 @@ class Lines(context.Progress):
 @contextlib.contextmanager
 def shown(quiet: bool = False, lines: bool = False
           ) -> Iterator[context.Progress]:
-    """Choose the progress output that suits standard error.
-
-    :param quiet: no output
-    :param lines: print lines on a terminal, too
-    """
+    """Choose the progress output that suits standard error."""
     if quiet:
         yield context.Progress()
     elif lines or not sys.stderr.isatty():

@@ -73,7 +73,7 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True)
 class WaitResult:
-    """What was waited for, and how it ended."""
+    """The result of a wait for hosts."""
 
     hosts: frozenset[str]
     seconds: float
@@ -137,10 +137,7 @@ def until_mirrored(
 
 def _attempt(nova: source.Source, placement: client.Client,
              hosts: Collection[str], seconds: float) -> Attempt:
-    """Read nova, then the providers; a retriable error is something missing.
-
-    :param seconds: limit of the time for placement
-    """
+    """Read nova, then the providers; a retriable error counts as missing."""
     current: dict[str, frozenset[str]] = {}
     try:
         truth = nova.read(hosts)

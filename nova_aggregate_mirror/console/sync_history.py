@@ -34,7 +34,6 @@ def note(past: history.History, name: str, seconds: float,
          now: Callable[[], float] = time.time) -> None:
     """Write a sync that has just finished to the history, but no dry run.
 
-    :param name: of the command
     :raises JournalUnavailable: which does not make the sync a failure
     """
     request = result.request

@@ -41,7 +41,7 @@ SAME = 10
 
 
 class Judgement(str, enum.Enum):
-    """Whether a sync did everything that it could do."""
+    """Judgement of a sync by what it could do."""
 
     SUCCESS = 'success'
     PARTIAL = 'partial'
@@ -63,7 +63,7 @@ class Fault:
 
     @property
     def reason(self) -> str:
-        """What other faults may share."""
+        """The reason, which other faults may share."""
         return str(self.error) if self.error else ''
 
 

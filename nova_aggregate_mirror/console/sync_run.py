@@ -24,7 +24,6 @@ def run(build: Build, rows: Iterable[journal.Row], request: full_sync.Request,
         ) -> sync_result.Result:
     """Run a sync until its end or Ctrl-C.
 
-    :param quiet: no progress
     :param lines: progress as lines, also on a terminal
     :raises JournalUnavailable: when the ledger could not be read
     :raises UnknownName: nova has no such aggregate

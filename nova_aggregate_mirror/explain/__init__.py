@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a request for a host finds no host, or the hosts that it finds."""
+"""Explanation of the hosts that a request finds, and of the others."""

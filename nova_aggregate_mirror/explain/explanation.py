@@ -19,7 +19,7 @@ ACCEPTABLE = 'acceptable'
 
 @dataclasses.dataclass(frozen=True)
 class Reason:
-    """Why compute nodes do not pass a step."""
+    """The reason why compute nodes do not pass a step."""
 
     kind: str
     """The same word for all reasons of this kind, for programs."""
@@ -89,7 +89,7 @@ class Answer:
 
     @property
     def possible(self) -> bool:
-        """Whether nova-scheduler finds a host for each server."""
+        """Check whether nova-scheduler finds a host for each server."""
         if self.count > 1:
             return len(self.placed) == self.count
         return bool(self.acceptable)

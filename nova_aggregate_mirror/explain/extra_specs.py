@@ -25,8 +25,6 @@ def unread(spec: request_spec.RequestSpec, manager: host_states.HostManager,
            states: Sequence[Any]) -> Mapping[str, Sequence[str]]:
     """Find the extra specs that exclude no host.
 
-    :param spec: a request without other users
-    :param states: hosts that pass the host filters
     :returns: host filter to enable, to the extra specs that it compares
     """
     # Nova runs no host filter for forced hosts, and only some for a rebuild.

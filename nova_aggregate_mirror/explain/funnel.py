@@ -43,10 +43,8 @@ def narrow(reader: candidates.CandidateReader, sharing: bool,
            nodes: frozenset[str]) -> Funnel:
     """Add the conditions of a query to it one by one.
 
-    :param sharing: whether any provider shares its resources
     :param queries: alternatives; nova takes the candidates of each: the first
         may have further ones that replace some of its conditions
-    :param nodes: the compute nodes of nova
     :raises RequestRejected: placement does not accept the whole query
     """
     roots = reader.trees()
@@ -115,10 +113,7 @@ def limited(reader: candidates.CandidateReader,
             queries: Sequence[placement_query.PlacementQuery],
             answers: Sequence[candidates.Candidates]
             ) -> tuple[frozenset[str], str]:
-    """Return the providers within the limit of nova, and the limit.
-
-    :returns: an empty limit if there are no more candidates
-    """
+    """Return the providers within nova's limit, and a limit that cuts."""
     providers: frozenset[str] = frozenset()
     limit = ''
     for query, answer in zip(queries, answers):

@@ -51,7 +51,6 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
 
     Nothing is claimed and nothing is written.
 
-    :param hosts: explain these hosts only; all by default
     :raises MirrorError: placement or nova could not be read
     """
     nova = cloud.nova
@@ -83,11 +82,7 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
 
 
 def _manager() -> host_states.HostManager:
-    """Load nova's filters and weighers.
-
-    :raises MirrorError: nova is not supported, a filter does not exist, or
-        nova-scheduler would not start
-    """
+    """Load nova's filters and weighers."""
     nova_internals.check()
     request_filters.load(CONF)
     if filter_table.ALL_FILTERS in CONF.filter_scheduler.available_filters:
@@ -109,10 +104,7 @@ def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''
 def _ask_placement(cloud: Cloud,
                    queries: Sequence[placement_query.PlacementQuery],
                    facts: Facts) -> Facts:
-    """Add what placement responds to the queries.
-
-    :raises RequestRejected: placement does not accept a query
-    """
+    """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)
     sharing = bool(cloud.placement.sharing())
     nodes = frozenset(facts.nova.nodes)

@@ -82,10 +82,7 @@ def _without_names(text: str, state: host_manager.HostState) -> str:
 
 
 class _Recorder:
-    """Runs nova's host filters one by one, over all hosts that are left.
-
-    :param handler: nova's own handler, which runs each of them
-    """
+    """Runs nova's host filters one by one, over all hosts that are left."""
 
     def __init__(self, handler: Any) -> None:
         self._handler = handler
@@ -144,10 +141,7 @@ class HostManager(host_manager.HostManager):
     """
 
     def leave_out(self, cells: Collection[str]) -> None:
-        """Do not read cells: they have not answered before.
-
-        :param cells: names with UUIDs, as in ``source.cells``
-        """
+        """Do not read cells: they have not answered before."""
         for uuid, cell in list(self.cells.items()):
             if any(uuid in name for name in cells):
                 del self.cells[uuid]
@@ -182,10 +176,7 @@ class HostManager(host_manager.HostManager):
                    < len(states) for host_filter in self.enabled_filters)
 
     def services(self, context: Any, cell: Any = None) -> Mapping[str, Any]:
-        """Read the nova-compute service of each host.
-
-        :param cell: mapping of a cell; all cells by default
-        """
+        """Read the nova-compute service of each host."""
         cells = [cell] if cell else list(self.cells.values())
         services: Mapping[str, Any] = self._get_computes_for_cells(
             context, cells, compute_uuids=[])[1]

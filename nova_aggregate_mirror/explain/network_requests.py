@@ -22,10 +22,8 @@ def complete(context: Any, spec: Any, instance: Any,
              notes: list[str]) -> None:
     """Add what nova does not store: networks, and resources of ports.
 
-    :param instance: the server, or None if there is none
     :param networks: IDs that replace the networks of the server
     :param ports: IDs that replace its ports
-    :param notes: to add what is not explained
     """
     if networks or ports or instance is None:
         spec.requested_networks = _networks(networks, ports)

@@ -65,7 +65,7 @@ class Condition:
 
     @property
     def forbids(self) -> bool:
-        """Whether it forbids a trait, or aggregates."""
+        """Check whether it forbids a trait, or aggregates."""
         return self.value.startswith('!')
 
     @property
@@ -95,10 +95,7 @@ class PlacementQuery:
 
     def parameters(self, conditions: Sequence[Condition] | None = None
                    ) -> Parameters:
-        """Return the parameters of a query, without its limit.
-
-        :param conditions: some of its conditions; all by default
-        """
+        """Return the parameters of a query, without its limit."""
         if conditions is None:
             conditions = self.conditions
         lists: dict[str, list[str]] = {}
@@ -116,7 +113,7 @@ class PlacementQuery:
 
     @property
     def plain(self) -> bool:
-        """Whether the query has no numbered group."""
+        """Check whether the query has no numbered group."""
         return all(condition.kind in _ORDER and not condition.group
                    for condition in self.conditions)
 
@@ -128,8 +125,6 @@ def parse(parameters: Iterable[tuple[str, str]],
 
     The resources of a numbered group stay together, because one provider has
     to have all of them.
-
-    :param origin: returns what has added a condition
     """
     conditions, limits = [], {LIMIT: '', POLICY: ''}
     for key, value in parameters:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a compute node does not pass a step, and what to do: pure.
+"""Reasons why a compute node does not pass a step, and remedies: pure.
 
 Long because all reasons are here, in the order of the steps.
 """

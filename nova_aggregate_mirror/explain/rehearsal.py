@@ -41,7 +41,6 @@ class NoHost(Exception):
 class Rehearsal:
     """The scheduling of one request.
 
-    :param context: nova's context of an administrator
     :param spec: a request without other users; it is changed
     """
 
@@ -138,7 +137,6 @@ class Rehearsal:
         ``[filter_scheduler] host_subset_size`` is more than 1.
 
         :param states: all host states; they are changed as by a server
-        :returns: a host for each server that finds one
         """
         spec, capacity, hosts = self._spec, _Capacity(answers), list[str]()
         servers = [uuidutils.generate_uuid()

@@ -48,11 +48,7 @@ def sentence(answer: explanation.Answer) -> str:
 
 
 def names(hosts: Iterable[str], limit: int) -> str:
-    """Join the first hosts; a host with several nodes is named once.
-
-    :param hosts: the host of each compute node
-    :param limit: the number of hosts that are named
-    """
+    """Join the first hosts; a host with several nodes is named once."""
     names = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
              for host, nodes in collections.Counter(hosts).items()]
     text = ', '.join(names[:limit])

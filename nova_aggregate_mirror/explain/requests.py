@@ -104,7 +104,6 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
               ) -> PreparedRequest:
     """Build the request of a server for an operation.
 
-    :param flavor: of a resize, name or ID
     :raises UnknownName: when nova has no such server, or no readable request
     """
     spec = _stored(context, server)
@@ -152,10 +151,7 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
 
 
 def _zone(context: Any, zone: str) -> str:
-    """Return the availability zone that nova-api requests; empty for none.
-
-    :raises UnknownName: nova-api has no such zone, and refuses such servers
-    """
+    """Return the availability zone that nova-api requests; empty for none."""
     name: str = zone or CONF.default_schedule_zone or ''
     zones = {CONF.default_availability_zone} | {
         aggregate.metadata['availability_zone']
@@ -171,10 +167,7 @@ def _zone(context: Any, zone: str) -> str:
 
 
 def _decoded(image: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode the properties that are JSON in glance, as nova does.
-
-    :raises ValueError: a property is not JSON
-    """
+    """Decode the properties that are JSON in glance, as nova does."""
     return {**image, 'properties': {
         name: json.loads(value) if name in _DEVICES else value
         for name, value in image['properties'].items()}}
@@ -184,8 +177,6 @@ def _boots_from_volume(image: Mapping[str, Any]) -> bool:
     """Check whether nova-api creates the root disk of an image as a volume.
 
     The image is then a snapshot of a server whose root disk was a volume.
-
-    :param image: with the devices decoded
     """
     properties = image['properties']
     devices = properties.get('block_device_mapping', [])
@@ -198,10 +189,7 @@ def _boots_from_volume(image: Mapping[str, Any]) -> bool:
 
 
 def _check(project: str, from_volume: bool, image: Mapping[str, Any]) -> None:
-    """Check what nova's request filters read of a request.
-
-    :raises InvalidConfiguration: names the missing argument
-    """
+    """Check what nova's request filters read of a request."""
     if CONF.scheduler.limit_tenants_to_placement_aggregate and not project:
         raise exceptions.InvalidConfiguration(
             'with [scheduler] limit_tenants_to_placement_aggregate the hosts '
@@ -222,10 +210,7 @@ class _ReadOnly(request_spec.RequestSpec):
 
 
 def _stored(context: Any, server: str) -> request_spec.RequestSpec:
-    """Read the request of a server, as nova-scheduler gets it.
-
-    :raises UnknownName: when nova has no such server, or no readable request
-    """
+    """Read the request of a server, as nova-scheduler gets it."""
     instead = ('Describe the server with --flavor, --image, --project and '
                '--zone instead')
     try:

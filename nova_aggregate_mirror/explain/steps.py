@@ -186,10 +186,7 @@ def notes(facts: Facts) -> list[str]:
 
 
 def _stale_hosts(facts: Facts) -> list[tuple[str, list[str]]]:
-    """List hosts that are candidates only because placement is stale.
-
-    :returns: where placement has them, with the hosts
-    """
+    """List hosts that are candidates only because placement is stale."""
     hosts: dict[str, set[str]] = {}
     nodes = facts.funnel.left if facts.funnel else frozenset[str]()
     for node in nodes:

@@ -71,7 +71,6 @@ class _Deletion:
 class Mirror:
     """Hook that mirrors each aggregate operation to placement.
 
-    :param conf: nova's configuration, with this package's options
     :raises MissingCredentials: when ``missing_credentials = fail``
     """
 
@@ -226,7 +225,6 @@ class Mirror:
         """Converge the host and close its row.
 
         :returns: the compute nodes whose resource providers do not exist yet
-        :raises MirrorError: when placement may not match nova now
         """
         process.breaker.check(state.recorded)
         began, dirty = process.breaker.now(), state.row.dirty

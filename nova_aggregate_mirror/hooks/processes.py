@@ -21,10 +21,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Process:
-    """Per-process objects, created again after a fork.
-
-    :param conf: nova's configuration, with this package's options
-    """
+    """Per-process objects, created again after a fork."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         options = conf.aggregate_mirror

@@ -30,7 +30,7 @@ class Bar:
 
     @property
     def last(self) -> bool:
-        """Whether this condition excludes the last compute nodes."""
+        """Check whether this condition excludes the last compute nodes."""
         return self.excluded > 0 and not self.passed
 
 
@@ -50,10 +50,7 @@ class VerdictRow:
 
 
 def render(answer: explanation.Answer, now: float) -> Iterator[str]:
-    """Render the page, part by part.
-
-    :param now: Unix time of the explanation
-    """
+    """Render the page, part by part."""
     return page.generate('answer', now, **values(answer))
 
 

@@ -88,10 +88,7 @@ def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
 
 def read_journal(conf: cfg.ConfigOpts,
                  source: binding.CellMappings) -> JournalContent:
-    """Read the journal without creating a file or migrating a table.
-
-    :param source: source of the nova that the journal has to belong to
-    """
+    """Read the journal without creating a file or migrating a table."""
     path = engine.sqlite_file(conf)
     if path is not None and not os.path.exists(path):
         return JournalContent()

@@ -91,10 +91,7 @@ def shown(every: Iterable[Association]) -> list[Association]:
 
 def rows(nova: source.Nova, visible: Iterable[Association],
          marks: Mapping[str, tuple[str, ...]]) -> list[MatrixRow]:
-    """Group hosts in the same state into rows; differences come first.
-
-    :param marks: host to its further problems
-    """
+    """Group hosts in the same state into rows; differences come first."""
     by_host: dict[MatrixHost, list[Association]] = {
         host: [] for host in _hosts(nova)}
     names = {host.name: host for host in by_host}

@@ -89,7 +89,7 @@ class Groups:
 
 @dataclasses.dataclass(frozen=True)
 class Misplacements:
-    """What the page shows of an audit."""
+    """The part of an audit that the page shows."""
 
     totals: auditor.Totals
     groups: Sequence[Group] = ()

@@ -77,8 +77,6 @@ def _check(name: str, directory: os.stat_result,
 
     The kernel refuses to open these in a directory such as /tmp, if
     protected_symlinks and protected_regular are set, but not to replace them.
-
-    :raises InvalidConfiguration: names the file
     """
     if previous is None:
         return

@@ -19,7 +19,6 @@ def generate(name: str, now: float, **values: Any) -> Iterator[str]:
     """Generate a page, part by part.
 
     :param name: name of its template and of its script
-    :param now: Unix time of the data
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True,

@@ -176,10 +176,7 @@ class Adapter(session.TCPKeepAliveAdapter):
 
 
 def _read_body(response: requests.Response) -> None:
-    """Read the body as requests would do, but not more than allowed.
-
-    :raises UnreadableBody: it is too long, or has an unexpected encoding
-    """
+    """Read the body as requests would do, but not more than allowed."""
     encoding = response.headers.get('Content-Encoding', '')
     if encoding.lower() not in ('', 'identity', *ENCODINGS):
         response.close()

@@ -42,10 +42,9 @@ def section(conf: cfg.ConfigOpts, group: str) -> str:
 def missing(conf: cfg.ConfigOpts, group: str) -> list[str]:
     """Return the missing options that are required to authenticate.
 
-    Of several alternatives the first is returned. Without an auth_type only
-    that is returned, because the other options depend on it.
+    Of several alternatives the first is returned; without an auth_type only
+    that.
 
-    :param group: a section of nova.conf, such as ``placement``
     :raises MissingCredentials: when the auth_type does not exist
     :raises InvalidConfiguration: when an option has an invalid value
     """
@@ -87,10 +86,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
 
 
 def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
-    """Create a session with bounded adapters, without network access.
-
-    :raises MirrorError: as ``load`` does
-    """
+    """Create a session with bounded adapters, without network access."""
     auth = load(conf, group)
     tls = {name: conf[group][name]
            for name in ('tls_ciphers', 'tls_min_version')

@@ -126,8 +126,6 @@ class UnreadableBody(requests_exceptions.ContentDecodingError):
 class Call:
     """A request to a service, for the failures of this request.
 
-    :param service: its name
-    :param occasion: the request or the action
     :param url: any URL of the service, if it is known
     :param selection: what was looked for in the catalog
     :param kind: the class of all failures, instead of those that ``meaning``
@@ -245,7 +243,6 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
                kind: Kind | None = None) -> exceptions.MirrorError:
     """Create the error for a response with a status other than 200.
 
-    :param detail: what the service said about it
     :param kind: the class, if the status does not decide it
     """
     return call.error(

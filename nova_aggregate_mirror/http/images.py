@@ -24,8 +24,6 @@ def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
     The credentials are those of ``[placement]``. The deadline of the caller
     bounds it; without one it raises ``RuntimeError``.
 
-    :param conf: nova's configuration, with the section ``[glance]``
-    :param image: its ID
     :raises MirrorError: glance could not be read, or does not have it
     """
     session, options = auth.session(conf, 'placement'), conf.glance

@@ -24,7 +24,6 @@ _GROUP = 'neutron'
 class Port:
     """A port, as far as its addresses are concerned.
 
-    :param network: UUID
     :param device: UUID of the server; empty if it has none
     :param addresses: pairs of subnet UUID and address
     :param unaddressed: whether it was created to have no address
@@ -42,7 +41,6 @@ class Subnet:
     """A subnet; its addresses are counted by ``Counts``.
 
     :param segment: UUID of its segment; empty if it has none
-    :param version: 4 or 6
     :param derived: whether addresses are derived from the MAC address
     :param services: device owners that it is reserved for; all if empty
     :param pools: pairs of first and last address
@@ -82,28 +80,20 @@ class Networks:
     """Reads from neutron with the credentials of ``[neutron]``.
 
     The deadline of the caller bounds each method; without one they raise
-    ``RuntimeError``.
-
-    :param conf: nova's configuration, with the section ``[neutron]``
+    ``RuntimeError``, and ``MirrorError`` when neutron could not be read.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
     def ports(self, **query: Collection[str]) -> list[Port]:
-        """Read the ports that match one value of each attribute.
-
-        :raises MirrorError: neutron could not be read
-        """
+        """Read the ports that match one value of each attribute."""
         return self._read('ports', _port, {
             **query, 'fields': ('id', 'network_id', 'device_id', 'fixed_ips',
                                 'ip_allocation')})
 
     def subnets(self, **query: Collection[str]) -> list[Subnet]:
-        """Read the subnets that match one value of each attribute.
-
-        :raises MirrorError: neutron could not be read
-        """
+        """Read the subnets that match one value of each attribute."""
         return self._read('subnets', _subnet, {
             **query, 'fields': ('id', 'network_id', 'segment_id', 'ip_version',
                                 'ipv6_address_mode', 'service_types',
@@ -113,8 +103,6 @@ class Networks:
         """Read the counts of addresses of each subnet of some networks.
 
         Neutron allows this to the roles ``admin`` and ``service``.
-
-        :raises MirrorError: neutron could not be read
         """
         availabilities = self._read(
             'network-ip-availabilities', _counts, {'network_id': networks})

@@ -57,7 +57,6 @@ def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
     The deadline of the caller bounds it; without one it raises
     ``RuntimeError``.
 
-    :param name: name or ID
     :raises MirrorError: the service could not be read
     """
     call = errors.Call(

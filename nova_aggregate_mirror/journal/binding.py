@@ -25,10 +25,9 @@ class CellMappings(Protocol):
 class Binding:
     """Guard against two novas sharing a journal by mistake.
 
-    Cells are added and removed individually, so a nova that has at least one
-    of the recorded cells is the same nova.
-
-    :param source: reads nova's cell mappings
+    A nova with at least one of the recorded cells is the same nova: cells are
+    added and removed individually. Each method raises ``JournalUnavailable``
+    or ``NovaUnavailable`` if one of them cannot be read.
     """
 
     def __init__(self, database: transactions.Transactions,
@@ -41,8 +40,6 @@ class Binding:
         """Check that the journal is bound to this nova or not bound yet.
 
         :raises WrongNova: the journal belongs to another nova
-        :raises JournalUnavailable: the journal could not be read
-        :raises NovaUnavailable: nova's API database could not be read
         """
         if not self._checked:
             stored = self._database.run(cells)

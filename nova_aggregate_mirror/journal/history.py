@@ -83,10 +83,7 @@ class History:
         self._database = database
 
     def note(self, entry: Entry, keep: int = KEEP) -> None:
-        """Add a full sync and delete the oldest entries.
-
-        :param keep: number of entries to keep
-        """
+        """Add a full sync and delete the oldest entries."""
         entry = dataclasses.replace(
             entry, command=rows.storable(entry.command, NAME_LENGTH),
             host=rows.storable(entry.host, NAME_LENGTH),

@@ -35,7 +35,6 @@ class Lease:
     ``JournalUnavailable`` when the database is unavailable.
 
     :param seconds: how long a lease lasts without renewal
-    :param now: a monotonic clock, in seconds
     :param wall: the wall clock, in seconds since the epoch
     """
 
@@ -57,10 +56,7 @@ class Lease:
         """When the watched lease was first read."""
 
     def step(self) -> bool:
-        """Renew the lease or try to take it.
-
-        :returns: whether this agent leads
-        """
+        """Renew the lease or try to take it; return success."""
         # Only the holder writes: what it has written need not be read.
         written, self._written = self._written, None
         if written and self._take(written):

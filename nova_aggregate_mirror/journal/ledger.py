@@ -36,10 +36,6 @@ class DatabaseLedger:
 
     Every method raises ``JournalUnavailable`` when the database is
     unavailable.
-
-    :param conf: nova's configuration, with this package's options
-    :param now: the wall clock, in seconds since the epoch
-    :param clock: a monotonic clock, in seconds
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
@@ -131,9 +127,6 @@ class DatabaseLedger:
         aggregate has no providers any more, is deleted from the ledger. A
         mark older than ``max_call_age`` seconds is cleared if nova still has
         the aggregate.
-
-        :param present: UUIDs of nova's aggregates
-        :param empty: UUIDs of aggregates without providers
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
         oldest = now - self._conf.aggregate_mirror.forget_after

@@ -64,7 +64,6 @@ class Rows:
     COMMIT was lost. For ``lock_wait`` see ``Transactions.run``.
 
     :param ledger: updated in the transaction that writes a row
-    :param now: the wall clock, in seconds since the epoch
     :param presence: the row of a nova-api process, written with its records
     """
 
@@ -201,16 +200,16 @@ class Rows:
                lock_wait: float | None = None, **values: Any) -> int:
         """Write to some rows; return how many were changed."""
         chunks = list(queries.chunks(ids))
-        return self._database.run(lambda connection: sum(
-            connection.execute(statement, {'some': chunk, **values}).rowcount
-            for chunk in chunks), lock_wait=lock_wait)
+
+        def work(connection: Any) -> int:
+            return sum(connection.execute(statement, {
+                'some': chunk, **values}).rowcount for chunk in chunks)
+
+        return self._database.run(work, lock_wait=lock_wait)
 
 
 def storable(text: str, length: int = ERROR_LENGTH) -> str:
-    """Convert a text to ASCII, for databases of any character set.
-
-    :param length: maximum number of characters
-    """
+    """Convert a text to ASCII, for databases of any character set."""
     plain = text[:length].replace('\0', r'\x00')
     return plain.encode('ascii', 'backslashreplace').decode()[:length]
 

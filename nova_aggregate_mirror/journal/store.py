@@ -20,10 +20,7 @@ class Journal:
 
     The database is opened on first use.
 
-    :param conf: nova's configuration, with this package's options
     :param database: an open database whose tables are up to date
-    :param now: the wall clock, in seconds since the epoch
-    :param clock: a monotonic clock, in seconds
     :param limits: how long the database may let this process wait
     :param presence: the row of a nova-api process
     """

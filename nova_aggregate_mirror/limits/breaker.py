@@ -12,10 +12,7 @@ agent takes to detect that placement is available again."""
 
 
 class PlacementBreaker:
-    """Back-off of this process after a failed call to placement.
-
-    :param now: monotonic clock, in seconds
-    """
+    """Back-off of this process after a failed call to placement."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
@@ -27,8 +24,6 @@ class PlacementBreaker:
               backoff: float) -> None:
         """Start the back-off if the next call would fail in the same way.
 
-        :param error: error of a call
-        :param began: when that call began
         :param backoff: seconds of back-off after a call that hung
         """
         now = self.now()

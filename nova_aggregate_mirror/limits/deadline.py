@@ -17,10 +17,7 @@ SILENCE = 1.0
 
 
 class _Deadline:
-    """An expiry time, and whether a request has timed out before it.
-
-    :param seconds: the whole time that was given
-    """
+    """An expiry time, and whether a request has timed out before it."""
 
     def __init__(self, expiry: float = math.inf,
                  seconds: float = math.inf) -> None:
@@ -113,8 +110,6 @@ def is_silence(waited: float) -> bool:
     """Check whether so long a wait shows that a party does not answer.
 
     A request that begins shortly before the deadline shows nothing.
-
-    :param waited: seconds without an answer
     """
     seconds = _current().seconds
     return seconds == math.inf or waited >= min(SILENCE, seconds / 2) > 0
@@ -133,8 +128,6 @@ def noted(*timeouts: type[Exception]) -> Iterator[None]:
 def allowance(ceiling: float | None) -> float | None:
     """Return the seconds that one socket operation may take.
 
-    :param ceiling: upper limit in seconds, or None
-    :returns: None for no limit
     :raises TimeoutError: when no time is left
     """
     seconds = remaining()

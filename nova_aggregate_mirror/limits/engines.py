@@ -64,7 +64,7 @@ WRITES = 'INSERT', 'UPDATE', 'DELETE'
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How long a database may let this process wait."""
+    """Limits of the time that a database may let this process wait."""
 
     answer: float = 5.0
     """Seconds for a server to accept a connection or to execute a statement;
@@ -116,10 +116,7 @@ class LostLock(observations.Observed):
 
 
 class DatabaseBreaker:
-    """Back-off of this process after a database did not answer.
-
-    :param now: monotonic clock, in seconds
-    """
+    """Back-off of this process after a database did not answer."""
 
     def __init__(self, limits: Limits,
                  now: Callable[[], float] = time.monotonic) -> None:
@@ -197,7 +194,6 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     """Create an engine with oslo.db, with a limit for each statement.
 
     :param settings: oslo.db's options of the database, by name
-    :param overrides: values of options
     """
     parameters = inspect.signature(engines.create_engine).parameters
     arguments = {name: settings[name] for name in settings
@@ -299,7 +295,6 @@ def lock_wait(connection: sa.engine.Connection, limits: Limits,
               seconds: float | None) -> Iterator[None]:
     """Limit how long the statements inside wait for locks.
 
-    :param connection: in a transaction
     :param limits: those of its engine, which apply again afterwards
     :param seconds: None for the limit of the engine
     """

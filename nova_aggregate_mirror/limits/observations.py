@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another party did, by the error that a driver or a socket raised.
+"""Observed failures of other parties, by the error of a driver or a socket.
 
 Codes decide, because the texts of drivers differ between their releases.
 """
@@ -72,10 +72,7 @@ def of_socket(cause: BaseException) -> str:
 
 
 def of_database(exc: BaseException, waited: float = 0.0) -> str:
-    """Return what a database did.
-
-    :param waited: seconds that passed before the error
-    """
+    """Return what a database did."""
     for cause in [exc] if getattr(exc, 'filename', '') else causes(exc):
         if isinstance(cause, Observed):
             return str(cause)

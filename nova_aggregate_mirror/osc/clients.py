@@ -19,10 +19,7 @@ TIMEOUT = 120.0
 
 
 class Clients:
-    """The clients of a command.
-
-    :param sdk: a connection of openstacksdk
-    """
+    """The clients of a command."""
 
     def __init__(self, sdk: Any) -> None:
         config = sdk.config
@@ -37,10 +34,7 @@ class Clients:
         self.servers = api_servers.ApiServers(nova, TIMEOUT)
 
     def project(self, name: str) -> str:
-        """Return the ID of a project given by name or ID.
-
-        :raises UnknownName: see ``lookup.resource``
-        """
+        """Return the ID of a project given by name or ID."""
         return lookup.resource(lambda: self._sdk.identity,
                                resource_names.PROJECT, name, TIMEOUT)
 

@@ -44,16 +44,13 @@ class Inventory:
 
     @property
     def free(self) -> int:
-        """What placement would still allocate, over several servers."""
+        """The amount that placement still allocates, to several servers."""
         return max(0, int((self.total - self.reserved) * self.ratio)
                    - self.used)
 
 
 class CandidateReader:
-    """Queries that nova-scheduler makes, in a form that can be varied.
-
-    :param placement: the client that makes the requests
-    """
+    """Queries that nova-scheduler makes, in a form that can be varied."""
 
     def __init__(self, placement: client.Client) -> None:
         self._placement = placement

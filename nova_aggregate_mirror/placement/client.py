@@ -48,10 +48,9 @@ class Client:
     method that needs placement. Each such method raises only ``Retriable`` and
     ``Permanent`` errors of this package.
 
-    :param conf: nova's configuration with ``[placement]`` registered, or
-        another means of access to placement.
-    :param request_timeout: seconds per method call outside ``deadline``;
-        defaults to ``[aggregate_mirror] request_timeout``.
+    :param conf: nova's configuration, or another means of access to placement
+    :param request_timeout: seconds per method call outside of a deadline;
+        defaults to ``[aggregate_mirror] request_timeout``
     """
 
     def __init__(self, conf: cfg.ConfigOpts | connection.Access, *,
@@ -85,10 +84,7 @@ class Client:
             'GET', '/resource_providers', version=LISTS))
 
     def probe(self) -> None:
-        """Request a provider that cannot exist, to check placement.
-
-        :raises MirrorError: placement is unavailable or returns an error.
-        """
+        """Request a provider that cannot exist, to check placement."""
         responses.providers(*self.call(
             'GET', '/resource_providers?uuid=' + str(uuid.UUID(int=0))))
 
@@ -128,7 +124,6 @@ class Client:
 
         :param unlikely: further aggregates, expected to have no providers,
             so that many are queried per request
-        :param each: runs the requests
         :param hosts: number of providers that there are at least
         :returns: every provider that is in any of them; others may be missing
         """
@@ -170,10 +165,9 @@ class Client:
         """Write a provider's aggregates unless its generation has changed.
 
         :returns: the provider as written, with its new generation
-        :raises GenerationConflict: the generation has changed; nothing was
-            written.
-        :raises ProviderNotFound: placement does not have the provider.
-        :raises Retriable: any other failure; the write may have succeeded.
+        :raises GenerationConflict: the generation has changed
+        :raises ProviderNotFound: placement does not have the provider
+        :raises Retriable: any other failure; the write may have succeeded
         """
         call, answer = self.call(
             'PUT', _path(provider.uuid), provider.uuid, json={

@@ -78,10 +78,7 @@ class Slot:
 
 
 class Configured:
-    """Access configured by the ``[placement]`` section of nova.conf.
-
-    :param conf: nova's configuration with ``[placement]`` registered
-    """
+    """Access configured by the ``[placement]`` section of nova.conf."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -113,7 +110,6 @@ class Connected:
 
     :param sdk: the connection; its session is bounded by deadlines from now
         on, for all its users
-    :param timeout: seconds per call
     """
 
     def __init__(self, sdk: openstack.connection.Connection,
@@ -146,10 +142,7 @@ def placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
 
 def send(client: proxy.Proxy, method: str, url: str, microversion: str,
          headers: Mapping[str, str], **options: Any) -> requests.Response:
-    """Send one request, whatever the status of its response.
-
-    :param headers: those of the token
-    """
+    """Send one request, whatever the status of its response."""
     # The SDK's own request method looks up the token's project and may return
     # a cached response.
     return client.session.request(

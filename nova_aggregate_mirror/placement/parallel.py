@@ -27,7 +27,6 @@ class Workers:
 
     :param count: maximum number of parallel calls; with 1 no thread is
         started, as required inside nova-api
-    :param stopping: returns whether to start no further call
     """
 
     def __init__(self, count: int = 1,

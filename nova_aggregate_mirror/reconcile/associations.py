@@ -45,7 +45,7 @@ class State(str, enum.Enum):
 
     @property
     def action(self) -> str:
-        """What a sync does, or the state that it leaves unchanged."""
+        """The action of a sync, or the state that it leaves unchanged."""
         return ACTIONS.get(self, self.value)
 
 
@@ -77,7 +77,7 @@ class Association:
 
     @property
     def in_nova(self) -> bool:
-        """Whether nova wants it, or some hosts of the compute node do."""
+        """Check whether nova, or some hosts of the compute node, want it."""
         return self.state in (
             State.MISSING, State.DISPUTED, State.UNKNOWN, State.NO_NODE,
             State.PENDING, State.IN_SYNC)
@@ -92,9 +92,7 @@ def compare(compared: comparison.Comparison, changes: Iterable[plan.Change],
             ) -> list[Association]:
     """List the associations that nova and placement do not have in common.
 
-    :param changes: differences of the compute nodes
     :param hosts: requested hosts; empty means all
-    :param prune: whether stale associations are to be removed
     """
     nova = compared.nova
     associations: dict[Pair, Association] = {}
@@ -135,8 +133,6 @@ def after(differences: Iterable[Association], outcome: outcome.Outcome,
 
     What was changed keeps the state that it had before. What was found to be
     in sync meanwhile is omitted.
-
-    :param differences: associations as compared
     """
     associations: dict[Pair, Association] = {}
     for association in differences:

@@ -75,10 +75,7 @@ class Comparison:
 
     def contradictions(self, hosts: Collection[str]
                        ) -> Mapping[str, exceptions.Contradiction]:
-        """Describe the providers whose hosts are in different aggregates.
-
-        :param hosts: requested hosts; empty means all
-        """
+        """Describe the providers whose hosts are in different aggregates."""
         return {
             node: exceptions.Contradiction(
                 'the compute node is on %s: %s of only some of them %s '
@@ -155,7 +152,6 @@ def resolve(requested: frozenset[str], aggregates: Mapping[str, str],
             ledger: Collection[str]) -> frozenset[str]:
     """Return the UUIDs of aggregates that were requested by name or UUID.
 
-    :param aggregates: nova's aggregates, UUID to name
     :param ledger: UUIDs that are, or once were, aggregates
     :raises UnknownName: when no such aggregate exists or existed
     """

@@ -28,7 +28,8 @@ LOG = logging.getLogger(__name__)
 
 AGGREGATE, HOST, PROVIDER = (
     outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
-Outcome, Subject = outcome.Outcome, outcome.Subject
+Outcome = outcome.Outcome
+Subject = outcome.Subject
 States = Mapping[str, client.Provider]
 
 # Attempts for a provider that other writers keep changing.
@@ -45,7 +46,7 @@ SILENT = 3
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """What a converge may do."""
+    """Limits of a converge."""
 
     always: bool = False
     """Write even when nothing differs. The new generation invalidates every
@@ -72,7 +73,7 @@ class Mode:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What nova's truth means for the providers that were read."""
+    """The changes of the providers that were read, by nova's truth."""
 
     truth: source.Nova
     changes: list[plan.Change]
@@ -207,12 +208,7 @@ def deleted(context: context.Context, uuid: str, mode: Mode) -> Outcome:
 
 def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
             mode: Mode, outcome: Outcome) -> None:
-    """GET every provider, decide from nova's truth, PUT; repeat until done.
-
-    :param decide: reads the truth and decides from it
-    :raises MirrorError: when placement or nova is unavailable; changes made
-        before that are in the outcome
-    """
+    """GET every provider, decide from nova's truth, PUT; repeat until done."""
     handled: frozenset[str] = frozenset()
     conflicts: dict[str, exceptions.MirrorError] = {}
     for _ in range(ROUNDS):

@@ -30,7 +30,8 @@ LOG = logging.getLogger(__name__)
 Association = associations.Association
 Comparison = comparison.Comparison
 Outcome = outcome.Outcome
-PROVIDER, Subject = outcome.PROVIDER, outcome.Subject
+PROVIDER = outcome.PROVIDER
+Subject = outcome.Subject
 
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
@@ -41,7 +42,7 @@ RETRIED = 50
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a full sync is asked to do."""
+    """The scope of a full sync, and its limits."""
 
     max_removed_share: float | None = None
     """Also remove stale owned associations, unless they exceed this share of
@@ -54,15 +55,11 @@ class Request:
     aggregates: frozenset[str] = frozenset()
     """Only these aggregates, by name or UUID; empty means all."""
     may_retry: Callable[[], bool] = lambda: True
-    """Whether there is time for more providers whose last attempt failed.
-    They are converged after all others, and the rest is left to the next
-    sync."""
+    """Whether there is time for more providers whose last attempt failed:
+    they come last, and the rest is left to the next sync."""
 
     def covers(self, dirty: journal.Dirty, nova: source.Nova) -> bool:
-        """Check whether the request covers everything in a journal row.
-
-        :param nova: with the current hosts of the row's compute nodes
-        """
+        """Check whether the request covers everything in a journal row."""
         return not self.aggregates and (
             not self.hosts or self.hosts.issuperset(
                 {dirty.host}.union(*map(nova.hosts_of, dirty.nodes))))
@@ -70,7 +67,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class SyncOutcome:
-    """What a full sync found and did, or would do."""
+    """The result of a full sync or of a dry run."""
 
     outcome: Outcome
     nova: source.Nova
@@ -112,7 +109,9 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     refused = _refusal(compared, changes, request.max_removed_share)
     prune = request.max_removed_share is not None and not refused
     differences = associations.compare(compared, changes, request.hosts, prune)
-    _remember(mirror.context, compared, request, outcome)
+    if request.write:
+        outcome.write_journal(functools.partial(
+            mirror.context.ledger.remember, compared.nova.aggregates))
     mode = converge.Mode(
         prune=prune, write=request.write, only=compared.only, whole=False,
         down=compared.nova.cells_down, silent={})
@@ -130,10 +129,7 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
 
 def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
                ) -> SyncOutcome:
-    """Return a sync without a comparison.
-
-    :param outcome: of the journal rows
-    """
+    """Return a sync without a comparison."""
     outcome, nova = outcome or Outcome(), source.Nova({}, {}, {})
     return SyncOutcome(outcome, nova, associations.after((), outcome, nova),
                        not_compared=error)
@@ -180,13 +176,6 @@ def _refusal(compared: Comparison, changes: list[plan.Change],
     return None
 
 
-def _remember(context: context.Context, compared: Comparison, request: Request,
-              outcome: Outcome) -> None:
-    if request.write:
-        outcome.write_journal(functools.partial(
-            context.ledger.remember, compared.nova.aggregates))
-
-
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,
             changes: Iterable[plan.Change], request: Request,
             mode: converge.Mode, outcome: Outcome) -> None:
@@ -216,10 +205,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,
            failing: Mapping[str, exceptions.MirrorError], request: Request,
            mode: converge.Mode) -> Outcome:
-    """Converge providers that failed before, while there is time for them.
-
-    :param failing: these providers, to their previous errors
-    """
+    """Converge providers that failed before, while there is time for them."""
     outcome, nodes = Outcome(), list(failing)
     mode = dataclasses.replace(mode, retries=False)
     for start in range(0, len(nodes), RETRIED):

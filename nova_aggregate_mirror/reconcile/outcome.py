@@ -76,7 +76,6 @@ class Outcome:
         """Record a failure unless the request is known to be in sync.
 
         :param truth: nova's truth; None when it could not be read
-        :param error: the error that aborted the attempt, if any
         :param whole: whether all nodes of the host were requested
         """
         if truth is None:

@@ -76,7 +76,6 @@ def compute(desired: source.Memberships, current: source.Memberships,
     :param desired: compute node UUID to the aggregates nova wants it in
     :param current: provider UUID to its aggregates in placement
     :param owned: aggregates that are, or once were, nova host aggregates
-    :param only: aggregates that may be changed; empty means all
     :param disputed: compute node UUID to the aggregates of some but not all
         of its hosts, which are foreign for this provider
     """

@@ -27,7 +27,8 @@ if typing.TYPE_CHECKING:
 AGGREGATE, HOST, JOURNAL = (
     outcome.AGGREGATE, outcome.HOST, outcome.JOURNAL)
 Mode = converge.Mode
-Outcome, Subject = outcome.Outcome, outcome.Subject
+Outcome = outcome.Outcome
+Subject = outcome.Subject
 
 BATCH = 200
 """Hosts per read of nova's truth; bounds memory and the time between reading
@@ -37,8 +38,6 @@ the truth and writing to placement."""
 class Reconciler:
     """Single code path to placement for hook, agent and operator.
 
-    :param stopping: whether to stop before the next provider
-    :param count: number of concurrent placement requests
     :param batch: hosts per read of nova's truth
     :param failing: providers that failed, shared with other reconcilers
     """
@@ -92,10 +91,7 @@ class Reconciler:
 
     def _are_settled(self, generations: Mapping[str, int],
                      rows: Iterable[journal.Row]) -> bool:
-        """Check whether providers that were not written may stay so.
-
-        :param generations: those with which they were read
-        """
+        """Check whether providers that were not written may stay so."""
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write.
         if self._rows and self._rows.has_others(row.id for row in rows):

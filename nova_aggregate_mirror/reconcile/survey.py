@@ -29,7 +29,6 @@ def select(context: context.Context,
            requested: frozenset[str] = frozenset()) -> Selection:
     """Return the aggregates to query in placement.
 
-    :param requested: names or UUIDs; empty means all
     :raises UnknownName: no such aggregate exists or existed in nova
     """
     names = frozenset(context.ledger.entries())
@@ -46,7 +45,6 @@ def read(context: context.Context, selection: Selection,
          hosts: frozenset[str] = frozenset()) -> comparison.Comparison:
     """Read placement, then nova.
 
-    :param hosts: requested hosts; empty means all
     :raises MirrorError: placement or nova could not be read, the placement
         belongs to another nova, or nova has no such host
     """

@@ -92,7 +92,6 @@ def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
     query cannot express "in this aggregate or not in that aggregate".
 
     :param together: pairs of aggregates that share a host
-    :param query: conditions that the query already has
     :param budget: bytes that all conditions may take in the URL
     :returns: the conditions to add, and the number that did not fit
     :raises Unsatisfiable: when no aggregate matches a required rule

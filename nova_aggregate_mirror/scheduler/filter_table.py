@@ -103,9 +103,6 @@ def unchecked(plugins: Mapping[str, object],
 
     A query to placement does not suffice: nova's API database may fail while
     it is built, a rule may not fit into it, and a rebuild has none.
-
-    :param plugins: request filters by name
-    :param enabled: names of the host filters
     """
     return [name for name, plugin in plugins.items()
             if hasattr(plugin, 'rules') and GUARD not in enabled

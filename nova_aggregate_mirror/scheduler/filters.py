@@ -70,10 +70,7 @@ def _load() -> request_filters.Loaded:
 
 
 def _check_neutron() -> None:
-    """Check the credentials for the segments of routed networks.
-
-    :raises MissingCredentials: when ``missing_credentials = fail``
-    """
+    """Check the credentials for the segments of routed networks."""
     if not CONF.scheduler.query_placement_for_routed_network_aggregates:
         return
     try:

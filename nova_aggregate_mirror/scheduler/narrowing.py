@@ -26,6 +26,8 @@ LOG = logging.getLogger(__name__)
 class Narrowing(query_filter.QueryFilter):
     """Adds the rules of all filters on aggregate metadata to the query.
 
+    Each method raises ``NovaUnavailable`` without nova's API database.
+
     :param budget: bytes that aggregates may take in the URL of the query
     """
 
@@ -40,7 +42,6 @@ class Narrowing(query_filter.QueryFilter):
         """Narrow the query; return whether it was changed.
 
         :raises Unsatisfiable: when no aggregate matches a required rule
-        :raises NovaUnavailable: when nova's API database cannot be read
         """
         return not request_spec.forced(spec) and self._narrow(spec)
 
@@ -50,18 +51,12 @@ class Narrowing(query_filter.QueryFilter):
 
     def subjects(self, spec: request_spec.RequestSpec
                  ) -> Mapping[str | frozenset[str], str]:
-        """Name the rules behind the conditions that a request gets.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Name the rules behind the conditions that a request gets."""
         return constraints.subjects(
             self._read(request_spec.request(spec))[0])
 
     def omitted(self, spec: request_spec.RequestSpec) -> int:
-        """Count the conditions that a narrowed query could not include.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Count the conditions that a narrowed query could not include."""
         if request_spec.forced(spec):
             return 0
         rules, together = self._read(request_spec.request(spec))

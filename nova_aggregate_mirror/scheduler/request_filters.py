@@ -68,10 +68,7 @@ class TenantIsolation:
 
 
 class _Among(abc.ABC):
-    """A request filter that requires values among those of metadata keys.
-
-    :param conf: nova's configuration
-    """
+    """A request filter that requires values among those of metadata keys."""
 
     on_rebuild = False
     subject: str

@@ -40,12 +40,7 @@ def request(spec: RequestSpec) -> constraints.ServerRequest:
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A network or a port that a server shall have; others are empty.
-
-    :param network: UUID
-    :param port: UUID
-    :param address: requested address
-    """
+    """A network or a port that a server shall have; others are empty."""
 
     network: str = ''
     port: str = ''

@@ -29,10 +29,7 @@ class Segment:
 
 
 class Room:
-    """The free addresses of the networks of one request.
-
-    :param networks: the segments of each network
-    """
+    """The free addresses of the networks of one request."""
 
     def __init__(self, networks: Iterable[Sequence[Segment]]) -> None:
         self._networks = list(networks)

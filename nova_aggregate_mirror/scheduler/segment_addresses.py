@@ -34,10 +34,7 @@ Used = Callable[[Collection[networks.Subnet]], int]
 
 
 class SegmentAddresses(query_filter.QueryFilter):
-    """Narrows the aggregates of a routed network to segments with addresses.
-
-    :param conf: nova's configuration
-    """
+    """Narrows the aggregates of a routed network to segments with room."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -157,10 +154,7 @@ def _limits(subnets: Iterable[networks.Subnet],
     A port gets an address of each IP version that its segment has. A segment
     about which anything is unknown is not limited.
 
-    :param subnets: all subnets of a network
-    :param counts: by the UUID of the subnet
     :param ports: ports of each server that need an address of the network
-    :param servers: that are requested together
     :param used: called only if the counts include addresses that are in no
         allocation pool
     :returns: by the UUID of the segment; 0 if it is full

@@ -233,8 +233,6 @@ class Source(Protocol):
              down: Mapping[str, str] | None = None) -> Nova:
         """Read nova's state for the given hosts, nodes and aggregates.
 
-        :param hosts: hosts whose compute nodes and memberships to read
-        :param nodes: compute node UUIDs, on any host
         :param aggregates: aggregate UUIDs to check for existence
         :param down: cells that did not answer ``read_all``, name to the
             reason. The given nodes, but no others of the hosts, are searched

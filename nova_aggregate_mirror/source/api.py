@@ -42,11 +42,7 @@ def connect(**options: Any) -> Any:
 
 
 class ApiSource:
-    """Nova's REST API, for administrators without access to the databases.
-
-    :param nova: a client from ``connect``
-    :param timeout: seconds per request
-    """
+    """Nova's REST API, for administrators without access to the databases."""
 
     def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
@@ -110,9 +106,6 @@ class ApiSource:
 
         Nova-api shows neither cells nor host mappings, and lists no node of
         an unmapped host.
-
-        :raises NovaUnavailable: when a page cannot be read, for example while
-            a cell is down
         """
         nodes: set[tuple[str, str]] = set()
         marker = ''

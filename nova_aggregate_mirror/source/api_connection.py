@@ -23,11 +23,7 @@ _ROLE = ('give the user a role that nova\'s policy allows for os-aggregates, '
 
 
 class Api:
-    """Reads from nova-api.
-
-    :param nova: a client of python-novaclient
-    :param timeout: seconds per request
-    """
+    """Reads from nova-api."""
 
     def __init__(self, nova: Any, timeout: float) -> None:
         self._client = nova.client
@@ -38,7 +34,6 @@ class Api:
                 microversion: str = '') -> list[T]:
         """Read a list.
 
-        :param key: the key of the list in the document
         :param parse: called with the call, for errors, and each entry
         :param microversion: instead of that of the client
         :raises UnexpectedNova: nova does not have the microversion

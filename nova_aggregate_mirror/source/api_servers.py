@@ -31,11 +31,7 @@ class ListedServer:
 
 
 class ApiServers:
-    """Nova's REST API, for all servers.
-
-    :param nova: a client of python-novaclient
-    :param timeout: seconds per request
-    """
+    """Nova's REST API, for all servers."""
 
     def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
@@ -44,8 +40,6 @@ class ApiServers:
               ) -> Iterator[list[ListedServer]]:
         """Read the servers of all projects, page by page.
 
-        :param hosts: hosts whose servers to read; all by default
-        :param project: ID of the project whose servers to read
         :raises UnexpectedNova: nova-api does not show the zone
         """
         for host in hosts or ('',):

@@ -80,10 +80,7 @@ class Threads:
         """Seconds that the last answer about some hosts took, per cell."""
 
     def read(self, reads: Reads, full: bool) -> Answers:
-        """Read all cells.
-
-        :param full: whether to read whole cells
-        """
+        """Read all cells."""
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         began, answered = time.monotonic(), dict[str, Any]()
         waits = {name: self._time_limit(name, full) for name in reads
@@ -209,10 +206,7 @@ class Cells:
         self._pools: dict[tuple[str, bool], connections.Pool] = {}
 
     def all(self, connection: Any) -> list[Cell]:
-        """Read every cell except cell0, oldest first.
-
-        :param connection: a connection to nova's API database
-        """
+        """Read every cell except cell0, oldest first."""
         return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != CELL0]
 
@@ -241,7 +235,6 @@ class Cells:
     def ask(self, cell: Cell, query: Callable[[Any], Any]) -> Any:
         """Run a query in one cell.
 
-        :param query: takes a connection
         :raises CellUnavailable: when the cell does not answer in time
         """
         reads = {cell.name: functools.partial(self._read, cell, query, True)}

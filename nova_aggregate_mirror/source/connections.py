@@ -25,7 +25,6 @@ class Pool:
     Nova's own connections wait without a limit. At most one connection stays
     open while it is not in use.
 
-    :param find: returns the URL of the database
     :param settings: oslo.db's options of the database, by name
     """
 

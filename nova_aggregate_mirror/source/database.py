@@ -27,7 +27,7 @@ CHUNK = 500
 
 
 class _HostData:
-    """What nova's API database has about hosts; grows with each read."""
+    """Data of hosts in nova's API database; grows with each read."""
 
     def __init__(self) -> None:
         self.members: dict[str, frozenset[str]] = {}
@@ -66,10 +66,10 @@ class DatabaseSource:
     """Nova's databases; the default source.
 
     Each read is a new transaction on the writer, so that it sees everything
-    committed before it. Names are compared in Python: MySQL's collation
-    ignores case and trailing spaces, the scheduler does not.
+    committed before it; it raises ``NovaUnavailable`` without the database.
+    Names are compared in Python: MySQL's collation ignores case and trailing
+    spaces, the scheduler does not.
 
-    :param limits: how long each database may let this process wait
     :param threads: whether to read several cells in threads, which nova-api
         must not start
     :param prompt: whether other hosts wait as well: a cell that is late is
@@ -111,18 +111,12 @@ class DatabaseSource:
             return dict(map(tuple, api.execute(statements.SIZES)))
 
     def cell_mappings(self) -> Mapping[str, str]:
-        """Read UUID to display name of every cell except cell0.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Read UUID to display name of every cell except cell0."""
         with self._api.reading() as api:
             return {cell.uuid: cell.name for cell in self._cells.all(api)}
 
     def galera(self) -> source.Galera:
-        """Read the Galera cluster of nova's API database.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Read the Galera cluster of nova's API database."""
         with self._api.reading() as api:
             if api.dialect.name not in ('mysql', 'mariadb'):
                 return source.Galera()
@@ -133,10 +127,7 @@ class DatabaseSource:
                         statements.GALERA, statements.SYNC_WAIT))))
 
     def zones(self) -> Zones:
-        """Read aggregate UUID to availability zone, where one is set.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Read aggregate UUID to availability zone, where one is set."""
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(statements.ZONES)))
 

@@ -70,7 +70,7 @@ class Page:
 class DatabaseServers:
     """The servers of all cells, which are read one after another.
 
-    :param limits: how long a cell may let this process wait
+    Each method raises ``NovaUnavailable`` without nova's API database.
     """
 
     def __init__(self, limits: engines.Limits) -> None:
@@ -81,12 +81,7 @@ class DatabaseServers:
 
     def pages(self, hosts: Collection[str] = (), project: str = ''
               ) -> Iterator[Page]:
-        """Read the servers, by cell and in the order of their creation.
-
-        :param hosts: hosts whose servers to read; all by default
-        :param project: ID of the project whose servers to read
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Read the servers, by cell and in the order of their creation."""
         statement = _SERVERS
         if hosts:
             statement = statement.where(_SERVER.host.in_(sorted(hosts)))
@@ -112,10 +107,7 @@ class DatabaseServers:
                 yield Page(servers, self._requests(servers) if servers else {})
 
     def named(self, name: str) -> list[str]:
-        """Return the UUIDs of the servers with a name, in all cells.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Return the UUIDs of the servers with a name, in all cells."""
         with self._api.reading() as api:
             mappings = [cells.cell_of(row) for row in api.execute(_CELLS)]
         uuids = set()
@@ -128,10 +120,7 @@ class DatabaseServers:
         return sorted(uuids)
 
     def groups_named(self, name: str) -> list[str]:
-        """Return the UUIDs of the server groups with a name.
-
-        :raises NovaUnavailable: when nova's API database cannot be read
-        """
+        """Return the UUIDs of the server groups with a name."""
         with self._api.reading() as api:
             return _uuids(api, _GROUPS_NAMED, name)
 

@@ -24,7 +24,6 @@ def read(database: connections.ApiDatabase | None = None,
          hosts: Collection[str] | None = None) -> source.Aggregates:
     """Read every aggregate of nova's API database.
 
-    :param database: a new connection by default
     :param hosts: hosts whose aggregates to read; all by default
     :raises NovaUnavailable: when the database cannot be read
     """

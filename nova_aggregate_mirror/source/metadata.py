@@ -32,7 +32,10 @@ class MatchingAggregates:
 
 
 class MetadataSource:
-    """Nova's API database; each read is a new transaction."""
+    """Nova's API database; each read is a new transaction.
+
+    Each method raises ``NovaUnavailable`` when it cannot be read.
+    """
 
     def __init__(self) -> None:
         self._api = connections.ApiDatabase()
@@ -44,7 +47,6 @@ class MetadataSource:
         :param paired: the keys for which to find pairs: one aggregate of a
             pair has a value that contains a text, the other has any value
         :param texts: texts to find; pairs without any of them may be missing
-        :raises NovaUnavailable: when the database cannot be read
         """
         metadata: dict[str, dict[str, str]] = {}
         together = set()
@@ -62,10 +64,7 @@ class MetadataSource:
         return MatchingAggregates(metadata, frozenset(together))
 
     def known(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Return those of the UUIDs that are host aggregates of nova.
-
-        :raises NovaUnavailable: when the database cannot be read
-        """
+        """Return those of the UUIDs that are host aggregates of nova."""
         with self._api.reading() as api:
             return frozenset(api.scalars(_KNOWN, {'some': sorted(uuids)}))
 

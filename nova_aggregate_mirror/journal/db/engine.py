@@ -70,10 +70,7 @@ def sqlite_file(conf: cfg.ConfigOpts) -> pathlib.Path | None:
 
 
 def displayed(conf: cfg.ConfigOpts) -> str:
-    """Return the URL of the journal without password and parameters.
-
-    :raises InvalidConfiguration: when the connection is not a database URL
-    """
+    """Return the URL of the journal without password and parameters."""
     url = _parse(conf.aggregate_mirror_database.connection)
     return url.set(query={}).render_as_string(hide_password=True)
 
@@ -99,8 +96,6 @@ def existing(conf: cfg.ConfigOpts) -> 'Database':
 class Database:
     """The journal's database.
 
-    :param conf: with the options of ``[aggregate_mirror_database]``
-    :param connection: overrides the option ``connection``
     :param limits: how long the server may let this process wait
 
     Every method except ``transaction`` raises ``JournalUnavailable`` when the
@@ -129,10 +124,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, lock_wait: float | None = None) -> Iterator[Any]:
-        """Open a connection in a new transaction, committed on exit.
-
-        :param lock_wait: see ``Transactions.run``
-        """
+        """Open a connection in a new transaction, committed on exit."""
         with self._engine.begin() as connection, engines.lock_wait(
                 connection, self._limits, lock_wait):
             yield connection

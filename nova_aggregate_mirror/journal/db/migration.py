@@ -34,7 +34,7 @@ class Schema:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the database belongs to another program.
+        """Check whether the database belongs to another program.
 
         A journal has the table ``dirty`` before it has a version. Without a
         version it has no table but this release's: a migration of an empty
@@ -45,7 +45,7 @@ class Schema:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a migration is pending.
+        """Check whether a migration is pending.
 
         An unknown version is that of a newer release, whose tables this
         release can use.

@@ -27,8 +27,6 @@ PAUSE = 0.02
 class Transactions:
     """The journal's database of one process.
 
-    :param conf: nova's configuration, with this package's options
-    :param database: an open database whose tables are up to date
     :param limits: how long the database may let this process wait
     """
 
