@@ -71,35 +71,6 @@ class TestConditions(explaining.ExplainingTest):
         server = self.boot(flavor_id=self.wanted, az=ZONE)
         self.assertEqual('good', server[HOST])
 
-    def test_figures_and_advice(self):
-        """They name what to type for this host."""
-        found = {one.host: one for one in self.explain_flavor(
-            self.wanted, ZONE, pending={'lagging': 40.0}).verdicts}
-        self.assertEqual('asked 1, free 0 of 10 x 4, 10 reserved',
-                         found['full'].detail)
-        self.assertEqual('reason: new disks', found['off'].detail)
-        self.assertEqual('openstack compute service set --enable off '
-                         'nova-compute', found['off'].advice)
-        self.assertEqual('if it should be: openstack aggregate add host east '
-                         'elsewhere',
-                         found['elsewhere'].advice)
-        self.assertEqual('pending', found['lagging'].reason.kind)
-        self.assertEqual(
-            'placement lacks east (%s); nova has it; pending in the journal '
-            'since 40 s' % self.zone, found['lagging'].detail)
-
-    def test_advice_is_followed(self):
-        """Each host becomes acceptable, and the server lands on it."""
-        self.assertEqual(204, self.delete_provider('good'))
-        self.assertEqual('without a resource provider', self.reasons(
-            self.explain_flavor(self.wanted, ZONE))['good'])
-        self.refused()
-        self.admin_api.put_service(
-            self.service('off'), {'status': 'enabled'})
-        self.lands_on('off')
-        self.set_aggregates('lagging', self.zone)
-        self.lands_on('lagging')
-
     def test_server_in_error(self):
         """Its request is explained as nova has stored it."""
         self.delete_provider('good')
@@ -110,13 +81,6 @@ class TestConditions(explaining.ExplainingTest):
                           'flavor': 'm1.tested', 'zone': ZONE,
                           'project': self.api.project_id}, answer.request)
         self.assertIn('1 disabled', rendering.sentence(answer))
-
-    def lands_on(self, host):
-        answer = self.explain_flavor(self.wanted, ZONE)
-        self.assertEqual([host], [one.host for one in answer.acceptable])
-        server = self.boot(flavor_id=self.wanted, az=ZONE)
-        self.assertEqual(host, server[HOST])
-        self.reserve(host, 'VCPU')
 
     def refused(self):
         server = self.boot(flavor_id=self.wanted, az=ZONE)
@@ -175,21 +139,6 @@ class TestMoves(explaining.ExplainingTest):
                          {one.host for one in answer.acceptable})
         self.assertEqual(1, len([note for note in answer.notes
                                  if '_nova_check_type=rebuild' in note]))
-
-    def test_migration_lands_where_it_says(self):
-        """And with that host disabled, neither finds one."""
-        [left] = self.explain_server(self.server, 'migrate').acceptable
-        self.admin_api.post_server_action(self.server['id'],
-                                          {'migrate': None})
-        self.become(self.server, status='VERIFY_RESIZE', **{HOST: left.host})
-
-    def test_resize_beyond_the_hosts(self):
-        """The flavor of the resize is explained, not that of the server."""
-        big = self._create_flavor(memory_mb=64, vcpu=1000, disk=1, ephemeral=0)
-        self.assertEqual(
-            {'allow at most 10 VCPU for a server'}, set(self.reasons(
-                self.explain_server(self.server, 'resize', flavor=big)
-            ).values()))
 
     def stored(self):
         """Return what nova has stored of requests and servers."""
@@ -367,53 +316,6 @@ class TestFilters(explaining.ExplainingTest):
                          self.reasons(answer)['three'])
         self.assertIn('nova does not: three.', answer.notes[0])
 
-    def test_host_in_both_kinds_of_aggregates(self):
-        """The guard rejects a host that the query could not exclude."""
-        self.aggregate('mine', ['one'], filter_tenant_id=self.api.project_id)
-        self.aggregate('theirs', ['one', 'two'], filter_tenant_id='others')
-        answer = self.explain_flavor(self.flavor())
-        self.assertEqual(
-            {'one': 'acceptable', 'three': 'acceptable',
-             'two': 'in aggregates that exclude the request'},
-            self.reasons(answer))
-        self.assertIn('does not pass the rules for tenant',
-                      answer.verdicts[-1].detail)
-
-    def test_rejected_by_host_filters(self):
-        """The filter's own words are the detail."""
-        self.flags(max_instances_per_host=1, group='filter_scheduler')
-        wanted = self.flavor()
-        for _host in self.hosts:
-            full = self.boot(flavor_id=wanted)[HOST]
-            answer = self.explain_flavor(wanted)
-            found = {one.host: one for one in answer.verdicts}
-            self.assertEqual('full', found[full].reason.phrase)
-            self.assertEqual(
-                'NumInstancesFilter: %s fails num_instances check: Max '
-                'instances per host is set to 1' % full, found[full].detail)
-        self.assertEqual([], answer.acceptable)
-        self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
-
-    def test_refused_before_placement_is_queried(self):
-        """The sentence has nova's reason; placement is not asked."""
-        wanted = self.flavor(**cloud.SSD)
-        answer = self.explain_flavor(wanted)
-        self.assertEqual(0, self.asked.asked)
-        self.assertEqual(
-            "0 of 3 hosts: no host aggregate matches the flavor's extra spec "
-            'aggregate_instance_extra_specs:ssd', rendering.sentence(answer))
-        self.assertIn('openstack aggregate list', answer.verdicts[0].advice)
-        self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
-
-    def test_fewer_candidates_than_hosts(self):
-        """Hosts beyond the limit are named, and how to raise it."""
-        self.flags(max_placement_results=1, group='scheduler')
-        answer = self.explain_flavor(self.flavor())
-        self.assertEqual(
-            {'acceptable': 1, 'beyond max_placement_results': 2},
-            {phrase: list(self.reasons(answer).values()).count(phrase)
-             for phrase in self.reasons(answer).values()})
-
 
 class TestSeveral(explaining.ExplainingTest):
 
@@ -437,16 +339,6 @@ class TestSeveral(explaining.ExplainingTest):
                       rendering.sentence(answer))
         self.assertEqual('ERROR', self.boot_many(wanted, 7))
         self.assertEqual('ACTIVE', self.boot_many(wanted, 6))
-
-    def test_servers_that_keep_apart(self):
-        """A group needs a host for each of them."""
-        group = self.api.post_server_groups({
-            'name': 'apart', 'policy': 'anti-affinity'})['id']
-        wanted = self.flavor()
-        answer = self.explain_flavor(
-            wanted, count=4, hints={'group': [group]})
-        self.assertEqual(sorted(self.hosts), sorted(answer.placed))
-        self.assertFalse(answer.possible)
 
     def boot_many(self, flavor, count):
         """Boot servers at once; return their common status."""

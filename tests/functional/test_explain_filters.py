@@ -13,8 +13,6 @@ from nova.tests.functional import test_routed_networks
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.explain import rendering
-from tests import neutron_service
-from tests.scheduling import cloud
 from tests.scheduling import explaining
 
 CARD = 'CUSTOM_CARD'
@@ -100,16 +98,6 @@ class TestGroups(FiltersTest):
         self.assertEqual(
             'acceptable', self.reasons(self.compared(
                 lambda: self.described(isolated)))['apart'])
-
-    def test_resources_of_a_child(self):
-        """No figures: any provider of the host could have the resource."""
-        wanted = self.wanted(**{'resources:' + CARD: '2'})
-        self.reserve('good', CARD, 1)
-        answer = self.compared(lambda: self.described(wanted))
-        self.assertEqual(
-            {'apart': 'acceptable', 'plain': 'acceptable',
-             'good': 'cannot provide 2 CUSTOM_CARD',
-             'empty': 'cannot provide 2 CUSTOM_CARD'}, self.reasons(answer))
 
 
 def topology(*cells, dedicated=False):
@@ -197,12 +185,6 @@ class TestPci(FiltersTest):
             self.compared(lambda: self.described(self.wanted))))
         self.refused(flavor_id=self.wanted)
 
-    def test_device_for_one_of_two_servers(self):
-        """The only device is consumed by the first server."""
-        answer = self.explain_flavor(self.wanted, count=2)
-        self.assertEqual(['card'], answer.placed)
-        self.assertFalse(answer.possible)
-
 
 class TestSegments(FiltersTest):
     """A network of two segments, with the aggregates that neutron creates."""
@@ -222,48 +204,6 @@ class TestSegments(FiltersTest):
             self._providers['segment of ' + host] = segment['id']
             self.set_aggregates('segment of ' + host, self.uuid(aggregate))
         self.wanted = self.flavor()
-
-    def test_full_segment(self):
-        """Its host is not acceptable; when all are full, no host is."""
-        self.useFixture(cloud.base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.scheduler.segment_addresses.client.Client',
-            lambda conf: explaining.Placement()))
-        api = self.useFixture(neutron_service.NeutronService())
-        self.flags(auth_type='none', endpoint_override=api.url,
-                   group='neutron')
-        self.flags(request_filters=['segment_addresses'],
-                   group='aggregate_mirror')
-        api.subnets += [self.neutron.subnet_for_segment_id_0,
-                        self.neutron.subnet_for_segment_id_2]
-        network = self.neutron.network_multisegment['id']
-
-        def request():
-            return self.described(self.wanted, networks=[network])
-
-        def fill(subnet):
-            for number in range(1, 255):
-                api.port(network, (subnet['id'], subnet['cidr'].replace(
-                    '.1/24', '.%d' % number)))
-
-        fill(self.neutron.subnet_for_segment_id_0)
-        elsewhere = 'not in an aggregate for segments with free addresses'
-        self.assertEqual(
-            {'left': elsewhere, 'right': 'acceptable', 'outside': elsewhere},
-            self.reasons(self.compared(request)))
-        fill(self.neutron.subnet_for_segment_id_2)
-        answer = self.compared(request)
-        self.assertIn('0 of 3 hosts: no segment of network %s has enough free '
-                      'addresses' % network, rendering.sentence(answer))
-
-    def test_host_without_a_segment_of_the_network(self):
-        """A server can be on each host with a segment, and on no other."""
-        network = self.neutron.network_multisegment['id']
-        answer = self.compared(
-            lambda: self.described(self.wanted, networks=[network]))
-        self.assertEqual({
-            'left': 'acceptable', 'right': 'acceptable',
-            'outside': 'not in an aggregate for segments of the networks',
-        }, self.reasons(answer))
 
     def test_port_with_an_address(self):
         """Its subnet determines the segment, whose only host is then full."""

@@ -143,15 +143,6 @@ class TestCommand(test_sync_command.SyncTest):
         self.assertAlmostEqual(first.seconds,
                                first.ended_at - first.started_at, places=3)
 
-    def test_refusal(self):
-        """A refused sync is recorded with its figures."""
-        for number in range(12):
-            self.stale('h%d' % number, self.zone.uuid)
-        self.sync('--prune')
-        (status, stale, reason), = self.syncs('status', 'stale', 'reason')
-        self.assertEqual((8, 12), (status, stale))
-        self.assertIn('no host in any aggregate', reason)
-
     def test_what_is_unavailable(self):
         """An outage of placement or of nova's database is recorded."""
         self.host('h1')

@@ -15,7 +15,6 @@ from testtools import matchers
 
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror import journal
-from nova_aggregate_mirror.journal.db import migration
 from nova_aggregate_mirror.journal import store
 from tests import commands
 from tests import fixtures
@@ -75,14 +74,14 @@ class TestSyncAggregates(ManageTest):
 
     def test_everything_is_mirrored(self):
         """It exits with 0 and lists each change; a second run has none."""
-        one, two = self.host('h1'), self.host('h2', nodes=2, cell='cell2')
+        hosts = self.host('h1'), self.host('h2', nodes=2, cell='cell2')
         done = self.sync()
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual([], self.cloud.drift())
         *table, summary = done.stdout.splitlines()
         self.assertEqual(
             [['add', host.name, node, 'zone', self.zone.uuid]
-             for host in (one, two) for node in sorted(host.nodes)],
+             for host in hosts for node in sorted(host.nodes)],
             [[cell.strip() for cell in line.split('|')[1:-1]]
              for line in table[3:-1]])
         self.assertEqual('3 associations added.', summary)
@@ -95,6 +94,7 @@ class TestSyncAggregates(ManageTest):
         """All faults are printed with a remedy; the rest is mirrored."""
         good = self.host('good')
         pending = self.host('pending', providers=False)
+        self.assertEqual(6, self.sync().returncode)
         self.host('nodeless', nodes=0)
         done = self.sync('--quiet')
         self.assertEqual(5, done.returncode)
@@ -113,56 +113,59 @@ class TestSyncAggregates(ManageTest):
         for host in (good, unmapped):
             self.assertEqual({self.zone.uuid},
                              self.cloud.placement.aggregates(host.nodes[0]))
-
-    def test_pending_provider(self):
-        """A provider that does not exist yet makes it exit with 6."""
-        self.host('good')
-        self.host('pending', providers=False)
-        done = self.sync()
-        self.assertEqual(6, done.returncode, done.stderr)
-
-    def test_provider_that_cannot_be_written(self):
-        """It exits with 3 after everything else was mirrored."""
         self.host('h1')
         self.cloud.placement.fail_with(503, methods=('PUT',))
         done = self.sync()
         self.assertEqual(3, done.returncode)
-        self.assertIn('Host h1 (provider', done.stderr)
-        self.assertIn('503', done.stderr)
-
-    def test_placement_that_is_down(self):
-        """It exits with 2 and a line with the reason."""
-        self.host('h1')
+        for text in 'Host h1 (provider', '503':
+            self.assertIn(text, done.stderr)
         self.cloud.placement.refuse()
         done = self.sync('--quiet')
         self.assertEqual(2, done.returncode)
         self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
-    def test_cell_that_is_down(self):
-        """It exits with 5; the hosts of other cells are mirrored."""
-        near = self.host('near')
-        self.host('far', cell='cell2')
-        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
-            b'no database any more' * 999)
-        done = self.sync()
-        self.assertEqual(5, done.returncode)
-        self.assertIn('Cell cell2 (', done.stderr)
-        self.assertEqual({self.zone.uuid},
-                         self.cloud.placement.aggregates(near.nodes[0]))
+    def test_what_could_not_run(self):
+        """It exits with 255 and names what to correct; nothing is written."""
+        host = self.host('h1')
+        broken = self.conf.with_name('broken.sqlite')
+        broken.write_bytes(b'no database' * 999)
+        good = self.conf.read_text()
+        for text, content in (
+                ('auth_type', good.replace('auth_type = admin_token', '')),
+                ('--config-file', ''),
+                ('request_timeout',
+                 good + '[aggregate_mirror]\nrequest_timeout = soon\n'),
+                ('the journal is no SQLite database', good + (
+                    '[aggregate_mirror_database]\n'
+                    'connection = sqlite:///%s\n' % broken)),
+                ('nova.conf', None)):
+            if content is None:
+                self.conf.unlink()
+            else:
+                self.conf.write_text(content)
+            done = self.sync()
+            self.assertEqual(255, done.returncode, text)
+            self.assertIn(text, done.stderr)
+        self.assertEqual(set(),
+                         self.cloud.placement.aggregates(host.nodes[0]))
+        for argv in ((), ('placement',), ('placement', 'sink')):
+            done = self.run_command(*argv)
+            self.assertEqual(2, done.returncode)
+            self.assertIn('usage:', done.stderr)
 
 
 class TestWait(ManageTest):
 
-    def wait(self, *hosts, timeout='1'):
-        options = [one for host in hosts for one in ('--host', host)]
+    def wait(self, *hosts):
+        options = [option for host in hosts for option in ('--host', host)]
         return self.run_command(
-            'placement', 'wait', *options, '--timeout', timeout)
+            'placement', 'wait', *options, '--timeout', '1')
 
-    def begin(self, *argv):
+    def begin(self):
         """Start the command for h1; return it when it waits for the zone."""
         process = subprocess.Popen(
             [commands.script(commands.MANAGE), '--config-file',
-             str(self.conf), 'placement', 'wait', '--host', 'h1', *argv],
+             str(self.conf), 'placement', 'wait', '--host', 'h1'],
             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.kill)
         processes.hear(process.stderr, 'is not in zone (%s)' % self.zone.uuid)
@@ -173,9 +176,9 @@ class TestWait(ManageTest):
         host = self.host('h1')
         process = self.begin()
         self.cloud.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
-        said, errors = process.communicate(timeout=commands.TIMEOUT)
+        output, errors = process.communicate(timeout=commands.TIMEOUT)
         self.assertEqual((0, ''), (process.returncode, errors))
-        self.assertThat(said, matchers.MatchesRegex(
+        self.assertThat(output, matchers.MatchesRegex(
             r'Host h1: placement has it in 1 aggregate after \d+ s: '
             r'zone \(%s\)\n$' % self.zone.uuid))
         self.assertEqual({'GET'}, {
@@ -188,165 +191,49 @@ class TestWait(ManageTest):
         self.host('h1')
         process = self.begin()
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=commands.TIMEOUT)
+        output, errors = process.communicate(timeout=commands.TIMEOUT)
         self.assertEqual((130, '', 'Interrupted\n'),
-                         (process.returncode, said, errors))
+                         (process.returncode, output, errors))
 
-    def test_lowest_status_that_applies(self):
-        """After the timeout, everything that is missing is printed."""
+    def test_statuses(self):
+        """What is missing, or why it could not run."""
         host = self.host('h1')
-        done = self.wait('h1')
-        self.assertEqual((7, ''), (done.returncode, done.stdout), done.stderr)
-        self.assertIn('Host h1 (provider %s) is not in zone (%s); check that'
-                      % (host.nodes[0], self.zone.uuid), done.stderr)
-        self.host('pending', providers=False)
-        done = self.wait('h1', 'pending')
-        self.assertEqual(6, done.returncode)
-        self.assertIn('has no resource provider yet; restart', done.stderr)
-        self.host('nodeless', nodes=0)
-        done = self.wait('pending', 'nodeless')
-        self.assertEqual(5, done.returncode)
-        self.assertIn('Host nodeless has no compute node', done.stderr)
-        self.host('unmapped', mapped=False)
-        done = self.wait('nodeless', 'unmapped')
-        self.assertEqual(4, done.returncode)
-        self.assertIn('discover_hosts', done.stderr)
-        self.cloud.placement.refuse()
-        done = self.wait('unmapped')
-        self.assertEqual(2, done.returncode)
-        self.assertIn('refused the connection (GET /resource_providers/',
-                      done.stderr)
-
-    def test_placement_that_hangs(self):
-        """The timeout applies to its requests, too."""
-        self.host('h1')
+        self.cloud.create_host('h2')
+        for hosts, status, text in (
+                (['h1'], 7, 'Host h1 (provider %s) is not in zone (%s); check '
+                 'that' % (host.nodes[0], self.zone.uuid)),
+                (['h2'], 255, 'openstack aggregate add host'),
+                ([], 2, '--host')):
+            done = self.wait(*hosts)
+            self.assertEqual((status, ''), (done.returncode, done.stdout))
+            self.assertIn(text, done.stderr)
         self.cloud.placement.hang()
         done = self.wait('h1')
         self.assertEqual(2, done.returncode)
         self.assertIn('was silent for', done.stderr)
-
-    def test_what_could_not_run(self):
-        """Nova's database, or a host that is in no aggregate."""
-        self.cloud.create_host('h1')
-        done = self.wait('h1')
-        self.assertEqual(255, done.returncode)
-        self.assertIn('openstack aggregate add host', done.stderr)
         self.conf.write_text(self.conf.read_text().replace(
             str(api_db.get_engine().url), 'sqlite:////nowhere/nova.sqlite'))
         done = self.wait('h1')
         self.assertEqual(255, done.returncode)
         self.assertIn('Nova could not be read', done.stderr)
-        self.assertEqual(2, self.wait().returncode)
-
-
-class TestOtherCommands(ManageTest):
-
-    def test_wrong_placement_is_named(self):
-        """It exits with 2 and names the region and the endpoint."""
-        self.host('h1', providers=False)
-        done = self.sync()
-        self.assertEqual(2, done.returncode)
-        self.assertIn(self.cloud.placement.url, done.stderr)
-
-    def test_missing_credentials_are_named(self):
-        """It exits with 255 and names the option to add."""
-        self.conf.write_text(self.conf.read_text().replace(
-            'auth_type = admin_token', ''))
-        done = self.sync()
-        self.assertEqual(255, done.returncode)
-        self.assertIn('auth_type', done.stderr)
-
-    def test_configuration_without_nova_is_named(self):
-        """It exits with 255 and names the option for the correct file."""
-        self.conf.write_text('')
-        done = self.sync()
-        self.assertEqual(255, done.returncode)
-        self.assertIn('--config-file', done.stderr)
-
-    def test_option_out_of_range_is_named(self):
-        """It exits with 255 and names the option and its value."""
-        self.write_conf(more='[aggregate_mirror]\nrequest_timeout = soon\n')
-        done = self.sync()
-        self.assertEqual(255, done.returncode)
-        self.assertIn('request_timeout', done.stderr)
-
-    def test_configuration_file_that_is_missing(self):
-        """It exits with 255 and names the file."""
-        self.conf.unlink()
-        done = self.sync()
-        self.assertEqual(255, done.returncode)
-        self.assertIn('nova.conf', done.stderr)
-
-    def test_journal_that_cannot_be_used(self):
-        """It exits with 255 and changes nothing in placement."""
-        host = self.host('h1')
-        broken = self.conf.with_name('broken.sqlite')
-        broken.write_bytes(b'no database' * 999)
-        self.write_conf(more='[aggregate_mirror_database]\n'
-                             'connection = sqlite:///%s\n' % broken)
-        done = self.sync()
-        self.assertEqual(255, done.returncode)
-        self.assertIn('journal', done.stderr)
-        self.assertEqual(set(),
-                         self.cloud.placement.aggregates(host.nodes[0]))
-
-    def test_help_and_usage(self):
-        """Help lists the exit statuses; bad arguments are a usage error."""
-        done = self.run_command('placement', 'sync_aggregates', '--help')
-        self.assertEqual(0, done.returncode)
-        self.assertIn('  6  a compute node has no resource provider yet',
-                      done.stdout)
-        for argv in ((), ('placement',), ('placement', 'sink')):
-            done = self.run_command(*argv)
-            self.assertEqual(2, done.returncode)
-            self.assertIn('usage:', done.stderr)
-
-    def test_journal_tables(self):
-        """db version and db sync report the version of the tables."""
-        self.assertIn('no tables', self.run_command('db', 'version').stdout)
-        self.assertEqual(0, self.run_command('db', 'sync').returncode)
-        self.assertIn(migration.HEAD,
-                      self.run_command('db', 'version').stdout)
-        self.assertEqual(
-            {'version': migration.HEAD, 'needed': migration.HEAD},
-            json.loads(self.run_command(
-                'db', 'version', '--format', 'json').stdout))
 
 
 class TestJournal(ManageTest):
 
-    def setUp(self):
-        super().setUp()
-        conf.register_opts(fixtures.CONF)
-        self.rows = store.Journal(fixtures.CONF).rows
-
-    def operation(self):
-        """Record the row of a running operation."""
-        row = self.rows.make(journal.Dirty('h1', request_id='req-1'))
-        self.rows.record(row)
-        return row
-
-    def listed(self):
-        """Return the rows that the command lists."""
-        done = self.run_command('journal', 'list', '--format', 'json')
-        self.assertEqual(0, done.returncode, done.stderr)
-        return json.loads(done.stdout)
-
     def test_list_retry_and_forget(self):
         """A row is listed with its reason, made due, and forgotten."""
-        self.assertEqual([], self.listed())
-        row = self.operation()
-        self.rows.hand_over(row, 'placement refused')
-        listed, = self.listed()
+        conf.register_opts(fixtures.CONF)
+        rows = store.Journal(fixtures.CONF).rows
+        row = rows.make(journal.Dirty('h1', request_id='req-1'))
+        rows.record(row)
+        rows.hand_over(row, 'placement refused')
+        done = self.run_command('journal', 'list', '--format', 'json')
+        listed, = json.loads(done.stdout)
         self.assertEqual(
             (row.id, 'h1', 'req-1', 'to be mirrored', 1, 'placement refused'),
             tuple(listed[name] for name in (
                 'id', 'host', 'request_id', 'state', 'attempts',
                 'last_error')))
-        done = self.run_command('journal', 'list')
-        self.assertEqual(0, done.returncode)
-        for text in (row.id, 'placement refused'):
-            self.assertIn(text, done.stdout)
         self.assertEqual('Rows that are due now: 1\n', self.run_command(
             'journal', 'retry', row.id).stdout)
         done = self.run_command('journal', 'forget', row.id, 'unknown')
@@ -359,7 +246,6 @@ class TestJournal(ManageTest):
         """With nova-api's configuration it is empty; else it is an error."""
         journal_file = pathlib.Path(
             fixtures.CONF.state_path, 'aggregate_mirror', 'journal.sqlite')
-        self.assertFalse(journal_file.exists())
         self.assertIn('journal sqlite:///%s is empty' % journal_file,
                       self.run_command('journal', 'list').stdout)
         self.assertIn('no tables', self.run_command('db', 'version').stdout)
@@ -372,25 +258,3 @@ class TestJournal(ManageTest):
             self.assertIn('the configuration has no [api_database] connection',
                           done.stderr)
         self.assertFalse(journal_file.exists())
-
-    def test_operation_that_may_run(self):
-        """A running row is kept: only its own process may close it."""
-        row = self.operation()
-        self.assertEqual('may still run', self.listed()[0]['state'])
-        self.rows.set_mirrored([row.id])
-        self.assertEqual('mirrored, may still run', self.listed()[0]['state'])
-        done = self.run_command('journal', 'forget', row.id)
-        self.assertEqual((2, 'Rows forgotten: 0\n'),
-                         (done.returncode, done.stdout))
-        self.assertIn('max_call_age', done.stderr)
-
-    def test_errors(self):
-        """A missing ID is a usage error; a broken journal is reported."""
-        self.assertEqual(2, self.run_command('journal', 'forget').returncode)
-        broken = self.conf.with_name('broken.sqlite')
-        broken.write_bytes(b'no database' * 999)
-        self.write_conf(more='[aggregate_mirror_database]\n'
-                             'connection = sqlite:///%s\n' % broken)
-        done = self.run_command('journal', 'list')
-        self.assertEqual(255, done.returncode)
-        self.assertIn('the journal is no SQLite database', done.stderr)

@@ -181,11 +181,6 @@ class InstallationTest(NovaApiTest):
         self.add_filter()
         self.assert_ours(self.serve(('hidden_entry_point',)))
 
-    def test_paste_filter_and_entry_point(self) -> None:
-        """Installed by both, nova is wrapped once."""
-        self.add_filter()
-        self.assert_ours(self.serve())
-
 
 class BrokenPackageTest(NovaApiTest):
 

@@ -107,17 +107,3 @@ class TestNovaScheduler(testtools.TestCase):
         self.assertNotIn('Traceback', ''.join(log))
         self.assertEqual(1, len([line for line in log if ' CRITICAL ' in line
                                  or ' ERROR ' in line]))
-
-    def test_value_that_cannot_be(self):
-        """The log line names the option."""
-        line, = self.said(self.start('max_member_of_bytes = plenty'))
-        self.assertIn('[aggregate_mirror] max_member_of_bytes: ', line)
-
-    def test_guard_is_not_enabled(self):
-        """It does not start, and a line has the step to take."""
-        log = self.start('request_filters = tenant_isolation',
-                         enabled='ComputeFilter')
-        self.assertNotIn(STARTED, ''.join(log))
-        [line] = self.said(log)
-        self.assertIn('add AggregateMembershipFilter to [filter_scheduler] '
-                      'enabled_filters', line)

@@ -133,20 +133,6 @@ class TestList(ClientTest):
             rows, _errors = self.mirror('show', name)
             self.assertEqual(expected, [tuple(row.values()) for row in rows])
 
-    def test_formats(self):
-        """It supports the output formats of other commands."""
-        list_ = ('aggregate', 'mirror', 'list')
-        rows = [('rack', 'in_sync'), ('zone', 'differs')]
-        said, _errors = self.openstack(*list_, '-f', 'yaml')
-        self.assertEqual(rows, [(row['Name'], row['State'])
-                                for row in yaml.safe_load(said)])
-        said, _errors = self.openstack(*list_, '-f', 'csv')
-        self.assertEqual(rows, [(row['Name'], row['State'])
-                                for row in csv.DictReader(io.StringIO(said))])
-        said, _errors = self.openstack(*list_)
-        self.assertIn('| zone | %s |     2 |       3 |            1 | differs'
-                      % self.zone.uuid, said)
-
     def test_names(self):
         """An unknown name and an ambiguous name are errors."""
         self.assertIn('no aggregate nothing',
@@ -156,19 +142,6 @@ class TestList(ClientTest):
         self.assertIn('more than one aggregate', errors)
         self.assertIn(other.uuid, errors)
         self.assertIn(self.zone.uuid, errors)
-
-
-class TestHelp(ClientTest):
-
-    def test_exit_statuses(self):
-        """The help lists the exit statuses, even without a cloud."""
-        for name, words in (
-                ('show', '255 when nova-api'), ('diff', '7 something differs'),
-                ('sync', '8 too many associations would have been removed'),
-                ('wait', '7 a provider is not in an aggregate')):
-            said, _errors = self.openstack(
-                'aggregate', 'mirror', name, '--help')
-            self.assertIn(words, ' '.join(said.split()))
 
 
 class TestSync(ClientTest):
@@ -237,18 +210,6 @@ class TestSync(ClientTest):
         rows, _errors = self.mirror('sync', '--prune', '--force')
         self.assertEqual([], self.cloud.drift())
 
-    def test_trouble_with_hosts(self):
-        """The lowest applicable status is returned; each host has a line."""
-        self.host('good')
-        self.host('waiting', providers=False)
-        self.assertIn('no resource provider yet',
-                      self.mirror('sync', status=6)[1])
-        self.host('unmapped', mapped=False)
-        self.assertIn('discover_hosts', self.mirror('sync', status=5)[1])
-        [broken] = self.host('broken').nodes
-        self.placement.fail_with(503, ('PUT',), provider=broken)
-        self.assertIn('Host broken', self.mirror('sync', status=3)[1])
-
     def test_interrupted(self):
         """Requests in flight are completed, the rest is reported."""
         for number in range(12):
@@ -309,34 +270,18 @@ class TestWait(ClientTest):
         self.assertEqual({'GET'}, {
             request.method for request in self.placement.requests})
 
-    def test_interrupted(self):
-        """Ctrl-C ends it immediately."""
-        self.host('h1')
-        process = self.begin()
-        process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=PATIENCE)
-        self.assertEqual(130, process.returncode, errors)
-        self.assertEqual(('', 'Interrupted\n'), (said, errors))
-
     def test_timeout(self):
         """The exit status is the lowest that applies."""
         host = self.host('h1')
-        said, errors = self.wait('h1', status=7)
-        self.assertEqual('', said)
+        output, errors = self.wait('h1', status=7)
+        self.assertEqual('', output)
         self.assertIn('Timeout after ', errors)
         self.assertIn(
             'Host h1 (provider %s) is not in zone (%s)' % (
                 host.nodes[0], self.zone.uuid), errors)
-        _said, errors = self.openstack(
-            '-q', 'aggregate', 'mirror', 'wait', 'h1', '--timeout',
-            '1', status=7)
-        self.assertEqual(1, errors.count('is not in zone'), errors)
         self.host('waiting', providers=False)
         self.assertIn(self.placement.url,
                       self.wait('h1', 'waiting', status=6)[1])
-        self.host('nodeless', nodes=0)
-        self.assertIn('Host nodeless has no compute node; restart nova-',
-                      self.wait('waiting', 'nodeless', status=5)[1])
 
     def test_host_in_no_aggregate(self):
         """It must be added first, and is perhaps misspelt."""
@@ -345,16 +290,13 @@ class TestWait(ClientTest):
                       self.wait('h1', 'h2', status=255)[1])
 
     def test_services_that_are_down(self):
-        """They are tried until the timeout, also if they never answer."""
+        """They are tried until the timeout."""
         self.host('h1')
         self.placement.refuse()
-        _said, errors = self.wait('h1', timeout='2', status=2)
+        _output, errors = self.wait('h1', timeout='2', status=2)
         # While it waits and at the end.
         self.assertEqual(2, errors.count('could not be read'), errors)
         self.assertNotIn('nova.conf', errors)
-        self.placement.recover()
-        self.placement.hang()
-        self.assertIn('was silent for', self.wait('h1', status=2)[1])
         self.server.answers['/os-aggregates'] = webob.Response(status=503)
         self.assertIn('Nova could not be read',
                       self.wait('h1', status=255)[1])
@@ -391,13 +333,6 @@ class TestErrors(ClientTest):
             placement_endpoint_override=self.placement.url)
         self.refused('placement at', '403', status=2)
 
-    def test_nova_that_is_too_old(self):
-        """The oldest supported release is named."""
-        self.server.answers['/os-aggregates'] = webob.Response(
-            status=406, json={'computeFault': {
-                'code': 406, 'message': 'maximum is 2.60.'}})
-        self.refused('maximum is 2.60', 'Stein', status=255)
-
     def test_placement_that_is_unavailable(self):
         """Its endpoint is named."""
         self.placement.refuse()
@@ -407,20 +342,6 @@ class TestErrors(ClientTest):
         self.assertIn('refused the connection', errors)
         self.assertIn('refused the connection',
                       json.loads(said)['not_compared'])
-
-    def test_placement_of_another_region(self):
-        """It has no provider of any compute node."""
-        self.host('h1', providers=False)
-        self.placement.create_provider(uuidutils.generate_uuid(), 'other')
-        self.refused('nova has 1 compute node, with no UUID in common',
-                     self.placement.url, status=2)
-
-    def test_cell_that_is_down(self):
-        """Nothing can be compared, and the hosts are named."""
-        self.host('far', cell='cell2')
-        pathlib.Path(fixtures.CONF.state_path, 'cell2.sqlite').write_bytes(
-            b'no database any more' * 999)
-        self.refused('status UNKNOWN for far', status=255)
 
 
 class TestCatalog(ClientTest):
@@ -474,9 +395,3 @@ class TestCatalog(ClientTest):
                 *where, 'aggregate', 'mirror', 'list', status=status)
             for word in words:
                 self.assertIn(word, errors)
-
-    def test_password_that_is_wrong(self):
-        """The client itself reports it."""
-        self.keystone.answers['/v3/auth/tokens'] = (401, {'error': {
-            'code': 401, 'message': 'no', 'title': 'Unauthorized'}})
-        self.openstack('aggregate', 'mirror', 'list', status=1)

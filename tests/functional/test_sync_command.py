@@ -8,10 +8,6 @@ import pty
 import signal
 import subprocess
 
-import fixtures as base_fixtures
-from nova import context as nova_context
-from nova.db.api import api as api_db
-from nova import objects
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import conf
@@ -104,19 +100,12 @@ class TestPreview(SyncTest):
         self.assertEqual(set(), self.placement.aggregates(late.nodes[0]))
         self.assertEqual([], self.journal.rows.all())
 
-    def test_journal_is_not_created(self):
-        """A preview before the first use leaves no trace."""
-        self.host('h1')
-        made = pathlib.Path(CONF.state_path, 'aggregate_mirror')
-        self.plan('--dry-run', '--prune', status=7)
-        self.assertFalse(made.exists())
-        self.plan(status=0)
-        self.assertTrue(made.exists())
-
     def test_status_shows_drift(self):
-        """Drift exits with 7, in sync with 0, in both formats."""
+        """Drift exits with 7, in sync with 0; a preview has no journal."""
         host = self.host('h1')
         plan = self.plan('--dry-run', status=7)
+        self.assertFalse(
+            pathlib.Path(CONF.state_path, 'aggregate_mirror').exists())
         self.assertEqual(7, self.sync('--dry-run').returncode)
         self.assertEqual([host.nodes[0]],
                          [row['provider'] for row in plan['add']])
@@ -207,19 +196,23 @@ class TestDefault(SyncTest):
         super().setUp()
         self.host('h1')
         self.stale('stale', self.zone.uuid)
-        self.both = {('stale', self.zone.uuid)}
 
-    def assert_kept(self, *argv):
+    def check(self, key, *argv):
+        """Assert that a sync removes the association, or keeps it."""
         plan = self.plan(*argv, status=0)
-        self.assertEqual((set(), self.both), (
-            self.pairs(plan, 'remove'), self.pairs(plan, 'stale_kept')))
-
-    def assert_removed(self, *argv):
-        self.assertEqual(self.both, self.pairs(
-            self.plan(*argv, status=0), 'remove'))
+        for name in 'remove', 'stale_kept':
+            self.assertEqual({('stale', self.zone.uuid)} if name == key
+                             else set(), self.pairs(plan, name))
 
     def test_first_sync(self):
-        """It asks for --prune; the second sync removes."""
+        """It asks for --prune; the second sync removes.
+
+        After a preview or a failure, the next sync still is the first.
+        """
+        self.plan('--dry-run', status=7)
+        self.placement.refuse()
+        self.assertEqual(2, self.sync().returncode)
+        self.placement.recover()
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertIn('| stale_kept | stale | ', done.stdout)
@@ -227,43 +220,25 @@ class TestDefault(SyncTest):
             '1 stale association kept: this is the first sync with this '
             'journal, check the list, then run the command with --prune',
             done.stdout)
-        self.assert_removed()
+        self.check('remove')
 
-    def test_syncs_that_compared_nothing(self):
-        """After a preview or a failure, the next sync still is the first."""
-        self.plan('--dry-run', status=7)
-        self.placement.refuse()
-        self.assertEqual(2, self.sync().returncode)
-        self.placement.recover()
-        self.assert_kept()
-
-    def test_prune(self):
-        """With it even the first sync removes."""
-        self.assert_removed('--prune')
-
-    def test_no_prune(self):
-        """With it no sync removes."""
+    def test_options(self):
+        """--prune always removes; neither --no-prune nor prune = false."""
         for _ in range(2):
-            self.assert_kept('--no-prune')
-        self.assertIn('1 stale association kept: --prune removes '
-                      'stale associations',
-                      self.sync('--no-prune').stdout)
-
-    def test_option(self):
-        """Without [aggregate_mirror] prune only --prune removes."""
+            self.check('stale_kept', '--no-prune')
         self.write_conf(more='[aggregate_mirror]\nprune = false\n')
-        for _ in range(2):
-            self.assert_kept()
-        self.assert_removed('--prune')
+        self.check('stale_kept')
+        self.check('remove', '--prune')
 
-    def test_force(self):
-        """It is refused without pruning."""
+    def test_first_sync_with_prune(self):
+        """With it even the first sync removes; --force needs it."""
         for argv in (('--force',), ('--force', '--no-prune')):
             done = self.sync(*argv)
             self.assertEqual(255, done.returncode)
             line, = done.stderr.splitlines()
             self.assertIn('add --prune', line)
         self.assertEqual([], self.journal.history.newest())
+        self.check('remove', '--prune')
 
 
 class TestOutput(SyncTest):
@@ -335,17 +310,6 @@ class TestPrune(SyncTest):
         self.assertEqual(12, len(plan['remove']))
         self.assertEqual([], self.cloud.drift())
 
-    def test_emptied_nova(self):
-        """With an empty nova, even fewer than ten removals are refused."""
-        self.host('h1')
-        self.plan(status=0)
-        with api_db.get_engine().begin() as connection:
-            connection.exec_driver_sql('DELETE FROM aggregate_hosts')
-        self.assertIn('no host in any aggregate',
-                      self.plan('--prune', status=8)['refused'])
-        self.plan('--prune', '--force', status=0)
-        self.assertEqual([], self.cloud.drift())
-
     def test_cell_that_is_down(self):
         """The providers of its hosts are kept, even with --force."""
         self.host('near')
@@ -359,42 +323,6 @@ class TestPrune(SyncTest):
         self.assertEqual(set(), self.placement.aggregates(far.nodes[0]))
         self.assertEqual({self.rack.uuid},
                          self.placement.aggregates(hidden.nodes[0]))
-
-
-class TestRequests(SyncTest):
-
-    def setUp(self):
-        super().setUp()
-        self.hosts = [self.host('h%d' % number, nodes=2)
-                      for number in range(5)]
-        for number in range(5):
-            aggregate = self.cloud.create_aggregate('more%d' % number)
-            for host in self.hosts:
-                objects.Aggregate.get_by_uuid(
-                    nova_context.get_admin_context(),
-                    aggregate.uuid).add_host(host.name)
-
-    def requests(self, *argv):
-        del self.placement.requests[:]
-        self.plan(*argv)
-        kinds = [(sent.method, 'aggregates' in sent.path.split('/')[-1],
-                  'member_of' in sent.path)
-                 for sent in self.placement.requests if sent.path != '/']
-        return {'list': kinds.count(('GET', False, False)),
-                'members': kinds.count(('GET', False, True)),
-                'get': kinds.count(('GET', True, False)),
-                'put': kinds.count(('PUT', True, False))}
-
-    def test_one_get_and_put_for_each_provider(self):
-        """It is independent of the number of missing aggregates."""
-        self.assertEqual({'list': 1, 'members': 7, 'get': 10, 'put': 0},
-                         self.requests('--dry-run'))
-        self.assertEqual({'list': 1, 'members': 7, 'get': 10, 'put': 10},
-                         self.requests())
-        before = self.everything()
-        self.assertEqual({'list': 1, 'members': 7, 'get': 0, 'put': 0},
-                         self.requests('--prune'))
-        self.assertEqual(before, self.everything())
 
 
 class TestErrors(SyncTest):
@@ -426,40 +354,6 @@ class TestErrors(SyncTest):
                       done.stderr)
         self.assertIn(self.placement.url, done.stderr)
         self.assertIn('region not set', done.stderr)
-
-    def test_closed_pipe(self):
-        """A closed pipe causes no traceback, and no status 1."""
-        self.host('h1')
-        reader, writer = os.pipe()
-        os.close(reader)
-        process = subprocess.run(
-            [commands.script(commands.MANAGE), '--config-file', str(self.conf),
-             'placement', 'sync_aggregates', '--quiet'], stdout=writer,
-            stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-        os.close(writer)
-        self.assertEqual((141, ''), (process.returncode, process.stderr))
-        self.assertEqual([], self.cloud.drift())
-
-    def test_name_that_the_terminal_cannot_show(self):
-        """Such a name is escaped."""
-        rack = self.cloud.create_aggregate('\u0437\u043e\u043d\u0430')
-        host = self.cloud.create_host('h1')
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), rack.uuid).add_host(host.name)
-        self.useFixture(base_fixtures.EnvironmentVariable(
-            'PYTHONIOENCODING', 'latin-1'))
-        done = self.sync()
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn('\\u0437', done.stdout)
-
-    def test_placement_that_fails_in_the_middle(self):
-        """Completed changes are printed, in JSON too."""
-        self.host('h1')
-        self.left_over('h1')
-        self.placement.fail_with(503, methods=('GET',), query='member_of')
-        plan = self.plan(status=2)
-        self.assertEqual({('', self.zone.uuid)}, self.pairs(plan, 'add'))
-        self.assertIn('503', plan['not_compared'])
 
 
 class TestProgress(SyncTest):
@@ -509,35 +403,28 @@ class TestProgress(SyncTest):
         processes.hear(process.stderr, 'again to stop immediately')
         return process, land
 
-    def check_interrupted(self, number, status):
-        process, land = self.interrupted(number)
+    def test_terminated(self):
+        """PUTs in flight are completed; the rest is kept and reported."""
+        process, land = self.interrupted(signal.SIGTERM)
         land()
-        said, errors = process.communicate(timeout=PATIENCE)
-        self.assertEqual(status, process.returncode, errors)
+        output, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(143, process.returncode, errors)
         self.assertNotIn('Traceback', errors)
         done = [host for host in self.hosts
                 if self.placement.aggregates(host.nodes[0])]
-        self.assertTrue(4 < len(done) < 30, said)
-        self.assertIn('%d associations added' % len(done), said)
-        self.assertIn('hosts or deleted aggregates not reconciled', said)
+        self.assertTrue(4 < len(done) < 30, output)
+        self.assertIn('%d associations added' % len(done), output)
+        self.assertIn('hosts or deleted aggregates not reconciled', output)
         self.placement.recover()
         self.plan(status=0)
         self.assertEqual([], self.cloud.drift())
-
-    def test_interrupted(self):
-        """PUTs in flight are completed; the rest is kept and reported."""
-        self.check_interrupted(signal.SIGINT, 130)
-
-    def test_terminated(self):
-        """SIGTERM does the same as SIGINT."""
-        self.check_interrupted(signal.SIGTERM, 143)
 
     def test_interrupted_twice(self):
         """It exits at once, without a traceback."""
         process, land = self.interrupted(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         # Placement has not responded yet.
-        _said, errors = process.communicate(timeout=PATIENCE)
+        _output, errors = process.communicate(timeout=PATIENCE)
         land()
         self.assertEqual(130, process.returncode, errors)
         self.assertIn('run the command again', errors)
