@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts in words, with nouns that agree in number."""
 
+from collections.abc import Iterable
+
+SOME = 12
+"""Maximum number of names in a message."""
+
 
 def count(number: int, noun: str, plural: str = '') -> str:
     """Return a number with its noun: "1 association", "2 associations".
@@ -8,6 +13,14 @@ def count(number: int, noun: str, plural: str = '') -> str:
     :param plural: of the noun; by default it is formed with -s
     """
     return '%d %s' % (number, noun if number == 1 else plural or noun + 's')
+
+
+def some(names: Iterable[str]) -> str:
+    """List the first few of the names, sorted, and count the others."""
+    ordered = sorted(names)
+    remainder = ['and %d more' % (len(ordered) - SOME)] if (
+        ordered[SOME:]) else []
+    return ', '.join(ordered[:SOME] + remainder)
 
 
 def associations(added: int, removed: int, add: str = 'added',

@@ -40,6 +40,8 @@ class Totals:
     """Servers with at least one misplacement."""
     unknown: int = 0
     """Servers without a request that can be read; not audited."""
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    """Hosts with servers, whatever zone was selected."""
     by_rule: dict[str, int] = dataclasses.field(default_factory=dict)
     """Name of a rule to the number of servers that break it."""
     why_unknown: str = ''
@@ -86,6 +88,13 @@ class Auditor:
             **self._aggregates.members, **dict.fromkeys(hosts, {}),
             **aggregates.members})
 
+    @property
+    def zones(self) -> frozenset[str]:
+        """Names of the zones that nova has."""
+        zones = rules.zones(frozenset(self._aggregates.metadata),
+                            self._aggregates.metadata)
+        return frozenset(zones).union(filter(None, [self._default_zone]))
+
     def suspects(self, page: Iterable[AuditedServer]) -> frozenset[str]:
         """Return the hosts with servers that appear to be misplaced."""
         return frozenset(audited.server.host for audited in page
@@ -99,6 +108,7 @@ class Auditor:
 
     def _audit(self, audited: AuditedServer) -> Iterator[audit.Misplacement]:
         totals = self.totals
+        totals.hosts.add(audited.server.host)
         if audited.request is None:
             totals.unknown += 1
             totals.why_unknown = totals.why_unknown or audited.why

@@ -56,6 +56,11 @@ class DatabaseAudit:
         self.totals = self._auditor.totals
         self.totals.by_rule.update(dict.fromkeys(names, 0))
 
+    @property
+    def zones(self) -> frozenset[str]:
+        """Names of the zones that nova has."""
+        return self._auditor.zones
+
     def run(self, pages: Iterable[database_servers.Page]
             ) -> Iterator[list[audit.Misplacement]]:
         """Audit page after page; yield what each has.

@@ -19,7 +19,7 @@ Exit status, the lowest that applies:
     7  a server is on a host that contradicts its request
   130  interrupted by Ctrl-C
   255  nova, neutron, placement or the configuration could not be read, or no
-       request of a server
+       request of a server; or nova has no such zone, host or project
 """
 
 import argparse
@@ -38,6 +38,7 @@ from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
+from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import history
@@ -45,6 +46,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.source import database
 from nova_aggregate_mirror.source import database_servers
 
 ROWS = 500
@@ -72,9 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='print no progress')
 
 
-def run(conf: cfg.ConfigOpts, past: history.History) -> int:
+def run(conf: cfg.ConfigOpts, past: history.History,
+        nova: database.DatabaseSource) -> int:
     """Audit the servers; return the exit status.
 
+    :param nova: its hosts are read if a selected host has no server
     :raises MirrorError: the servers could not be audited
     """
     arguments = conf.command
@@ -94,7 +98,30 @@ def run(conf: cfg.ConfigOpts, past: history.History) -> int:
         _tell('Interrupted: the other servers are not audited')
         interrupted = True
     status = _finish(arguments, auditing.totals, source)
-    return exit_status.INTERRUPTED if interrupted else status
+    if interrupted:
+        return exit_status.INTERRUPTED
+    for line in _unknown(arguments, auditing, source, nova):
+        _tell(line)
+        status = status or exit_status.COULD_NOT_RUN
+    return status
+
+
+def _unknown(arguments: argparse.Namespace, auditing: Any,
+             source: database_servers.DatabaseServers,
+             nova: database.DatabaseSource) -> list[str]:
+    """Say which selected names nova and its servers do not have."""
+    if source.cells_down:
+        # It may have servers there.
+        return []
+
+    def hosts() -> frozenset[str]:
+        truth = nova.read_all()
+        return truth.hosts().union(truth.members)
+
+    return [*lookup.unknown_zone(arguments.zone, auditing.zones,
+                                 bool(auditing.totals.servers)),
+            *lookup.unknown_hosts(arguments.hosts, auditing.totals.hosts,
+                                  hosts)]
 
 
 def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],

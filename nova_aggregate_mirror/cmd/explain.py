@@ -56,6 +56,7 @@ from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.source import database
 
 HOST, NO_HOST = 0, 1
@@ -112,11 +113,10 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                      if not truth.nodes_of({host}))
     if unknown:
         raise exceptions.UnknownName(
-            'nova has no compute node of host %s; see "openstack compute '
-            'service list --service nova-compute"%s' % (
-                ', '.join(unknown), ''.join(
-                    '; cell %s did not answer: %s' % cell
-                    for cell in sorted(truth.cells_down.items()))))
+            'nova has no compute node of host %s; it has %s%s' % (
+                ', '.join(unknown), plurals.some(truth.hosts()) or 'none',
+                ''.join('; cell %s did not answer: %s' % cell
+                        for cell in sorted(truth.cells_down.items()))))
     names = identifiers.Identifiers(conf)
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]

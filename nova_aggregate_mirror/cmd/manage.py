@@ -74,7 +74,8 @@ def placement_wait() -> int:
 def placement_audit_servers() -> int:
     """List servers whose host contradicts what was requested for them."""
     components.check_configuration()
-    return audit_servers.run(CONF, components.journal().history)
+    return audit_servers.run(
+        CONF, components.journal().history, components.source())
 
 
 def show_report() -> int:

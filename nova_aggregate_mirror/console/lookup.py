@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """IDs of resources that a command line gives by name or ID."""
 
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Sequence
 import sys
 
@@ -9,6 +11,7 @@ from oslo_utils import uuidutils
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resource_names
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 
 
@@ -54,3 +57,29 @@ def single(service: str, noun: str, name: str, ids: Sequence[str],
             '%s has %d %ss with the name %s; give the ID of one: %s' % (
                 service, len(ids), noun, name, ', '.join(ids)))
     return ids[0]
+
+
+def unknown_zone(zone: str, existing: Collection[str],
+                 requested: bool) -> list[str]:
+    """Say that neither nova nor a server has a zone; nothing if one has.
+
+    :param requested: whether the audit found a server that requests it
+    """
+    if not zone or requested or zone in existing:
+        return []
+    return ['nova has no availability zone %s, and no server requests it; '
+            'nova has %s' % (zone, plurals.some(existing) or 'none')]
+
+
+def unknown_hosts(hosts: Collection[str], occupied: Collection[str],
+                  read: Callable[[], Collection[str]]) -> list[str]:
+    """Say which of these hosts neither nova nor a server has.
+
+    :param occupied: hosts with servers; a deleted host may have some
+    :param read: reads nova's hosts
+    """
+    empty = set(hosts).difference(occupied)
+    existing = read() if empty else ()
+    unknown = sorted(empty.difference(existing))
+    return ['nova has no host %s, and no server is on it; nova has %s' % (
+        host, plurals.some(existing) or 'none') for host in unknown]

@@ -23,6 +23,7 @@ from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import request_spec
 
 CREATE, REBUILD, RESIZE = 'create', 'rebuild', 'resize'
@@ -162,7 +163,7 @@ def _zone(context: Any, zone: str) -> str:
             'nova has no availability zone %s%s, and refuses servers for it; '
             'it has %s' % (
                 name, '' if zone else ' ([DEFAULT] default_schedule_zone)',
-                ', '.join(sorted(zones))))
+                plurals.some(zones)))
     return name
 
 

@@ -2,7 +2,6 @@
 """Clients of nova and placement, configured like the openstack client."""
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from typing import Any
 
 from nova_aggregate_mirror.console import lookup
@@ -10,6 +9,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import resource_names
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import connection
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
@@ -47,14 +47,15 @@ class Clients:
         return frozenset(_find(name, aggregates) for name in names)
 
 
-def _find(name: str, aggregates: Iterable[api_connection.ListedAggregate]
-          ) -> str:
+def _find(name: str,
+          aggregates: Collection[api_connection.ListedAggregate]) -> str:
     matches = sorted(
         aggregate.uuid for aggregate in aggregates
         if name in (aggregate.name, aggregate.uuid, str(aggregate.id)))
     if not matches:
         raise exceptions.UnknownName(
-            'nova has no aggregate %s; see "openstack aggregate list"' % name)
+            'nova has no aggregate %s; it has %s' % (name, plurals.some(
+                aggregate.name for aggregate in aggregates) or 'none'))
     if matches[1:]:
         raise exceptions.UnknownName(
             'more than one aggregate has the name or ID %s; give the UUID, '

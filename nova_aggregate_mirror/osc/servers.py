@@ -11,12 +11,12 @@ from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import display
 from nova_aggregate_mirror.audit import rules
 from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror import source
-from nova_aggregate_mirror.source import api
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
 
@@ -27,7 +27,7 @@ STATUS = (
     'Exit status: 0 when no server is on a host outside of the zone that it '
     'requests, 1 when the client itself could not authenticate, 5 when a cell '
     'is down, 7 when a server is misplaced, 255 when nova-api could not be '
-    'read. The lowest applies.')
+    'read, or has no such zone, host or project. The lowest applies.')
 
 
 class ListServers(command.Lister):
@@ -75,12 +75,23 @@ class ListServers(command.Lister):
             command.tell(['Servers on %s are not audited: nova-api cannot '
                           'read the cell of %s' % (
                               plurals.count(len(down), 'host'),
-                              api.some(down))])
+                              plurals.some(down))])
         command.tell([display.summary(auditing.totals)])
         if auditing.totals.misplaced:
             self.status = exit_status.DRIFT
         if down:
             self.status = exit_status.NO_NODE
+        unknown = lookup.unknown_hosts(
+            parsed_args.hosts, auditing.totals.hosts,
+            lambda: nova.hosts().union(*(
+                aggregate.hosts for aggregate in aggregates)))
+        if not down:
+            unknown += lookup.unknown_zone(
+                parsed_args.zone, auditing.zones,
+                bool(auditing.totals.servers))
+        if unknown:
+            command.tell(unknown)
+            self.status = self.status or exit_status.COULD_NOT_RUN
         return COLUMNS, rows
 
 

@@ -9,6 +9,7 @@ import functools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 
@@ -160,7 +161,7 @@ def resolve(requested: frozenset[str], aggregates: Mapping[str, str],
     unknown = sorted(requested - uuids - set(aggregates.values()))
     if unknown:
         raise exceptions.UnknownName(
-            'nova has no aggregate %s, current or deleted; "openstack '
-            'aggregate list" lists the current aggregates'
-            % ', '.join(unknown))
+            'nova has no aggregate %s, current or deleted; it has %s' % (
+                ', '.join(unknown),
+                plurals.some(aggregates.values()) or 'none'))
     return frozenset(uuids)

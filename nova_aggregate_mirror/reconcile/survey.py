@@ -61,8 +61,8 @@ def read(context: context.Context, selection: Selection,
     unknown = sorted(hosts - ledgered)
     if unknown and not nova.cells_down:
         raise exceptions.UnknownName(
-            'nova has no host %s; "openstack compute service list" lists '
-            'the hosts' % ', '.join(unknown))
+            'nova has no host %s; it has %s' % (
+                ', '.join(unknown), plurals.some(ledgered) or 'none'))
     # The ledger is read last: a deletion is marked before nova deletes.
     return comparison.Comparison(
         current, nova, context.ledger.entries(), selection.only,

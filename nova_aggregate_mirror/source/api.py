@@ -13,6 +13,7 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import nodes as compute_nodes
@@ -20,9 +21,6 @@ from nova_aggregate_mirror import uuids
 
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
-
-SOME = 10
-"""Maximum number of names in a message."""
 
 
 def connect(**options: Any) -> Any:
@@ -124,7 +122,7 @@ class ApiSource:
                     exc.failure.observation, exc.failure.party,
                     exc.failure.occasion, consequence='it lists no compute '
                     'nodes while a cell is down, and reports status UNKNOWN '
-                    'for %s' % some(down)) from exc
+                    'for %s' % plurals.some(down)) from exc
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
             if nodes.issuperset(page):
@@ -135,11 +133,17 @@ class ApiSource:
 
     def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""
-        services = self._api.entries(
+        return frozenset(host for host, status in self._services()
+                         if status == UNKNOWN)
+
+    def hosts(self) -> frozenset[str]:
+        """Read the hosts with nova-compute, also of cells that are down."""
+        return frozenset(host for host, _status in self._services())
+
+    def _services(self) -> list[tuple[str, str]]:
+        return self._api.entries(
             '/os-services?binary=nova-compute', 'services',
             api_connection.service)
-        return frozenset(host for host, status in services
-                         if status == UNKNOWN)
 
 
 def _nova(aggregates: Iterable[api_connection.ListedAggregate],
@@ -149,7 +153,8 @@ def _nova(aggregates: Iterable[api_connection.ListedAggregate],
     for aggregate in aggregates:
         for host in aggregate.hosts:
             members.setdefault(host, set()).add(aggregate.uuid)
-    cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host', some(down))
+    cell = 'of %s %s' % ('hosts' if len(down) > 1 else 'host',
+                         plurals.some(down))
     # Each node that is listed counts: mappings and cells are not shown.
     located = compute_nodes.locate(rows, {}, complete=True)
     return source.Nova(
@@ -167,11 +172,5 @@ def _unseen(gone: frozenset[str]) -> Mapping[str, str]:
     """Report nodes that may be deleted, or in a cell that cannot be named."""
     if not gone:
         return {}
-    return {'unknown': 'nova-api no longer lists %s' % some(gone)}
-
-
-def some(names: Iterable[str]) -> str:
-    """Name a few of many."""
-    names = sorted(names)
-    remainder = ['and %d more' % (len(names) - SOME)] if names[SOME:] else []
-    return ', '.join(names[:SOME] + remainder)
+    return {'unknown': 'nova-api no longer lists %s' % plurals.some(
+        gone)}

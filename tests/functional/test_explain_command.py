@@ -153,7 +153,7 @@ class TestRefusals(ExplainTest):
                 ('Describe the server with', '--server', uuidsentinel.none),
                 ('openstack server list', '--server', 'none'),
                 ('looking up project none', *SMALL, '--project', 'none'),
-                ('openstack compute service list', *SMALL, '--host', 'none'),
+                ('; it has ', *SMALL, '--host', 'none'),
                 ('server group list', *SMALL, '--hint',
                  'group=' + uuidsentinel.none),
                 ('new flavor', *SMALL, '--for', 'resize'),
