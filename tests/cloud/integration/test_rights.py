@@ -88,6 +88,8 @@ class TestProcesses(RightsTest):
     role = 'service'
 
     def test_call_and_repair(self):
+        # After the account of the configuration is that of nova again.
+        self.addCleanup(self.cloud.restart, 'agent-1')
         self.stop_agents()
         self.use('nova-api-1')
         name = self.aggregate()
