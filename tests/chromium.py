@@ -95,6 +95,12 @@ class Chromium(fixtures.Fixture):
         self.call('Emulation.setEmulatedMedia', features=[
             {'name': 'prefers-color-scheme', 'value': scheme}])
 
+    def press(self, key: str, code: int, text: str = '') -> None:
+        """Press a key and release it."""
+        for kind in ('keyDown', 'keyUp'):
+            self.call('Input.dispatchKeyEvent', type=kind, key=key, text=text,
+                      windowsVirtualKeyCode=code)
+
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression in the page; await a promise."""
         answer = self.call('Runtime.evaluate', expression=expression,

@@ -2,7 +2,6 @@
 """Servers on the wrong host in a complete nova, as the audit finds them."""
 
 from nova.conf import CONF
-from nova.tests.functional import test_routed_networks
 import sqlalchemy as sa
 
 from nova_aggregate_mirror import audit
@@ -10,7 +9,6 @@ from nova_aggregate_mirror.audit import readers
 from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import database_servers
-from tests import neutron_service
 from tests.scheduling import explaining
 
 ZONE, OTHER = 'az-1', 'az-2'
@@ -150,20 +148,6 @@ class TestZones(AuditTest):
         self.assertEqual((audit.FORCED, LATE),
                          (found.cause.kind, found.cause.since))
 
-    def test_server_that_was_moved(self):
-        """Nova records when, and by what."""
-        server = self.boot(flavor_id=self.wanted, az=ZONE)
-        self.set_aggregates('third', self.uuid(self.east))
-        self.admin_api.post_server_action(server['id'], {
-            'os-migrateLive': {'host': 'third', 'block_migration': 'auto'}})
-        self.become(server, **{'OS-EXT-SRV-ATTR:host': 'third'})
-        self._wait_for_migration_status(server, ['completed'])
-        found = self.misplacement(server)
-        self.assertEqual(
-            (audit.MOVED, 'moved to the host by a live migration'),
-            (found.cause.kind, found.cause.text))
-        self.assertEqual(found.server.arrived, found.cause.since)
-
     def test_which_servers(self):
         """By zone of the request or host, by host, by project."""
         self.set_aggregates('first')
@@ -272,58 +256,3 @@ class TestRules(AuditTest):
             self.assertIn('the metadata of mixed (', one.cause.text)
         [typed] = self.audit(['type_affinity'])
         self.assertEqual('flavor m1.tested', typed.requirement)
-
-
-class TestSegments(AuditTest):
-    """A network of two segments, with the aggregates that neutron creates."""
-
-    def setUp(self):
-        super().setUp()
-        self.neutron = self.useFixture(
-            test_routed_networks.NeutronRoutedNetworksFixture(self))
-        # Nova's fixture has no REST API.
-        self.service = self.useFixture(neutron_service.NeutronService())
-        self.flags(auth_type='none', endpoint_override=self.service.url,
-                   group='neutron')
-        self.service.subnets += [self.neutron.subnet_for_segment_id_0,
-                                 self.neutron.subnet_for_segment_id_2]
-        self.numbers = []
-        for host, segment in zip(self.hosts, self.neutron.segments):
-            number = self.aggregate('segment of ' + host, [host])
-            self.placement.post('/resource_providers', {
-                'uuid': segment['id'], 'name': segment['id']}, version='1.20')
-            self._providers['segment of ' + host] = segment['id']
-            self.set_aggregates('segment of ' + host, self.uuid(number))
-            self.numbers.append(number)
-
-    def audit(self, *arguments, **options):
-        self.service.ports[:] = self.neutron.list_ports(True)['ports']
-        return super().audit(*arguments, **options)
-
-    def test_host_that_left_its_segment(self):
-        """The address of the server is on a segment that the host is not."""
-        self.flags(query_placement_for_routed_network_aggregates=True,
-                   group='scheduler')
-        server = self.admin_api.post_server({'server': self._build_server(
-            flavor_id=self.flavor(), networks=[
-                {'port': self.neutron.port_on_segment_id_2['id']}])})
-        self.become(server, status='ACTIVE')
-        self.assertEqual([], self.audit())
-        self.remove(self.numbers[1], 'second')
-        found = self.misplacement(server)
-        self.assertEqual(
-            ('segment', 'segment %s' % self.neutron.segments[1]['id'],
-             'second'), (found.rule, found.requirement, found.server.host))
-
-    def test_segment_without_an_aggregate(self):
-        """Neutron has created none, so that nothing can be compared."""
-        self.flags(query_placement_for_routed_network_aggregates=True,
-                   group='scheduler')
-        server = self.admin_api.post_server({'server': self._build_server(
-            flavor_id=self.flavor(), networks=[
-                {'port': self.neutron.port_on_segment_id_2['id']}])})
-        self.become(server, status='ACTIVE')
-        self.remove(self.numbers[1], 'second')
-        self.set_aggregates('segment of second')
-        self.assertEqual([], self.audit())
-        self.assertEqual(1, self.totals.servers)

@@ -3,7 +3,9 @@
 
 import json
 import pathlib
+import re
 
+import fixtures as base_fixtures
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import models
@@ -12,6 +14,7 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror.source import database_servers
 from tests import fixtures
+from tests.functional import test_html_report
 from tests.functional import test_manage
 from tests import placed
 
@@ -150,3 +153,56 @@ class TestAuditServers(AuditTest):
         done = self.audit()
         self.assertEqual(255, done.returncode)
         self.assertIn('no entry point in', done.stderr)
+
+
+class TestReport(AuditTest):
+    """``report --servers`` as an operator runs it."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.sync()
+        self.file = pathlib.Path(self.useFixture(
+            base_fixtures.TempDir()).path, 'report.html')
+
+    def report(self, status, *argv):
+        """Write the page; return its section of servers, and the summary."""
+        done = self.run_command(
+            'report', '--quiet', '--html', str(self.file), *argv)
+        self.assertEqual((status, ''), (done.returncode, done.stderr))
+        page = self.file.read_text()
+        self.assertTrue(page.endswith('</html>'))
+        return re.search('<section id="servers">.*?</section>', page,
+                         re.DOTALL).group(), done.stdout
+
+    def test_misplaced_servers(self):
+        """They are shown with their commands, and the status stays 0."""
+        self.server('near')
+        moved = [self.server('far', 'cell2', name=name)
+                 for name in ('db', test_html_report.EVIL)]
+        section, said = self.report(0, '--servers')
+        self.assertIn(
+            'in sync with nova; 2 of 3 servers are on a host that '
+            'contradicts the request: 2 zone\n', said)
+        for text in ('<dt>audited</dt><dd>3<', '<dt>misplaced</dt><dd>2<',
+                     '<dt>by zone</dt><dd>2<', '<b>2 servers</b> from',
+                     '<bdi>zone az1</bdi>', '<bdi>no zone</bdi>',
+                     '<bdi>&lt;script&gt;document', '<bdi>not recorded: ',
+                     *('>openstack server migrate --live-migration %s<' % one
+                       for one in moved)):
+            self.assertIn(text, section)
+
+    def test_not_audited_by_default(self):
+        """The page and the help have the option that audits."""
+        self.server('far', 'cell2')
+        section, said = self.report(0)
+        self.assertIn('<code>--servers</code>', section)
+        self.assertNotIn('<dt>', section)
+        self.assertNotIn('request', said)
+        done = self.run_command('report', '--help')
+        self.assertIn('because a sync moves no server', done.stdout)
+
+    def test_rule_that_cannot_be_checked(self):
+        """The option is named on the page."""
+        self.write_conf(more='[aggregate_mirror]\nrequest_filters = colour\n')
+        section, _said = self.report(0, '--servers')
+        self.assertIn('no entry point in', section)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML report in a real browser: complete, safe, fast and readable."""
+"""The HTML pages in a real browser: complete, safe, fast and readable."""
 
 import json
 import pathlib
@@ -8,6 +8,8 @@ import uuid
 import fixtures as base_fixtures
 import testtools
 
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.html_report import answer
 from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import render
 from nova_aggregate_mirror.journal import history
@@ -18,6 +20,8 @@ from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror import source
 from tests import chromium
 from tests.functional import test_html_report
+from tests.unit.html_report import test_answer
+from tests.unit.html_report import test_misplaced
 
 HOSTS, AGGREGATES = 5000, 100
 NOW = 1.7e9
@@ -51,6 +55,28 @@ DIALOG = """
               ? [cell.textContent]
               : [...cell.children].map(one => one.textContent)))];
 })()
+"""
+HOSTS_OF_ANSWER = """
+[...document.querySelectorAll('.hosts tbody tr')].filter(
+  row => row.checkVisibility()).map(row =>
+    [...row.querySelectorAll('th li')].filter(
+      host => host.checkVisibility()).map(
+        host => host.querySelector('bdi').textContent))
+"""
+# Of each visible row: the visible servers, and the visible commands.
+SERVERS = """
+[...document.querySelectorAll('.servers tbody tr')].filter(
+  row => row.checkVisibility()).map(row =>
+    ['th b bdi', 'td code.copy'].map(what =>
+      [...row.querySelectorAll(what)].filter(one => one.checkVisibility()).map(
+        one => one.textContent)))
+"""
+# What is wider than its place on the page; the selector is of its elements.
+OVERFLOWS = """
+[document.documentElement, ...document.querySelectorAll('%s *')].filter(
+  one => one.checkVisibility() && getComputedStyle(one).display !== 'inline'
+    && one.scrollWidth > one.clientWidth + 1 && one.clientWidth).map(
+      one => one.outerHTML.slice(0, 80))
 """
 # The contrast between text and background, for each kind of cell.
 CONTRASTS = """
@@ -101,6 +127,12 @@ def type_text(test, text):
         }).then(() => 0)""" % json.dumps(text))
 
 
+def assert_readable(test):
+    """Assert that the contrast of all text is sufficient."""
+    test.assertEqual([], [pair for pair in test.browser.evaluate(CONTRASTS)
+                          if pair[0] < 4.5])
+
+
 class TestDrift(test_html_report.ReportTest):
     """A small cloud with every kind of drift."""
 
@@ -111,8 +143,8 @@ class TestDrift(test_html_report.ReportTest):
         self.report(4)
         self.browser = self.useFixture(chromium.Chromium(self.program))
 
-    def test_each_cell(self):
-        """Each cell shows its state as text and symbol."""
+    def test_contents(self):
+        """Each cell has its state as text and symbol; names are no markup."""
         open_page(self)
         zone, evil = 'zone', test_html_report.EVIL
         gone = 'deleted ' + self.gone
@@ -123,26 +155,13 @@ class TestDrift(test_html_report.ReportTest):
             'nodeless': {zone: 'without_compute_node ∅'},
             'unmapped': {zone: 'in_sync ✓'}, 'ironic': {zone: 'missing +'},
             'same1': {zone: 'in_sync ✓'}}, self.browser.evaluate(CELLS))
-
-    def test_hostile_names(self):
-        """An aggregate name is shown as text, never as markup."""
-        open_page(self)
         self.assertIn('Placement differs',
                       self.browser.evaluate('document.title'))
         self.assertEqual(1, self.browser.evaluate(
             'document.scripts.length'))
-        self.assertEqual(test_html_report.EVIL, self.browser.evaluate("""
+        self.assertEqual(evil, self.browser.evaluate("""
             [...document.querySelectorAll('#aggregates th bdi')].map(
               one => one.textContent).find(one => one.startsWith('<'))"""))
-
-    def test_foreign_script_does_not_run(self):
-        """Injected markup does not execute."""
-        text = self.file.read_text()
-        self.file.write_text(text.replace(
-            '<main>', '<main><script>document.title = "evil"</script>'
-            '<img src="x" onerror="document.title = \'evil\'">'))
-        self.browser.open(self.file)
-        self.assertNotEqual('evil', self.browser.evaluate('document.title'))
 
     def test_filter(self):
         """It matches hosts, aggregates and marks; empty shows everything."""
@@ -168,8 +187,8 @@ class TestDrift(test_html_report.ReportTest):
         open_page(self)
         return self.browser.evaluate(DIALOG % json.dumps(host))
 
-    def test_aggregates_of_a_host(self):
-        """A click shows each aggregate in nova and in placement."""
+    def test_dialog_of_a_host(self):
+        """It shows each aggregate on both sides; the keyboard works."""
         zone = ['zone', 'zone az1', self.zone.uuid]
         for host, rows in (
                 ('right', [['deleted in nova', self.gone, 'no', '− yes'],
@@ -183,13 +202,9 @@ class TestDrift(test_html_report.ReportTest):
                             self.evil.uuid, 'no', '− yes']]),
                 ('ironic', [[
                     *zone, 'yes', '+ no for 2 of 3 compute nodes']])):
-            name, _said, found = self.aggregates_of(host)
+            name, _text, found = self.aggregates_of(host)
             self.assertEqual((host, rows), (name, found))
-
-    def test_dialog_of_a_host(self):
-        """It has marks and providers, and is used with the keyboard."""
-        _name, said, _rows = self.aggregates_of('unmapped')
-        self.assertIn('no host mapping', said)
+        self.assertIn('no host mapping', self.aggregates_of('unmapped')[1])
         self.assertIn(self.right.nodes[0], self.aggregates_of('right')[1])
         opened = """
             [document.querySelector('dialog').open,
@@ -197,35 +212,34 @@ class TestDrift(test_html_report.ReportTest):
         # The first is alone in its row, the second in an expanded one.
         for host in ('right', 'same2'):
             self.aggregates_of(host)
-            self.press('Escape', 27)
+            self.browser.press('Escape', 27)
             self.assertEqual([False, host], self.browser.evaluate(opened))
-            self.press('Enter', 13, '\r')
+            self.browser.press('Enter', 13, '\r')
             self.assertTrue(self.browser.evaluate(opened)[0])
 
-    def press(self, key, code, text=''):
-        for kind in ('keyDown', 'keyUp'):
-            self.browser.call(
-                'Input.dispatchKeyEvent', type=kind, key=key, text=text,
-                windowsVirtualKeyCode=code)
+    def test_look(self):
+        """It is readable in both schemes, narrow, wide or without scripts.
 
-    def test_contrast_and_width(self):
-        """It is readable in both color schemes, narrow and wide."""
+        A foreign script does not run.
+        """
         for width in (320, 1400):
             for scheme in ('light', 'dark'):
                 open_page(self, width, scheme)
                 self.assertGreaterEqual(width, self.browser.evaluate(
                     'document.documentElement.scrollWidth'))
                 self.browser.evaluate(DIALOG % json.dumps('ironic'))
-                self.assertEqual([], [
-                    one for one in self.browser.evaluate(CONTRASTS)
-                    if one[0] < 4.5])
+                assert_readable(self)
                 self.assertEqual([0, 0], self.browser.evaluate("""
                     ['dialog', 'dialog .scroll'].map(
                       one => document.querySelector(one)).map(
                         one => one.scrollWidth - one.clientWidth)"""))
-
-    def test_without_scripts(self):
-        """Everything except filter and dialog works without scripts."""
+        text = self.file.read_text()
+        self.file.write_text(text.replace(
+            '<main>', '<main><script>document.title = "evil"</script>'
+            '<img src="x" onerror="document.title = \'evil\'">'))
+        self.browser.open(self.file)
+        self.assertNotEqual('evil', self.browser.evaluate('document.title'))
+        self.file.write_text(text)
         self.browser.call('Emulation.setScriptExecutionDisabled', value=True)
         open_page(self)
         self.assertTrue(self.browser.evaluate(
@@ -234,15 +248,21 @@ class TestDrift(test_html_report.ReportTest):
             "document.querySelectorAll('.chunk tr').length"))
 
 
-class TestManyHosts(testtools.TestCase):
-    """A report with thousands of hosts stays small and fast."""
+class PageTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
         program = chromium.find(self)
         self.file = pathlib.Path(self.useFixture(
-            base_fixtures.TempDir()).path, 'report.html')
+            base_fixtures.TempDir()).path, 'page.html')
         self.browser = self.useFixture(chromium.Chromium(program))
+
+
+class TestManyHosts(PageTest):
+    """A report with thousands of hosts stays small and fast."""
+
+    def setUp(self):
+        super().setUp()
         self.uuids = [str(uuid.UUID(int=number))
                       for number in range(AGGREGATES)]
 
@@ -305,3 +325,128 @@ class TestManyHosts(testtools.TestCase):
                 () => [...document.querySelectorAll('.chunk table')].filter(
                   one => one.checkVisibility(
                     {contentVisibilityAuto: true})).length)"""))
+
+
+class TestAnswer(PageTest):
+    """The page of an explained request."""
+
+    def write(self, content, width=1400, scheme='light'):
+        """Write the page of an answer, and open it."""
+        with open(self.file, 'w') as page:
+            page.writelines(answer.render(content, test_answer.NOW))
+        open_page(self, width, scheme)
+
+    def test_single_host_among_thousands(self):
+        """Its part of a bar is visible, within the width of the bar."""
+        self.write(test_answer.explained(5000, [1, 4998]))
+        self.assertEqual([True, True, True], self.browser.evaluate("""
+            [...document.querySelectorAll('.funnel td.bar div')].map(bar => {
+              const parts = [...bar.children].map(
+                one => one.getBoundingClientRect());
+              return parts.every(one => one.width >= 3)
+                && parts.at(-1).right
+                  <= bar.getBoundingClientRect().right + .1;
+            })"""))
+
+    def test_names_and_filter(self):
+        """A row expands to all its hosts; the filter finds one of them."""
+        self.write(test_answer.explained(5000, [4000]))
+        self.assertEqual([[], []], self.browser.evaluate(HOSTS_OF_ANSWER))
+        self.browser.evaluate(
+            "document.querySelectorAll('.hosts summary')[1].click()")
+        self.assertEqual([0, 4000], [
+            len(row) for row in self.browser.evaluate(HOSTS_OF_ANSWER)])
+        for text, found in (('CMP-3999', [['cmp-3999']]),
+                            ('cmp-4000', [['cmp-4000']]), ('none', [])):
+            type_text(self, text)
+            self.assertEqual(
+                found, self.browser.evaluate(HOSTS_OF_ANSWER), text)
+        type_text(self, 'fan')
+        self.assertEqual('4000 hosts', self.browser.evaluate(
+            "document.querySelector('#filter output').textContent"))
+
+    def test_look(self):
+        """It is readable in both color schemes, narrow and wide."""
+        reason = explanation.Reason(
+            'aggregate', 'not in ' + 'z' * 90, 'x' * 120 + ' y' * 99,
+            'openstack aggregate add host %s %s' % (
+                'a' * 99, explanation.HOST))
+        for width, scheme in (360, 'light'), (1400, 'dark'):
+            for content in (
+                    test_answer.explained(212, [100, 0, 112],
+                                          notes=['n' * 300]),
+                    test_answer.explained(5000, [40] * 25, reason, count=9,
+                                          placed=['h' * 99] * 3),
+                    test_answer.explained(1, [0])):
+                self.write(content, width, scheme)
+                self.browser.evaluate("""
+                    for (const one of document.querySelectorAll('details'))
+                      one.open = true""")
+                self.assertEqual(
+                    [], self.browser.evaluate(OVERFLOWS % 'body'))
+                assert_readable(self)
+
+
+class TestMisplaced(PageTest):
+    """The report's section of misplaced servers."""
+
+    def setUp(self):
+        super().setUp()
+        server = test_misplaced.server
+        self.file.write_text(test_misplaced.page(test_misplaced.findings(
+            [*(server(number) for number in range(40)),
+             server(40, 'h' * 99, 'zone ' + 'z' * 99, 'y' * 120,
+                    name='n' * 99),
+             server(41, 'cmp-2', state='error')],
+            cells_down={'cell7': 'x' * 150})))
+
+    def test_look(self):
+        """It is readable in both color schemes, narrow and wide."""
+        for width, scheme in (360, 'light'), (1400, 'dark'):
+            open_page(self, width, scheme)
+            self.browser.evaluate("""
+                for (const one of document.querySelectorAll(
+                  '.servers details')) one.open = true""")
+            self.assertEqual(
+                [], self.browser.evaluate(OVERFLOWS % '#servers'))
+            assert_readable(self)
+            # On a phone each cell has the whole width.
+            self.assertLess(200, self.browser.evaluate("""
+                Math.min(...[...document.querySelectorAll(
+                  '.servers .move')].map(one => one.clientWidth))"""))
+
+    def test_filter(self):
+        """It finds a server, with its command only, and a host."""
+        open_page(self, 360)
+        uuids = [str(uuid.UUID(int=number << 64)) for number in (7, 41)]
+        type_text(self, uuids[0])
+        self.assertEqual([[['web-7'], [
+            'openstack server migrate --live-migration ' + uuids[0]]]],
+            self.browser.evaluate(SERVERS))
+        for text in ('CMP-2', uuids[1], 'state error'):
+            type_text(self, text)
+            self.assertEqual([[['web-41'], []]],
+                             self.browser.evaluate(SERVERS), text)
+        type_text(self, 'none')
+        self.assertFalse(self.browser.evaluate(
+            "document.getElementById('servers').checkVisibility()"))
+        type_text(self, '')
+        self.assertEqual(3, len(self.browser.evaluate(SERVERS)))
+
+    def test_keyboard_and_copying(self):
+        """Enter expands a row; a click selects a whole command."""
+        open_page(self, 360)
+        self.browser.evaluate(
+            "document.querySelector('.move summary').focus()")
+        self.browser.press('Enter', 13, '\r')
+        place = self.browser.evaluate("""
+            (() => { const one = document.querySelector('.move li code');
+              one.scrollIntoView({block: 'center'});
+              const {x, y} = one.getBoundingClientRect();
+              return {x: x + 9, y: y + 5} })()""")
+        for kind in ('mousePressed', 'mouseReleased'):
+            self.browser.call('Input.dispatchMouseEvent', type=kind,
+                              button='left', clickCount=1, **place)
+        self.assertEqual(
+            'openstack server migrate --live-migration %s' % uuid.UUID(int=0),
+            self.browser.evaluate('getSelection().toString().trim()'))

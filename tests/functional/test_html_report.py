@@ -102,31 +102,6 @@ class TestPage(ReportTest):
         self.sync()
         self.assertIn('placement sync_aggregates</bdi>', self.report(0))
 
-    def test_refusal(self):
-        """Removals that a sync would refuse are shown with the reason."""
-        host = self.host('h1')
-        self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
-        for number in range(12):
-            self.stale('s%d' % number, self.zone.uuid)
-        page = self.report(7)
-        self.assertIn('92.31% of the associations would be removed', page)
-        self.assertIn('with &#34;--prune --force&#34;', page)
-        self.assertIn('12 stale', page)
-        self.assertIn('<b>12 hosts</b>', page)
-
-    def test_aggregate_that_a_user_deleted(self):
-        """A provider that is no compute node is shown as stale, too."""
-        host = self.host('h1')
-        self.placement.set_aggregates(host.nodes[0], [self.zone.uuid])
-        gone, segment = [uuidutils.generate_uuid() for _ in range(2)]
-        self.journal.ledger.mark(gone)
-        self.placement.create_provider(segment, 'segment')
-        self.placement.set_aggregates(segment, [gone])
-        page = self.report(7)
-        self.assertIn('1 stale', page)
-        self.assertIn(gone, page)
-        self.assertIn(segment, page)
-
     def test_no_journal_yet(self):
         """The report does not create a journal."""
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
@@ -150,11 +125,6 @@ class TestOutage(ReportTest):
         self.assertIn('Nothing could be compared', page)
         self.assertIn('<td class="unknown">?', page)
         self.assertIn('because of this', page)
-
-    def test_placement_in_the_middle(self):
-        """An error between the journal's rows and the comparison."""
-        self.placement.fail_with(503, methods=('GET',), query='member_of')
-        self.assertIn('503', self.report(2))
 
     def test_credentials(self):
         """The missing option is named."""
@@ -218,18 +188,6 @@ class TestFile(ReportTest):
         self.assertEqual(255, done.returncode)
         line, = done.stderr.splitlines()
         self.assertIn(name, line)
-
-    def test_no_file(self):
-        """A missing file name is a usage error."""
-        done = self.run_command('report')
-        self.assertEqual(2, done.returncode)
-        self.assertIn('--html', done.stderr)
-
-    def test_help(self):
-        """The help lists the exit statuses."""
-        done = self.run_command('report', '--help')
-        self.assertEqual(0, done.returncode)
-        self.assertIn('  7  there is something to add', done.stdout)
 
     def test_standard_output(self):
         """It gets only the page; the summary goes to standard error."""

@@ -79,6 +79,12 @@ class TestHosts(testtools.TestCase):
         self.assertIn('<bdi>cmp-0012</bdi> <i>8.00</i>', text)
         self.assertIn('&lt;host&gt; stands for the name of the host', text)
 
+    def test_size(self):
+        """A host adds its name, and nothing else."""
+        sizes = [len(page(explained(hosts, [hosts]))) for hosts in (0, 5000)]
+        self.assertLess(sizes[0], 16 * 1024)
+        self.assertLess((sizes[1] - sizes[0]) / 5000, 32)
+
     def test_single_host(self):
         """Its advice has its name, and no placeholder is explained."""
         text = page(explained(3, [1]))
