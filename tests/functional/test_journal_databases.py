@@ -4,7 +4,6 @@
 How each method behaves for a single caller is in the unit tests.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import random
@@ -149,15 +148,31 @@ class TestLimits(DatabaseTest):
         self.assertRaises(exceptions.JournalLocked,
                           self.journal.ledger.remember, ['a'])
 
-    def test_read_that_times_out(self) -> None:
-        """On MySQL it is a Galera node that lags: another may lag less."""
+    def test_statements_that_are_not_answered(self) -> None:
+        """The server ends each; on MySQL another node may lag less.
+
+        It holds no connection and no lock after its limit: libpq has no
+        timeout for it.
+        """
         self.record()
-        self.locker.exec_driver_sql('SELECT * FROM dirty FOR UPDATE')
-        session = self.session()
-        self.assert_unavailable(
-            'SELECT * FROM dirty FOR UPDATE', exceptions.JournalLocked
-            if self.kind == 'postgresql' else exceptions.JournalUnavailable)
-        self.assertEqual(self.kind == 'postgresql', session == self.session())
+        on_postgresql = self.kind == 'postgresql'
+        locked = (exceptions.JournalLocked if on_postgresql
+                  else exceptions.JournalUnavailable)
+        for lock, query, error in (
+                ('', 'SELECT pg_sleep(50)' if on_postgresql
+                 else 'SELECT SLEEP(50)', exceptions.JournalUnavailable),
+                ('SELECT * FROM dirty FOR UPDATE',
+                 'SELECT * FROM dirty FOR UPDATE', locked),
+                ('LOCK TABLE dirty' if on_postgresql
+                 else 'LOCK TABLES dirty WRITE', 'SELECT * FROM dirty',
+                 locked)):
+            self.attempts = 0
+            session = self.session()
+            if lock:
+                self.locker.exec_driver_sql(lock)
+            self.assert_unavailable(query, error)
+            if query == lock:
+                self.assertEqual(on_postgresql, session == self.session())
 
     def test_lock_wait_of_one_transaction(self) -> None:
         """It ends with its transaction, whether that succeeds or not."""
@@ -174,22 +189,6 @@ class TestLimits(DatabaseTest):
             lock_wait=1)
         self.assertEqual((five, five, session),
                          (first, self.read(wait), self.session()))
-
-    def test_locked_table_is_not_waited_for_again(self) -> None:
-        """The server ends the statement; libpq has no timeout for it."""
-        self.record()
-        self.locker.exec_driver_sql(
-            'LOCK TABLE dirty' if self.kind == 'postgresql'
-            else 'LOCK TABLES dirty WRITE')
-        self.assert_unavailable(
-            'SELECT * FROM dirty', exceptions.JournalLocked
-            if self.kind == 'postgresql' else exceptions.JournalUnavailable)
-
-    def test_statement_that_takes_long_is_ended(self) -> None:
-        """It holds no connection and no lock after its limit."""
-        self.assert_unavailable(
-            'SELECT pg_sleep(50)' if self.kind == 'postgresql'
-            else 'SELECT SLEEP(50)')
 
 
 class TestManyProcesses(DatabaseTest):
@@ -251,33 +250,17 @@ class TestManyProcesses(DatabaseTest):
             one for one, entry in found.items() if entry.deleted})
 
     def test_lease_is_taken_by_one(self) -> None:
-        """Of simultaneous attempts only one succeeds, also on renewal."""
+        """Of simultaneous attempts only one succeeds: new, held or left."""
         def work(number: int) -> bool:
             return lease.Lease(self.open().database, 15).step()
 
+        self.assertEqual(1, sum(processes.at_once(PROCESSES, work)))
+        databases.execute(self.url, 'DELETE FROM lease')
         first = lease.Lease(self.journal.database, 15)
         self.assertTrue(first.step())
         self.assertEqual(0, sum(processes.at_once(PROCESSES, work)))
         first.leave()
         self.assertEqual(1, sum(processes.at_once(PROCESSES, work)))
-
-    def test_first_lease_is_taken_by_one(self) -> None:
-        """Only one agent inserts the first row of the lease."""
-        self.assertEqual(1, sum(processes.at_once(
-            PROCESSES,
-            lambda number: lease.Lease(self.open().database, 15).step())))
-
-    def test_cells_by_many_at_once(self) -> None:
-        """All agents of a nova bind the journal; another nova is refused."""
-        ours, theirs = doubles.Nova([]), doubles.Nova([])
-        ours.mapped = {'cell-%d' % cell: 'ours' for cell in range(3)}
-        theirs.mapped = {'other': 'theirs'}
-        processes.at_once(PROCESSES, lambda number: binding.Binding(
-            self.open().database, ours).bind())
-        another = binding.Binding(self.journal.database, theirs)
-        for call in (another.check, another.bind):
-            self.assertRaises(exceptions.WrongNova, call)
-        binding.Binding(self.journal.database, ours).check()
 
     def test_first_cells_by_two_novas_at_once(self) -> None:
         """Of two novas that start at once, only one gets the journal."""
@@ -342,58 +325,6 @@ class TestValues(DatabaseTest):
         self.clock += self.conf.aggregate_mirror.max_call_age
         self.ledger.observe(['a'], [])
         self.assertFalse(self.ledger.entries()['a'].deleted)
-
-    def test_life_of_a_ledger_entry(self) -> None:
-        """An entry is added, marked, absent, present again and forgotten."""
-        seconds = self.conf.aggregate_mirror.forget_after + 1
-        self.ledger.remember(['a', 'b'])
-        self.ledger.mark('c')
-        self.ledger.observe(['a'], ['b', 'c'])
-        self.now += seconds
-        self.assertEqual(
-            {'a': (False, 0), 'b': (False, seconds), 'c': (True, seconds)},
-            {one: (entry.deleted, entry.absent) for one, entry
-             in self.open().ledger.entries().items()})
-        self.ledger.observe(['a', 'b'], ['c'])
-        self.assertEqual({'a': 0, 'b': 0}, {
-            one: entry.absent for one, entry
-            in self.open().ledger.entries().items()})
-
-
-class TestOutage(DatabaseTest):
-
-    @contextlib.contextmanager
-    def unavailable(self) -> Iterator[None]:
-        databases.execute(self.url, 'ALTER TABLE dirty RENAME TO hidden')
-        try:
-            yield
-        finally:
-            databases.execute(self.url, 'ALTER TABLE hidden RENAME TO dirty')
-
-    def fails(self, function: Callable, *args: object) -> None:
-        self.assertRaises(exceptions.JournalUnavailable, function, *args)
-
-    def test_row_that_could_not_be_recorded(self) -> None:
-        """Its hand-over inserts it once the database is available."""
-        row = self.rows.make(HOST)
-        self.record()
-        with self.unavailable():
-            self.fails(self.rows.record, row)
-            self.fails(self.rows.hand_over, row, 'refused')
-        self.assertEqual(1, len(self.rows.all()))
-        self.rows.hand_over(row, 'refused')
-        handed, = self.rows.get([row.id])
-        self.assertEqual((HOST, False, 1, 'refused'), (
-            handed.dirty, handed.running, handed.attempts, handed.last_error))
-
-    def test_nothing_was_entered_in_the_ledger(self) -> None:
-        """A failed record transaction leaves no ledger entry."""
-        self.record()
-        with self.unavailable():
-            self.fails(self.rows.record, self.rows.make(HOST), ['a'])
-        self.assertEqual({}, self.ledger.entries())
-        self.rows.record(self.rows.make(HOST), ['a'])
-        self.assertEqual({'a'}, set(self.ledger.entries()))
 
 
 class TestServer(DatabaseTest):

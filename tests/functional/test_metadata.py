@@ -130,12 +130,6 @@ class TestMetadata(testscenarios.WithScenarios, testtools.TestCase):
                          names('gpu') | TENANT, ['a', 'b'])
         self.assertEqual(1, len(statements.about('aggregate')))
 
-    def test_known_aggregates(self):
-        """Return which of these UUIDs belong to nova's aggregates."""
-        self.aggregate('fast')
-        self.assertEqual({uuids.fast}, self.source.known(
-            [uuids.fast, uuids.segment]))
-
     def test_database_is_away(self):
         """An unavailable database is an error, not an empty result."""
         api_models.BASE.metadata.drop_all(self.engine)
