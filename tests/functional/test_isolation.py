@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where servers land while placement's aggregates differ from nova's.
+"""Where servers land, also while placement's aggregates differ from nova's.
 
 The wrong host always has the highest weight, so that only a filter can keep a
 server off it.
@@ -127,13 +127,6 @@ class TestHintOfRebuild(IsolationTest):
             server = self.boot(flavor_id=self.flavor())
         self.assert_lands(server, RIGHT, status='ACTIVE')
 
-    def test_zone(self):
-        """Nova's own request filter is run for the hint, too."""
-        self.aggregate('east', [SPARE], availability_zone='east')
-        with self.pass_hint():
-            server = self.boot(flavor_id=self.flavor(), az='east')
-        self.assert_lands(server, SPARE, status='ACTIVE')
-
     def test_stored_hint(self):
         """A server that an older nova has created is moved."""
         with self.pass_hint():
@@ -142,18 +135,6 @@ class TestHintOfRebuild(IsolationTest):
         self.admin_api.post_server_action(server['id'], {
             'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
         self.assert_lands(server, SPARE, status='ACTIVE')
-
-
-class TestMissingAssociation(IsolationTest):
-    """Placement lacks a host that nova has isolated for a tenant."""
-
-    request_filters = ('tenant_isolation',)
-
-    def test_create(self):
-        """The query forbids the aggregate, but placement offers the host."""
-        self.aggregate('theirs', [WRONG], filter_tenant_id='others')
-        self.set_aggregates(WRONG)
-        self.assert_lands(self.boot(flavor_id=self.flavor()), RIGHT)
 
 
 class TestStaleZone(testscenarios.WithScenarios, IsolationTest):
@@ -225,3 +206,77 @@ class TestUnreadableMetadata(testscenarios.WithScenarios, IsolationTest):
             self.assertEqual(RIGHT, server['OS-EXT-SRV-ATTR:host'], name)
             self._delete_server(server)
             self.remove(number, host)
+
+
+class TestTenants(cloud.CloudTest):
+    """Nova confines a tenant, and this package keeps others out."""
+
+    hosts = ('free', 'own')
+    host_filters = (cloud.GUARD,)
+    request_filters = ('tenant_isolation',)
+
+    def setUp(self):
+        super().setUp()
+        self.flags(limit_tenants_to_placement_aggregate=True,
+                   group='scheduler')
+        self.aggregate('own', ['own'], filter_tenant_id='listed')
+        self.wanted = self.flavor()
+
+    def boot_as(self, project):
+        """Boot a server of a tenant; return its host, or None."""
+        self.admin_api.project_id = project
+        return self.boot(flavor_id=self.wanted)['OS-EXT-SRV-ATTR:host']
+
+    def enable(self, host, status):
+        service, = self.admin_api.get_services(binary='nova-compute',
+                                               host=host)
+        self.admin_api.put_service(service['id'], {'status': status})
+
+    def test_tenant_has_its_hosts_and_no_others(self):
+        """Even when only the hosts of other tenants have room."""
+        self.assertEqual(('own', 'free'),
+                         (self.boot_as('listed'), self.boot_as('other')))
+        self.enable('free', 'disabled')
+        self.assertEqual(('own', None),
+                         (self.boot_as('listed'), self.boot_as('other')))
+        self.enable('free', 'enabled')
+        self.enable('own', 'disabled')
+        self.assertEqual((None, 'free'),
+                         (self.boot_as('listed'), self.boot_as('other')))
+
+
+class TestForcedHosts(testscenarios.WithScenarios, cloud.CloudTest):
+    """Aggregates do not limit forced hosts, as in stock nova."""
+
+    scenarios = [
+        ('stock', {'host_filters': tuple(
+            type(one).__name__ for one in oracle.FILTERS.values())}),
+        ('ours', {'host_filters': (cloud.GUARD,),
+                  'request_filters': tuple(oracle.FILTERS)})]
+    hosts = ('fast', 'theirs', 'east')
+
+    def setUp(self):
+        super().setUp()
+        self.aggregate('fast', ['fast'], ssd='true')
+        self.aggregate('theirs', ['theirs'], filter_tenant_id='others',
+                       instance_type='m1.other')
+        self.aggregate('east', ['east'], availability_zone='east')
+        self.wanted = self.flavor(**cloud.SSD)
+
+    def assert_lands(self, host, zone):
+        server = self.boot(flavor_id=self.wanted, az=zone)
+        self.assertEqual(host, server['OS-EXT-SRV-ATTR:host'])
+
+    def test_each_host_and_node(self):
+        """A server boots on the requested host."""
+        for host in self.hosts:
+            self.assert_lands(host, '%s:%s:%s' % (self.zone(host), host, host))
+            self.assert_lands(host, '%s:%s' % (self.zone(host), host))
+            self.assert_lands(host, '%s::%s' % (self.zone(host), host))
+
+    def zone(self, host):
+        return 'east' if host == 'east' else 'nova'
+
+    def test_nobody_names_a_host(self):
+        """Aggregates limit all other requests."""
+        self.assert_lands('fast', 'nova')
