@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A selection from the table of outages, measured with real processes."""
+"""Selections of outages and of bad parts, measured with real processes."""
 
 import subprocess
 import sys
@@ -18,16 +18,24 @@ PATIENCE = 900
 
 class TestOutages(testtools.TestCase):
 
-    def test_pairs(self):
-        """Every pair of party, fault, moment and call keeps the promise."""
+    def measure(self, *argv):
+        """Run a command of the tool, which has to measure every line."""
         done = subprocess.run(
-            [sys.executable, str(TOOL), 'outages', '--pairs', '--jobs',
-             JOBS], capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=PATIENCE)
+            [sys.executable, str(TOOL), *argv, '--jobs', JOBS],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            timeout=PATIENCE)
         if done.returncode == command.UNAVAILABLE:
             self.skipTest(done.stderr[-500:])
-        self.addDetail('outages', content.text_content(
+        self.addDetail('tool', content.text_content(
             done.stdout + done.stderr))
         self.assertEqual(0, done.returncode, 'see the details')
         measured, total = done.stdout.splitlines()[-1].split()[:3:2]
         self.assertEqual(total, measured)
+
+    def test_pairs(self):
+        """Every pair of party, fault, moment and call keeps the promise."""
+        self.measure('outages', '--pairs')
+
+    def test_parts(self):
+        """No bad part delays a healthy host."""
+        self.measure('parts', '--selection')
