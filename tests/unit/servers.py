@@ -132,6 +132,7 @@ class Cloud(fixtures.Fixture):
         self.requests: list[tuple[str, str]] = []
         self.hanging: set[str] = set()
         self.token_id = 'the-token-itself'
+        self.content_type = 'application/json'
         self.stuck = threading.Event()
         """Set as soon as a request hangs."""
         self._over = threading.Event()
@@ -139,7 +140,8 @@ class Cloud(fixtures.Fixture):
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self.rfile.read(int(self.headers.get('Content-Length', 0)))
+                self.body = self.rfile.read(
+                    int(self.headers.get('Content-Length', 0)))
                 cloud._answer(self)
 
             do_PUT = do_POST = do_GET
@@ -178,7 +180,7 @@ class Cloud(fixtures.Fixture):
             body = json.dumps(body).encode()
         handler.send_response(status)
         handler.send_header('X-Subject-Token', self.token_id)
-        handler.send_header('Content-Type', 'application/json')
+        handler.send_header('Content-Type', self.content_type)
         handler.send_header('Content-Length', str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)
