@@ -3,7 +3,7 @@
 
 A command needs two seconds of processor time to import nova or the openstack
 client, and a tenth of that to run. The installed scripts themselves are
-tested in ``tests.functional.test_scripts``.
+tested in ``tests.functional.test_record``.
 """
 
 from collections.abc import Mapping

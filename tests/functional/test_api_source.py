@@ -3,8 +3,6 @@
 
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
-from nova import context as nova_context
-from nova import objects
 from oslo_utils import uuidutils
 import webob
 
@@ -15,7 +13,6 @@ from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import api
-from nova_aggregate_mirror.source import api_connection
 from tests import fixtures
 from tests.functional import test_source
 from tests import nova_server
@@ -261,16 +258,3 @@ class TestErrors(ApiSourceTest):
                 (self.server.url + '/elsewhere', '404')):
             self.api = self.connect(url)
             self.refused(word)
-
-
-class TestNames(ApiSourceTest):
-
-    def test_aggregates_have_ids(self):
-        """They can be given by ID."""
-        objects.Aggregate.get_by_uuid(
-            nova_context.get_admin_context(), self.zone.uuid).add_host('h1')
-        self.assertIn(
-            api_connection.ListedAggregate(
-                self.zone.id, self.zone.uuid, 'zone', frozenset({'h1'}),
-                'az1'),
-            self.api.all_aggregates())

@@ -121,12 +121,6 @@ class TestHintOfRebuild(IsolationTest):
         return base_fixtures.MonkeyPatch(
             'nova.scheduler.utils.build_filter_properties', build)
 
-    def test_create(self):
-        """The server is not created on the host of another tenant."""
-        with self.pass_hint():
-            server = self.boot(flavor_id=self.flavor())
-        self.assert_lands(server, RIGHT, status='ACTIVE')
-
     def test_stored_hint(self):
         """A server that an older nova has created is moved."""
         with self.pass_hint():

@@ -8,6 +8,7 @@ AGGREGATE_MIRROR_WRITE_RECORD=1 tox -e functional -- test_record
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import fixtures as base_fixtures
@@ -80,6 +81,15 @@ class TestHelp(testtools.TestCase):
                                    for option in LIBRARIES))))
             compare(self, commands.PROGRAMS[module] + '.txt',
                     '\n'.join(texts))
+
+    def test_installed_scripts(self):
+        """Each prints its usage, and no warning of a library."""
+        for module, name in commands.PROGRAMS.items():
+            done = subprocess.run(
+                [commands.script(module), '--help'], capture_output=True,
+                text=True, timeout=commands.TIMEOUT)
+            self.assertEqual((0, ''), (done.returncode, done.stderr), name)
+            self.assertIn('usage: ' + name, done.stdout)
 
 
 class TestExitStatuses(testtools.TestCase):
