@@ -112,8 +112,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
         trial.write(deployment.journal.database)
     except exceptions.JournalUnavailable as exc:
         return [checks.failure(
-            '%s, so that neither nova-api nor an agent can use it. Use a '
-            'server and a user that may write:' % exc, *SERVER)]
+            '%s. Neither nova-api nor an agent can use it.' % exc)]
     return []
 
 
@@ -227,8 +226,7 @@ def _closed(path: pathlib.Path) -> checks.Findings:
 def _unusable(path: pathlib.Path | None,
               error: exceptions.JournalUnavailable) -> checks.Finding:
     if path is None:
-        return checks.failure(
-            '%s. Start the database server, or correct:' % error, *SERVER)
+        return checks.failure('%s.' % error)
     if isinstance(error, exceptions.JournalDamaged):
         return checks.failure(
             '%s. Move it to another directory; nova-api creates a new '

@@ -90,9 +90,7 @@ def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
     """Return the finding for an API database that cannot be read."""
     if isinstance(exc.__cause__, db_exc.DBNonExistentTable):
         return checks.failure('%s. Run:' % exc, 'nova-manage api_db sync')
-    return checks.failure(
-        '%s. Start the database server, or correct:' % exc, '[api_database]',
-        'connection = mysql+pymysql://nova:PASSWORD@HOST/nova_api')
+    return checks.failure('%s.' % exc)
 
 
 def hook(deployment: inputs.Deployment) -> checks.Findings:

@@ -83,7 +83,7 @@ def translated() -> Iterator[None]:
         yield
     except db_exception.DBError as exc:
         raise exceptions.NovaUnavailable(
-            observations.of_database(exc), 'a database of nova') from exc
+            observations.of_database(exc)[0], 'a database of nova') from exc
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(

@@ -149,7 +149,7 @@ class DatabaseBreaker:
                 self._until = self._now() + self._limits.backoff
                 self._why = (exc.failure.observation if isinstance(
                     exc, exceptions.MirrorError) else
-                    observations.of_database(exc, self._now() - began))
+                    observations.of_database(exc, self._now() - began)[0])
             raise
         self._until = 0.0
 

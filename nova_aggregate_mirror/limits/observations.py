@@ -11,10 +11,12 @@ import sqlite3
 import ssl
 
 # By the innermost error that is one of these.
+_NAMELESS = 'has a name that does not resolve'
+_REFUSED = 'refused the connection'
 _SOCKET: tuple[tuple[type[BaseException], str], ...] = (
-    (ConnectionRefusedError, 'refused the connection'),
+    (ConnectionRefusedError, _REFUSED),
     (ConnectionError, 'closed the connection without an answer'),
-    (socket.gaierror, 'has a name that does not resolve'),
+    (socket.gaierror, _NAMELESS),
     (ssl.SSLCertVerificationError, 'has a certificate that is not accepted'),
     (ssl.SSLError, 'failed the TLS handshake'),
 )
@@ -36,6 +38,17 @@ _CODES = {
     1969: _SLOW, 3024: _SLOW, '57014': _SLOW,
     1146: 'lacks a table', '42P01': 'lacks a table',
     '57P03': 'does not accept connections now',
+}
+# The next step, with the option that has the URL of the database.
+_STEPS = {
+    _REFUSED: 'start the database server, or correct host and port in %s',
+    _NAMELESS: 'correct the host in %s',
+    _PASSWORD: 'correct user and password in %s',
+    _ABSENT: 'create the database, or correct its name in %s',
+    _READ_ONLY: 'set the host in %s to a server that accepts writes',
+    _RIGHTS: 'grant all rights on the database to the user in %s',
+    _FULL: 'free space on the database server',
+    _CROWDED: 'raise max_connections on the database server',
 }
 
 
@@ -71,30 +84,36 @@ def of_socket(cause: BaseException) -> str:
     return ''
 
 
-def of_database(exc: BaseException, waited: float = 0.0) -> str:
-    """Return what a database did."""
+def of_database(exc: BaseException, waited: float = 0.0,
+                option: str = '') -> tuple[str, str]:
+    """Return what a database did, and the next step if one is known.
+
+    :param waited: seconds that passed before the error
+    :param option: the option with the URL of the database
+    """
     for cause in [exc] if getattr(exc, 'filename', '') else causes(exc):
         if isinstance(cause, Observed):
-            return str(cause)
+            return str(cause), ''
         if isinstance(cause, ModuleNotFoundError):
-            return 'needs the Python package %s, which is not installed' % (
-                cause.name)
+            return ('needs the Python package %s, which is not installed'
+                    % cause.name, 'install it in this Python environment')
         if isinstance(cause, TimeoutError):
             return 'was silent' + (
-                ' for %.1f s' % waited if waited else '')
+                ' for %.1f s' % waited if waited else ''), ''
         code = getattr(cause, 'sqlstate', None) or getattr(
             cause, 'pgcode', None) or next(iter(cause.args), None)
-        observation = _CODES.get(
-            code) if isinstance(code, (int, str)) else None
-        if observation or of_socket(cause):
-            return observation or of_socket(cause)
+        observation = (_CODES.get(code) if isinstance(code, (int, str))
+                       else None) or of_socket(cause)
+        if observation:
+            step = _STEPS.get(observation, '')
+            return observation, step % option if '%s' in step else step
     if is_damage(exc):
-        return 'is no SQLite database, or is damaged'
+        return 'is no SQLite database, or is damaged', ''
     lines = str(exc).strip().splitlines()
     # With an @ in a password, the rest of the password is parsed as host.
     return 'failed: %s' % re.sub(
         r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
-        lines[0] if lines else type(exc).__name__)
+        lines[0] if lines else type(exc).__name__), ''
 
 
 def is_damage(exc: BaseException) -> bool:

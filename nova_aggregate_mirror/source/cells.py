@@ -166,7 +166,7 @@ def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
         return read()
     except connections.ERRORS as exc:
         error = exceptions.CellUnavailable(
-            observations.of_database(exc, time.monotonic() - began))
+            observations.of_database(exc, time.monotonic() - began)[0])
         error.__cause__ = exc
         return error
 

@@ -77,6 +77,7 @@ class ApiDatabase:
             with self._pool.reading() as connection:
                 yield connection
         except ERRORS as exc:
+            observation, step = observations.of_database(
+                exc, time.monotonic() - began, '[api_database] connection')
             raise exceptions.NovaUnavailable(
-                observations.of_database(exc, time.monotonic() - began),
-                'nova\'s API database') from exc
+                observation, 'nova\'s API database', step=step) from exc

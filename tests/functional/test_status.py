@@ -245,7 +245,8 @@ class TestStatus(StatusTest):
         self.write_conf(api='mysql+pymysql://nova:%s@127.0.0.1:1/nova_api'
                         % PASSWORD)
         self.assert_row(FAILURE, self.rows(FAILURE, API, *needs)[API],
-                        'refused', '  [api_database]\n')
+                        'refused the connection: start the database server, '
+                        'or correct host and port in [api_database]')
 
     def test_metadata(self) -> None:
         """Each row is read from nova's database."""

@@ -47,8 +47,10 @@ def translated() -> Iterator[None]:
     except engines.ERRORS as exc:
         kind = (exceptions.JournalDamaged if observations.is_damage(exc)
                 else exceptions.JournalUnavailable)
-        raise kind(observations.of_database(
-            exc, time.monotonic() - began), JOURNAL) from exc
+        observation, step = observations.of_database(
+            exc, time.monotonic() - began,
+            '[aggregate_mirror_database] connection')
+        raise kind(observation, JOURNAL, step=step) from exc
 
 
 def is_conflict(exc: Exception) -> bool:

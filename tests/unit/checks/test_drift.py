@@ -104,7 +104,8 @@ class TestDrift(doubles.TestCase):
                              (one.code, one.cure))
         self.nova.broken = exceptions.NovaUnavailable('refused')
         one, = self.find()
-        self.assertEqual('[api_database]', one.cure[0])
+        self.assertEqual((checks.Code.FAILURE, 'refused.'),
+                         (one.code, one.text))
 
     def test_provider_that_cannot_be_read(self):
         """The other providers are still compared."""

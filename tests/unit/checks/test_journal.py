@@ -128,7 +128,8 @@ class TestJournal(doubles.TestCase):
                 ('sqlite:////proc/sys/kernel/mirror/journal.sqlite', '/proc',
                  'install -d -m 700 -o '),
                 ('mysql+pymysql://mirror:geheim@127.0.0.1:1/mirror',
-                 'refused', '[aggregate_mirror_database]\n')):
+                 'start the database server, or correct host and port in '
+                 '[aggregate_mirror_database] connection')):
             self.conf.set_override('connection', url,
                                    'aggregate_mirror_database')
             one, = journal.tables(self.deployment)

@@ -30,18 +30,25 @@ class TestObservations(testtools.TestCase):
 
     def test_codes(self) -> None:
         """The code decides, in whichever error it is wrapped."""
-        for code, text in ((1045, 'refused the user or the password'),
-                           (1049, 'has no database of this name'),
-                           (1290, 'is read-only'), (1114, 'has no space left'),
-                           (1040, 'has too many connections')):
+        for code, text, step in (
+                (1045, 'refused the user or the password',
+                 'correct user and password in [x] y'),
+                (1049, 'has no database of this name',
+                 'create the database, or correct its name in [x] y'),
+                (1290, 'is read-only',
+                 'set the host in [x] y to a server that accepts writes'),
+                (1114, 'has no space left',
+                 'free space on the database server'),
+                (2013, 'closed the connection', '')):
             error = Exception(code, 'any text')
             for wrapped in (error, db_exc.DBError(error), sa.exc.DBAPIError(
                     'SELECT 1', {}, error)):
-                self.assertEqual(text, observations.of_database(wrapped))
+                self.assertEqual((text, step), observations.of_database(
+                    wrapped, option='[x] y'))
         self.assertEqual('refused the user or the password',
-                         observations.of_database(Postgres('28P01')))
+                         observations.of_database(Postgres('28P01'))[0])
         self.assertEqual('is read-only', observations.of_database(
-            sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006'))))
+            sa.exc.DBAPIError('SELECT 1', {}, Postgres('25006')))[0])
 
     def test_sockets(self) -> None:
         """The error of the socket is the cause of that of the driver."""
@@ -52,12 +59,13 @@ class TestObservations(testtools.TestCase):
             error = Exception(2003, 'any text')
             error.__cause__ = cause
             self.assertEqual(text, observations.of_database(
-                db_exc.DBConnectionError(error), 2.0))
+                db_exc.DBConnectionError(error), 2.0)[0])
 
     def test_driver_that_is_missing(self) -> None:
         """Its package is named."""
         self.assertEqual(
-            'needs the Python package pymysql, which is not installed',
+            ('needs the Python package pymysql, which is not installed',
+             'install it in this Python environment'),
             observations.of_database(ModuleNotFoundError(name='pymysql')))
 
     def test_damage(self) -> None:
