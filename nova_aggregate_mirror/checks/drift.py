@@ -12,6 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
 
@@ -109,15 +110,20 @@ def _hosts(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
     """List the member hosts that cannot be mirrored now."""
     pending = {host for association in sync.associations
                if association.state is State.PENDING
+               and outcome.Subject(outcome.PROVIDER, association.provider)
+               not in sync.outcome.failed
                for host in association.hosts}
-    for text, hosts, cure in (
+    unmapped, nodeless = sync.nova.unmapped, sync.nova.nodeless()
+    for text, hosts, *cure in (
             ('No resource provider yet for %s. On each listed host, run:',
              pending, RESTART),
             ('No compute node for %s. On each listed host, run:',
-             sync.nova.nodeless(), RESTART),
-            ('No host mapping for %s. Run:', sync.nova.unmapped, DISCOVER)):
+             nodeless - unmapped, RESTART),
+            ('No host mapping for %s. Run:', unmapped - nodeless, DISCOVER),
+            ('Neither host mapping nor compute node for %%s: %s.'
+             % sync_result.RETIRED, unmapped & nodeless)):
         if hosts:
-            yield checks.warning(text % checks.some(hosts), cure)
+            yield checks.warning(text % checks.some(hosts), *cure)
 
 
 def _unknown(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:

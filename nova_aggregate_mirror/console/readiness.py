@@ -162,10 +162,14 @@ def _host(host: str, nova: source.Nova) -> Iterator[Missing]:
             exit_status.NO_NODE, subject, 'is in a cell that did not answer',
             '; '.join('cell %s: %s' % cell
                       for cell in sorted(nova.cells_down.items())))
+    elif host in nova.nodeless() & nova.unmapped:
+        yield Missing(exit_status.NO_NODE, subject,
+                      'has neither host mapping nor compute node',
+                      remedy=sync_result.RETIRED)
     elif host in nova.nodeless():
         yield Missing(exit_status.NO_NODE, subject, 'has no compute node',
                       remedy=sync_result.NO_NODE)
-    if host in nova.unmapped:
+    elif host in nova.unmapped:
         yield Missing(exit_status.NOT_MAPPED, subject, 'has no host mapping',
                       remedy=sync_result.DISCOVER)
 

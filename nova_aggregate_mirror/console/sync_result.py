@@ -26,6 +26,9 @@ State = associations.State
 DISCOVER = 'run "nova-manage cell_v2 discover_hosts"'
 RESTART = 'restart nova-compute on that host'
 NO_NODE = '%s, and %s if the host has no mapping' % (RESTART, DISCOVER)
+RETIRED = ('it was probably retired while it was a member, and nova-api '
+           'answers 404 to its removal: start nova-compute with this host '
+           'name once, %s, and remove it from its aggregates' % DISCOVER)
 AGAIN = 'run this command again'
 PRUNE = '--prune removes stale associations'
 
@@ -195,15 +198,22 @@ class Result:
 
     def _obstacles(self) -> Iterator[Fault]:
         """List what a sync cannot repair."""
-        for host in self._nova.unmapped:
+        nodeless = self._nova.nodeless()
+        for host in self._nova.unmapped & nodeless:
+            yield Fault(
+                exit_status.NOT_MAPPED, host, 'Host %s has neither host '
+                'mapping nor compute node: %s' % (host, RETIRED))
+        for host in self._nova.unmapped - nodeless:
             yield Fault(exit_status.NOT_MAPPED, host,
                         'Host %s has no host mapping: %s' % (host, DISCOVER))
-        for host in self._nova.nodeless():
+        for host in nodeless - self._nova.unmapped:
             yield Fault(exit_status.NO_NODE, host,
                         'Host %s has no compute node: %s' % (host, NO_NODE))
         for provider, hosts in sorted({
                 (association.provider, ', '.join(association.hosts))
-                for association in self.among(State.PENDING)}):
+                for association in self.among(State.PENDING)
+                if outcome.Subject(outcome.PROVIDER, association.provider)
+                not in self.sync.outcome.failed}):
             yield Fault(
                 exit_status.NO_PROVIDER, provider,
                 'Host %s: compute node %s has no resource provider yet: %s'

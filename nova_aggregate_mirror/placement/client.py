@@ -93,6 +93,12 @@ class Client:
         return responses.names(*self.call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
 
+    def named(self, name: str) -> frozenset[str]:
+        """Read the UUIDs of the providers with a name: one, or none."""
+        return responses.providers(*self.call(
+            'GET', '/resource_providers?name=' + urllib.parse.quote(
+                name, safe='')))
+
     def having(self, trait: str) -> frozenset[str]:
         """Read the UUIDs of the providers with a trait.
 

@@ -36,6 +36,9 @@ Subject = outcome.Subject
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
 
+LOOKED_UP = 20
+"""Missing providers whose names are looked up in one sync, a request each."""
+
 RETRIED = 50
 """Providers that failed before, between two checks of the time."""
 
@@ -117,6 +120,7 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
+    _find_occupied_names(mirror.context, differences, outcome)
     outcome.failed |= {Subject(PROVIDER, node): exc for node, exc
                        in compared.contradictions(request.hosts).items()}
     _observe(mirror.context, compared, request, outcome)
@@ -240,6 +244,34 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
         % plurals.count(len(failed), 'compute node'))
     mirror.context.display.expect(len(failed))
     return mirror.converge(compared.dirty(failed), mode)
+
+
+def _find_occupied_names(context: context.Context,
+                         differences: Iterable[Association],
+                         outcome: Outcome) -> None:
+    """Look for other providers with the names of those that are missing.
+
+    Nova-compute of a host that was reinstalled cannot create its provider
+    while another one has its name: https://launchpad.net/bugs/1817833.
+    """
+    pending = sorted({
+        association.provider for association in differences
+        if association.state is associations.State.PENDING})[:LOOKED_UP]
+    if not pending:
+        return
+    try:
+        for node, name in sorted(context.nova.node_names(pending).items()):
+            for other in sorted(context.placement.named(name) - {node}):
+                subject = Subject(PROVIDER, node)
+                outcome.unwritten.add(subject)
+                outcome.failed[subject] = exceptions.Contradiction(
+                    'its nova-compute cannot create the resource provider, '
+                    'because another one has the name %s' % name,
+                    step='run "openstack resource provider delete %s", then '
+                    'restart nova-compute on that host' % other)
+    except exceptions.MirrorError as exc:
+        # Only what is said about them depends on it.
+        LOG.debug('Names of resource providers could not be read: %s', exc)
 
 
 def _observe(context: context.Context, compared: Comparison, request: Request,

@@ -241,5 +241,11 @@ class Source(Protocol):
             cells are searched only for nodes that it does not decide
         """
 
+    def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:
+        """Read the names of compute nodes that nova-compute gives providers.
+
+        :param nodes: UUIDs; those that no cell has are omitted
+        """
+
     def read_all(self) -> Nova:
         """Read nova's state for every host and every aggregate."""

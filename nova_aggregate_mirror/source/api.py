@@ -6,6 +6,8 @@ be deleted, on an unmapped host, or in a cell that is down, so it is never
 treated as a node without aggregates.
 """
 
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
@@ -13,11 +15,14 @@ import dataclasses
 from typing import Any
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror import uuids
+
+Parse = Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
 
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
@@ -105,13 +110,21 @@ class ApiSource:
         Nova-api shows neither cells nor host mappings, and lists no node of
         an unmapped host.
         """
+        return [source.NodeRow('', uuids.canonical(node), host)
+                for node, host in self._hypervisors(api_connection.node)]
+
+    def _hypervisors(self, parse: Parse) -> set[tuple[str, str]]:
+        """Read all pages of hypervisors: UUIDs, and what is parsed.
+
+        :raises NovaUnavailable: when a page cannot be read, for example while
+            a cell is down
+        """
         nodes: set[tuple[str, str]] = set()
         marker = ''
         while True:
             try:
                 page = self._api.entries(
-                    '/os-hypervisors/detail' + marker, 'hypervisors',
-                    api_connection.node)
+                    '/os-hypervisors/detail' + marker, 'hypervisors', parse)
             except exceptions.NovaUnavailable as exc:
                 down: frozenset[str] = frozenset()
                 with contextlib.suppress(exceptions.MirrorError):
@@ -126,10 +139,14 @@ class ApiSource:
             # Nova-api omits nodes without a service, so a page may be short
             # or lack a link to the next: only an empty page is the last.
             if nodes.issuperset(page):
-                return [source.NodeRow('', uuids.canonical(node), host)
-                        for node, host in nodes]
+                return nodes
             nodes.update(page)
             marker = '?marker=' + page[-1][0]
+
+    def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:
+        return {uuids.canonical(node): name for node, name
+                in self._hypervisors(api_connection.node_name)
+                if uuids.canonical(node) in nodes}
 
     def hosts_down(self) -> frozenset[str]:
         """Read the hosts of cells that do not answer nova-api."""

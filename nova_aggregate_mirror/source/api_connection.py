@@ -109,6 +109,10 @@ def node(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
     return uuid(call, entry, 'id'), text(call, service, 'host')
 
 
+def node_name(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
+    return uuid(call, entry, 'id'), text(call, entry, 'hypervisor_hostname')
+
+
 def service(call: errors.Call, entry: dict[str, Any]) -> tuple[str, str]:
     return text(call, entry, 'host'), text(call, entry, 'status')
 

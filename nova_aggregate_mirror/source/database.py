@@ -8,9 +8,11 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import functools
 from typing import Any
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import cells
@@ -178,6 +180,16 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(members, home, down),
             shared=located.shared, unknown=located.unknown)
 
+    def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:
+        names: dict[str, str] = {}
+        with self._api.reading() as api:
+            existing = self._cells.all(api)
+        for cell in existing:
+            with contextlib.suppress(exceptions.CellUnavailable):
+                names.update(self._cells.ask(cell, functools.partial(
+                    _names_of, nodes=nodes)))
+        return names
+
     def _search(self, records: _HostData,
                 candidates: Collection[cells.Cell], hosts: frozenset[str],
                 nodes: frozenset[str]) -> tuple[list[source.NodeRow], Down]:
@@ -258,6 +270,13 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
         rows += [(node, host) for node, host in cell.execute(
             statements.THESE_NODES, {'some': chunk})]
     return rows
+
+
+def _names_of(cell: Any, nodes: Collection[str]) -> dict[str, str]:
+    return {uuids.canonical(node): name for chunk in _chunks(
+        node.replace('-', '') for node in nodes)
+        for node, name in cell.execute(
+            statements.NODE_NAMES, {'some': chunk})}
 
 
 def _hidden(hosts: Iterable[str], home: Mapping[str, str], down: Down

@@ -69,5 +69,7 @@ NODES_OF = NODES.where(NODE.host.in_(SOME))
 GALERA = sa.text('SHOW GLOBAL STATUS LIKE \'wsrep_cluster_size\'')
 SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')
 # Nova keeps the spelling that it was given: upper case, or without hyphens.
-THESE_NODES = NODES.where(sa.func.lower(
-    sa.func.replace(NODE.uuid, '-', '')).in_(SOME))
+SPELLED = sa.func.lower(sa.func.replace(NODE.uuid, '-', '')).in_(SOME)
+THESE_NODES = NODES.where(SPELLED)
+NODE_NAMES = sa.select(NODE.uuid, NODE.hypervisor_hostname).where(
+    NODE.deleted == 0, NODE.hypervisor_hostname.is_not(None), SPELLED)

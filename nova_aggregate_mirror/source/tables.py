@@ -26,7 +26,9 @@ cell_mappings = sa.table(
     sa.column('database_connection', sa.Text))
 compute_nodes = sa.table(
     'compute_nodes', sa.column('uuid', sa.String),
-    sa.column('host', sa.String), sa.column('deleted', sa.Integer))
+    sa.column('host', sa.String),
+    sa.column('hypervisor_hostname', sa.String),
+    sa.column('deleted', sa.Integer))
 instance_groups = sa.table(
     'instance_groups', sa.column('uuid', sa.String),
     sa.column('name', sa.String))

@@ -31,6 +31,7 @@ class Placement:
         self.log = log
         self.aggregates: dict[str, set[str]] = {}
         self.generations: dict[str, int] = {}
+        self.names: dict[str, str] = {}
         self.before_put: Callable[[str], None] = lambda provider: None
         self.broken: dict[tuple[str, str], exceptions.MirrorError] = {}
         self.idle = 0
@@ -74,6 +75,11 @@ class Placement:
     def providers(self) -> frozenset[str]:
         self._ask('ALL', '')
         return frozenset(self.aggregates)
+
+    def named(self, name: str) -> frozenset[str]:
+        self._ask('NAMED', name)
+        return frozenset(provider for provider in self.aggregates
+                         if self.names.get(provider) == name)
 
     def probe(self) -> None:
         self._ask('PROBE', '')
@@ -167,6 +173,10 @@ class Nova:
             hosts_down=dict.fromkeys(
                 self.silent & wanted, frozenset({'cell9'})),
             shared=located.shared, unknown=located.unknown)
+
+    def node_names(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: 'name of ' + self.nodes[node] for node in nodes
+                if node in self.nodes}
 
     def read_all(self) -> source.Nova:
         return self.read([*self.nodes.values(), *self.twins.values()], (),

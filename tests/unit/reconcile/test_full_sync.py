@@ -176,6 +176,17 @@ class TestSync(SyncTest):
         result = self.sync()
         self.assertEqual([('n2', 'a'), ('n2', 'b')],
                          self.among(result, 'pending'))
+        self.assertEqual({}, result.outcome.failed)
+
+    def test_name_of_a_missing_provider_is_taken(self):
+        """Nova-compute cannot create it, however often it is restarted."""
+        del self.placement.aggregates['n2']
+        self.placement.create('other')
+        self.placement.names['other'] = 'name of h2'
+        result = self.sync()
+        (subject, error), = result.outcome.failed.items()
+        self.assertEqual(outcome.Subject(outcome.PROVIDER, 'n2'), subject)
+        self.assertIn('provider delete other', error.failure.step)
 
     def test_many_rows_are_converged_in_batches(self):
         """More hosts than fit into a batch are all mirrored."""
