@@ -126,14 +126,6 @@ class TestOutage(ReportTest):
         self.assertIn('<td class="unknown">?', page)
         self.assertIn('because of this', page)
 
-    def test_credentials(self):
-        """The missing option is named."""
-        self.conf.write_text(self.conf.read_text().replace(
-            'auth_type = admin_token', ''))
-        page = self.report(255)
-        self.assertIn('auth_type', page)
-        self.assertIn('<bdi>h1</bdi>', page)
-
     def test_nova(self):
         """It exits with 255 and shows the journal."""
         with sqlite3.connect(api_db.get_engine().url.database) as nova:

@@ -33,7 +33,7 @@ workers = 1
 [filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters
 available_filters = nova_aggregate_mirror.scheduler.filters.all_filters
-enabled_filters = %(enabled)s
+enabled_filters = ComputeFilter,AggregateMembershipFilter
 [aggregate_mirror]
 %(ours)s
 """
@@ -50,14 +50,14 @@ class TestNovaScheduler(testtools.TestCase):
         self.path = pathlib.Path(
             self.useFixture(base_fixtures.TempDir()).path, 'nova.conf')
 
-    def start(self, ours, enabled='ComputeFilter,AggregateMembershipFilter'):
+    def start(self, ours):
         """Start it with lines of [aggregate_mirror]; return its log.
 
         It exits if it refuses to start; if it runs, the test kills it.
         """
         databases = nova_service.CONF
         self.path.write_text(CONF % {
-            'state': databases.state_path, 'ours': ours, 'enabled': enabled,
+            'state': databases.state_path, 'ours': ours,
             'api': databases.api_database.connection,
             'cell0': databases.database.connection,
             'placement': self.cloud.placement.url,

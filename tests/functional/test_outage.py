@@ -234,11 +234,6 @@ class PauseTest(OutageTest):
         self.cloud.nova.conf.config(inline_backoff=3600.0,
                                     group='aggregate_mirror')
 
-    def _lengthen(self) -> None:
-        """Make the short back-off outlast even a slow test."""
-        self.useFixture(base_fixtures.MonkeyPatch(
-            'nova_aggregate_mirror.limits.breaker.REFUSED_PAUSE', 3600.0))
-
     def _see_no_request(self, fault: Fault) -> None:
         self.placement.requests.clear()
         for act in self._add, self._remove:
@@ -273,6 +268,8 @@ class PauseTest(OutageTest):
 
     def test_after_a_refusal_placement_is_left_alone(self) -> None:
         """No call reaches it for about an interval of the agent."""
-        self._lengthen()
+        # The short back-off outlasts even a slow test.
+        self.useFixture(base_fixtures.MonkeyPatch(
+            'nova_aggregate_mirror.limits.breaker.REFUSED_PAUSE', 3600.0))
         self._add(_status(401))
         self._see_no_request(_status(401))
