@@ -78,6 +78,8 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     try:
         service.authenticate()
     except exceptions.NotAuthorized as exc:
+        if _has_application_credential(service):
+            return [_renewal(service, exc)]
         user, project, domain = account(service.conf, service.group)
         return [checks.failure(
             '%s. Create the account, or set its password to that in [%s]:'
@@ -92,6 +94,27 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
             '%s. Start keystone, or correct:' % exc,
             '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url'])]
     return []
+
+
+def _has_application_credential(service: discovery.Discovery) -> bool:
+    values = service.conf[auth.section(service.conf, service.group)]
+    return bool(values.auth_type == 'v3applicationcredential')
+
+
+def _renewal(service: discovery.Discovery, exc: exceptions.NotAuthorized
+             ) -> checks.Finding:
+    """Return the step for an application credential.
+
+    Its roles are those of its creation: no role can be added later.
+    """
+    return checks.failure(
+        '%s. As the user that nova uses, create another application '
+        'credential, and set its ID and secret:' % exc,
+        'openstack application credential create --role %s %s-2'
+        % (ROLES[service.group], service.group),
+        '[%s]' % auth.section(service.conf, service.group),
+        'application_credential_id = ID',
+        'application_credential_secret = SECRET')
 
 
 def endpoint(deployment: inputs.Deployment) -> checks.Findings:
@@ -196,6 +219,8 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
         except exceptions.ProviderNotFound:
             continue
         except exceptions.NotAuthorized as exc:
+            if _has_application_credential(service):
+                return [_renewal(service, exc)]
             user, project, _domain = account(service.conf, service.group)
             return [checks.failure(
                 'The account may not %s: %s. If placement answered 401, the '

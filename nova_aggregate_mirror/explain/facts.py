@@ -31,6 +31,8 @@ class FilterRun:
     broken_rules: frozenset[str] = frozenset()
     """Compute nodes whose aggregates, as nova has them, exclude the request;
     the guard reports them."""
+    module: str = ''
+    """The module of its class; empty for one of nova."""
 
 
 @dataclasses.dataclass(frozen=True)

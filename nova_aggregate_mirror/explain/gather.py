@@ -71,7 +71,7 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
         return _refused(
             facts, 'request filters', exc, 'change the request, or the '
             'metadata of the aggregates; see "openstack aggregate list '
-            '--long"')
+            '--long"' if exc.unmatched else '')
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
         try:

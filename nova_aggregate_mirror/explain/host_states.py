@@ -31,6 +31,10 @@ Loader = Callable[[], Mapping[str, Mapping[str, Any]]]
 """Returns host to its instances by UUID."""
 
 
+NOVAS = 'nova.scheduler.filters'
+"""Package of nova's host filters."""
+
+
 class _Instances(collections.UserDict[str, Any]):
     """The instances of a host, read when a filter or weigher needs them."""
 
@@ -112,7 +116,9 @@ class _Recorder:
         self.runs.append(facts.FilterRun(
             type(host_filter).__name__,
             {state.uuid: messages.about(state) for state in rejected},
-            frozenset(state.uuid for state in broken)))
+            frozenset(state.uuid for state in broken),
+            '' if type(host_filter).__module__.startswith(NOVAS)
+            else type(host_filter).__module__))
         return passed
 
 

@@ -312,7 +312,8 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
         return of_service(
             host in facts.disabled, host in facts.forced_down, message)
     phrase, advice = _PHRASES.get(
-        run.name, ('rejected by %s' % run.name, _SEE))
+        run.name, ('rejected by %s' % run.name, _SEE if not run.module
+                   else 'see the filter in the module %s' % run.module))
     if node in run.broken_rules and not stale_memberships(facts, node):
         phrase, advice = (
             'in aggregates that exclude the request',

@@ -35,7 +35,14 @@ States = Sequence[host_manager.HostState]
 
 
 class NoHost(Exception):
-    """Nova refuses the request before it queries placement: the reason."""
+    """Nova refuses the request before it queries placement: the reason.
+
+    :param unmatched: whether no aggregate matches, for a request filter
+    """
+
+    def __init__(self, reason: str, unmatched: bool) -> None:
+        super().__init__(reason)
+        self.unmatched = unmatched
 
 
 class Rehearsal:
@@ -91,7 +98,8 @@ class Rehearsal:
         except (nova_exception.NovaException, NotImplementedError,
                 ValueError) as exc:
             # Nova-scheduler fails the request in the same way.
-            raise NoHost(_reason(exc)) from exc
+            raise NoHost(_reason(exc), isinstance(
+                exc, nova_exception.RequestFilterFailed)) from exc
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 

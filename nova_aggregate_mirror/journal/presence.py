@@ -26,7 +26,7 @@ PACKAGE = 'nova-aggregate-mirror'
 _PROCESSES = models.processes.c
 
 
-class Process(NamedTuple):
+class ProcessRecord(NamedTuple):
     """A nova-api process, as it last wrote to the journal."""
 
     host: str
@@ -83,12 +83,12 @@ class Presence:
             self._written = clock
 
 
-def read(database: transactions.Transactions) -> list[Process]:
+def read(database: transactions.Transactions) -> list[ProcessRecord]:
     """Read the processes, by host."""
     statement = sa.select(models.processes).order_by(
         _PROCESSES.host, _PROCESSES.version, _PROCESSES.id)
     return database.run(lambda connection: [
-        Process(row.host, row.version, row.mode, row.seen_at)
+        ProcessRecord(row.host, row.version, row.mode, row.seen_at)
         for row in connection.execute(statement)])
 
 

@@ -112,6 +112,15 @@ class TestPlacement(ChecksTest):
                 'openstack role add --project service --user mirror service\n'
                 'openstack user set --password-prompt mirror',),
             servers.make_conf(**self.account()))
+        # It is no user, and gets no role after its creation.
+        self.assert_found(
+            placement.authentication, FAILURE, (
+                'openstack application credential create --role service ',
+                'application_credential_secret = SECRET'), servers.make_conf(
+                    auth_type='v3applicationcredential',
+                    auth_url=self.cloud.url + '/v3',
+                    application_credential_id='id',
+                    application_credential_secret='secret'))
 
     def test_endpoint(self) -> None:
         """Each step before placement's answer has a remedy of its own."""

@@ -130,6 +130,11 @@ class TestFilters(testtools.TestCase):
         self.assertEqual(
             ('rejected by RackFilter', 'RackFilter'),
             self.reason(facts.FilterRun('RackFilter', {'a': ''})))
+        # The operator's own filter is not in nova's documentation.
+        run = facts.FilterRun('RackFilter', {'a': ''}, module='house.filters')
+        self.assertEqual(
+            'see the filter in the module house.filters',
+            explain(filter_runs=[run]).verdicts[-1].reason.advice)
 
 
 class TestNotes(testtools.TestCase):
