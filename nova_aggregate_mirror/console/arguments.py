@@ -25,7 +25,9 @@ def request(arguments: argparse.Namespace, prune: bool,
         share = full_sync.UNLIMITED if arguments.force else max_removed_share
     return full_sync.Request(
         share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
-        aggregates=frozenset(arguments.aggregates))
+        aggregates=frozenset(arguments.aggregates),
+        # Only the ledger tells what nova never had.
+        foreign=getattr(arguments, 'foreign', False))
 
 
 def workers(text: str) -> int:

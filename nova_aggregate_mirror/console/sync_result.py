@@ -30,6 +30,9 @@ RETIRED = ('it was probably retired while it was a member, and nova-api '
            'answers 404 to its removal: start nova-compute with this host '
            'name once, %s, and remove it from its aggregates' % DISCOVER)
 AGAIN = 'run this command again'
+HOW = (' An aggregate is removed from a provider by setting the others: '
+       '"openstack --os-placement-api-version 1.29 resource provider '
+       'aggregate set --generation GENERATION --aggregate OTHER PROVIDER".')
 PRUNE = '--prune removes stale associations'
 
 COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
@@ -162,9 +165,25 @@ class Result:
                 plurals.count(
                     len(self.unprocessed), 'host or deleted aggregate',
                     'hosts or deleted aggregates'), AGAIN))
-        return '\n'.join(lines) or (
+        return '\n'.join([*lines, *self._foreign()]) or (
             'Placement already matches nova.' if self.request.write
             else 'Nothing to change: placement matches nova.')
+
+    def _foreign(self) -> Iterator[str]:
+        """Describe the aggregates that nova never had, if requested."""
+        if not self.request.foreign:
+            return
+        by_aggregate: dict[str, set[str]] = {}
+        for association in self.among(State.FOREIGN_AGGREGATE):
+            by_aggregate.setdefault(association.aggregate_uuid, set()).add(
+                association.host)
+        for uuid, hosts in sorted(by_aggregate.items())[:SAME]:
+            yield ('Aggregate %s of %s: nova never had it while this journal '
+                   'exists; its owner is unknown.%s' % (
+                       uuid, plurals.some(hosts),
+                       HOW if uuid in self.sync.removable else ''))
+        if len(by_aggregate) > SAME:
+            yield '... and %d more aggregates' % (len(by_aggregate) - SAME)
 
     def faults(self) -> list[str]:
         """List what is not mirrored, each with the reason or the remedy."""

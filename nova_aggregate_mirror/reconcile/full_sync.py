@@ -57,6 +57,9 @@ class Request:
     """Only these hosts; empty means all."""
     aggregates: frozenset[str] = frozenset()
     """Only these aggregates, by name or UUID; empty means all."""
+    foreign: bool = False
+    """Also read each provider of a compute node, for the aggregates that
+    nova never had while the ledger exists."""
     may_retry: Callable[[], bool] = lambda: True
     """Whether there is time for more providers whose last attempt failed:
     they come last, and the rest is left to the next sync."""
@@ -83,6 +86,8 @@ class SyncOutcome:
     """Why the brake refused the removals, if it did."""
     not_compared: exceptions.MirrorError | None = None
     """Why only journal rows were processed, if so."""
+    removable: frozenset[str] = frozenset()
+    """Foreign aggregates of compute nodes alone."""
 
 
 def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
@@ -121,6 +126,9 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
     _find_occupied_names(mirror.context, differences, outcome)
+    removable: frozenset[str] = frozenset()
+    if request.foreign:
+        removable = _find_foreign(mirror.context, compared, request, outcome)
     outcome.failed |= {Subject(PROVIDER, node): exc for node, exc
                        in compared.contradictions(request.hosts).items()}
     _observe(mirror.context, compared, request, outcome)
@@ -128,7 +136,8 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
         outcome, compared.narrowed(request.hosts),
         associations.after(differences, outcome, compared.nova),
         [association for association in differences
-         if association.state in associations.DRIFT], refused)
+         if association.state in associations.DRIFT], refused,
+        removable=removable)
 
 
 def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
@@ -244,6 +253,46 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
         % plurals.count(len(failed), 'compute node'))
     mirror.context.display.expect(len(failed))
     return mirror.converge(compared.dirty(failed), mode)
+
+
+def _find_foreign(context: context.Context, compared: Comparison,
+                  request: Request, outcome: Outcome) -> frozenset[str]:
+    """Add the aggregates of compute nodes that nova never had.
+
+    :returns: those that have no provider but compute nodes, and none that
+        shares: others may connect hosts to their storage
+    """
+    nodes = sorted(compared.nova.nodes_of(request.hosts) if request.hosts
+                   else compared.nova.nodes)
+    context.display.step('Reading the aggregates of %s'
+                         % plurals.count(len(nodes), 'provider'))
+    context.display.expect(len(nodes))
+
+    def read(node: str) -> None:
+        try:
+            foreign = (context.placement.get(node).aggregates
+                       - compared.owned - compared.deleted)
+        except exceptions.ProviderNotFound:
+            return
+        except exceptions.MirrorError as exc:
+            outcome.failed[Subject(PROVIDER, node)] = exc
+            if isinstance(exc, exceptions.OUTAGE):
+                raise
+            return
+        context.display.advance()
+        if foreign:
+            outcome.kept[node] = foreign
+
+    try:
+        context.each(read, nodes)
+        others = context.placement.sharing().keys()
+        return frozenset(
+            uuid for uuid in frozenset().union(*outcome.kept.values())
+            if not context.placement.members(uuid)
+            - (compared.nova.compute_nodes() - others))
+    except exceptions.MirrorError:
+        # It is in the outcome, or only the advice depends on it.
+        return frozenset()
 
 
 def _find_occupied_names(context: context.Context,

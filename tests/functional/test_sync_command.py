@@ -291,6 +291,12 @@ class TestPrune(SyncTest):
             self.pairs(plan, 'foreign_providers'))
         self.assertEqual({('h1', FOREIGN)},
                          self.pairs(plan, 'foreign_aggregates'))
+        # Nothing is to be changed: only on request are they read and listed.
+        self.assertEqual(
+            [set(), {('h1', FOREIGN)}],
+            [self.pairs(self.plan('--prune', *option, status=0),
+                        'foreign_aggregates')
+             for option in ((), ('--foreign',))])
 
     def test_brake(self):
         """It exits with 8 and only adds; --force removes, too."""

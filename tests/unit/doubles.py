@@ -81,6 +81,10 @@ class Placement:
         return frozenset(provider for provider in self.aggregates
                          if self.names.get(provider) == name)
 
+    def sharing(self) -> dict[str, str]:
+        self._ask('SHARING', '')
+        return {}
+
     def probe(self) -> None:
         self._ask('PROBE', '')
 

@@ -178,6 +178,20 @@ class TestSync(SyncTest):
                          self.among(result, 'pending'))
         self.assertEqual({}, result.outcome.failed)
 
+    def test_aggregates_that_nova_never_had(self):
+        """Listed on request; storage may depend on one of another provider."""
+        self.placement.create('n1', 'a', 'mine', 'storage')
+        self.placement.create('disk', 'storage')
+        self.assertEqual([], self.among(self.sync(), 'foreign_aggregate'))
+        result = self.sync(foreign=True, write=False)
+        self.assertEqual([('n1', 'mine'), ('n1', 'storage')],
+                         self.among(result, 'foreign_aggregate'))
+        self.assertEqual({'mine'}, result.removable)
+        self.journal.ledger.remember({'mine'})
+        result = self.sync(foreign=True, write=False)
+        self.assertEqual([('n1', 'storage')],
+                         self.among(result, 'foreign_aggregate'))
+
     def test_name_of_a_missing_provider_is_taken(self):
         """Nova-compute cannot create it, however often it is restarted."""
         del self.placement.aggregates['n2']
