@@ -8,6 +8,7 @@ from typing import Any
 from nova.conf import CONF
 from oslo_log import log as logging
 
+from nova_aggregate_mirror.cmd import unreadable
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
@@ -16,6 +17,8 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
+
+NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 
 def read_configuration(argv: Sequence[str], program: str, description: str,
@@ -33,6 +36,13 @@ def read_configuration(argv: Sequence[str], program: str, description: str,
     CONF(argv, project='nova', prog=program, description=description,
          epilog=epilog, version=importlib.metadata.version(
              nova_aggregate_mirror.conf.PACKAGE))
+    _check_readable()
+
+
+def _check_readable() -> None:
+    # Oslo.config does not find a file in a directory that it cannot enter.
+    unreadable.check([*CONF.config_dir, *(
+        () if CONF.config_file else NOVA_CONF)], CONF.prog)
 
 
 def check_configuration() -> None:
@@ -40,6 +50,7 @@ def check_configuration() -> None:
 
     :raises InvalidConfiguration: when it does not configure nova's database
     """
+    _check_readable()
     if not CONF.api_database.connection:
         raise exceptions.InvalidConfiguration(
             'the configuration has no [api_database] connection; give '

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.cmd import unreadable
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import printable
@@ -51,6 +52,13 @@ def run(program: str, command: Callable[[], int]) -> int:
         _discard_output()
         print('%s: the output could not be written: %s' % (program, exc),
               file=sys.stderr)
+    except cfg.ConfigFilesPermissionDeniedError as exc:
+        try:
+            unreadable.check(exc.config_files, program)
+        except exceptions.MirrorError as refusal:
+            print('%s: %s' % (program, refusal), file=sys.stderr)
+        else:
+            print('%s: %s' % (program, exc), file=sys.stderr)
     except cfg.Error as exc:
         print('%s: the configuration cannot be used: %s' % (program, exc),
               file=sys.stderr)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration files that the user of a command may not read."""
+
+from collections.abc import Iterable
+import grp
+import os
+import pathlib
+import pwd
+
+from nova_aggregate_mirror import exceptions
+
+
+def check(paths: Iterable[str | pathlib.Path], program: str) -> None:
+    """Check that the user may read these files and directories.
+
+    What does not exist is not checked.
+
+    :raises InvalidConfiguration: names the file, and the user to become
+    """
+    for path in map(pathlib.Path, paths):
+        for folder in reversed(path.parents):
+            _check(folder, os.X_OK, program)
+        _check(path, os.R_OK | (os.X_OK if path.is_dir() else 0), program)
+
+
+def _check(path: pathlib.Path, right: int, program: str) -> None:
+    if path.exists() and not os.access(path, right, effective_ids=True):
+        status = path.stat()
+        raise exceptions.InvalidConfiguration(
+            'user %s may not read %s, which belongs to user %s and group %s'
+            % (_user(os.geteuid()), path, _user(status.st_uid),
+               _group(status.st_gid)),
+            step='%s %s ...' % (_become(status), program))
+
+
+def _become(status: os.stat_result) -> str:
+    """Return the command that becomes a user who may read a file."""
+    if status.st_uid and status.st_mode & 0o400:
+        return 'sudo -u %s' % _user(status.st_uid)
+    if status.st_gid and status.st_mode & 0o040:
+        # A service's user and group have the same name.
+        name = _group(status.st_gid)
+        try:
+            return 'sudo -u %s' % pwd.getpwnam(name).pw_name
+        except KeyError:
+            return 'sudo -g %s' % name
+    return 'sudo'
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
