@@ -9,6 +9,7 @@
     |   |-- DeadlineExceeded      no complete answer in time
     |   |   `-- OutOfTime         earlier requests have taken the time
     |   |-- NotAuthorized         401 or 403, also while credentials rotate
+    |   |   `-- Forbidden         403: the account lacks a role
     |   |-- ServiceFailed         5xx, 429, or an unexpected status
     |   |-- MalformedAnswer       a body that the service does not send
     |   |-- GenerationConflict    the provider was changed concurrently
@@ -88,6 +89,9 @@ class MirrorError(Exception):
         self.failure = Failure(
             re.sub('(?<!^)(?=[A-Z])', '_', type(self).__name__).lower(),
             observation, party, occasion, consequence, step)
+        self.meaning = type(self)
+        """What the answer of a service means, where the class only names the
+        service."""
 
     def __str__(self) -> str:
         return str(self.failure)
@@ -111,6 +115,10 @@ class OutOfTime(DeadlineExceeded):
 
 class NotAuthorized(Retriable):
     """Keystone or a service refused the credentials."""
+
+
+class Forbidden(NotAuthorized):
+    """A service knows the account and refuses the request."""
 
 
 class ServiceFailed(Retriable):

@@ -51,6 +51,8 @@ class Missing:
     reason: str = dataclasses.field(default='', compare=False)
     """The text of an error, which may differ at each attempt."""
     remedy: str = dataclasses.field(default='', compare=False)
+    error: exceptions.MirrorError | None = dataclasses.field(
+        default=None, compare=False)
 
     def __str__(self) -> str:
         return ': '.join(filter(None, (
@@ -110,19 +112,27 @@ def until_mirrored(
 ) -> WaitResult:
     """Wait until every compute node is in all aggregates of its host.
 
-    Retriable errors are retried until the timeout.
+    Retriable errors are retried until the timeout; only once if the account is
+    refused, in case of a token that expired, and not if it lacks a role.
 
     :param timeout: seconds after which no further attempt is made
     :param say: called with a line for each thing that is missing and was not
         in the previous attempt
     :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
-    :raises MirrorError: a permanent error of nova or placement
+    :raises MirrorError: a permanent error of nova or placement, or a refusal
     """
-    began, before = now(), frozenset[Missing]()
+    began, before, is_refused = now(), frozenset[Missing](), False
     while True:
         start = now()
         last = _attempt(nova, placement, hosts, max(
             LEAST, began + timeout - start))
+        refusal = next((
+            lack.error for lack in last.missing if lack.error and issubclass(
+                lack.error.meaning, exceptions.NotAuthorized)), None)
+        if refusal and (is_refused or issubclass(
+                refusal.meaning, exceptions.Forbidden)):
+            raise refusal
+        is_refused = refusal is not None
         for line in _limited(str(lack) for lack in last.missing
                              if lack not in before):
             say(line)
@@ -147,7 +157,8 @@ def _attempt(nova: source.Source, placement: client.Client,
         stale = () if lacks else _stale(nova, hosts, current)
     except exceptions.Retriable as exc:
         return Attempt((Missing(
-            exit_status.of(exc), 'Nova', 'could not be read', str(exc)),))
+            exit_status.of(exc), 'Nova', 'could not be read', str(exc),
+            error=exc),))
     return Attempt(tuple(sorted(lacks)), truth,
                    frozenset(hosts) - truth.members.keys(), stale)
 
@@ -193,7 +204,7 @@ def _read(nova: source.Nova, placement: client.Client,
         except exceptions.Retriable as exc:
             # The others would probably fail in the same way.
             error = Missing(exit_status.of(exc), _subject(nova, node),
-                            'could not be read', str(exc))
+                            'could not be read', str(exc), error=exc)
             break
         nodes.append(node)
     compared = comparison.Comparison(current, nova, {}, frozenset())

@@ -46,8 +46,8 @@ _MEANING: tuple[tuple[Kind, tuple[type[Exception], ...]], ...] = (
         requests_exceptions.Timeout, urllib3_exceptions.TimeoutError,
         TimeoutError)),
     (exceptions.NotAuthorized, (
-        ks_exceptions.AuthorizationFailure, ks_exceptions.MissingAuthMethods,
-        sdk_exceptions.ForbiddenException)),
+        ks_exceptions.AuthorizationFailure, ks_exceptions.MissingAuthMethods)),
+    (exceptions.Forbidden, (sdk_exceptions.ForbiddenException,)),
     (exceptions.ServiceUnreachable, (
         ks_exceptions.InvalidDiscoveryEndpoint,
         ks_exceptions.InvalidOidcDiscoveryDocument,
@@ -146,10 +146,12 @@ class Call:
         observation = ' '.join(without_secrets(observation).split())
         step = self.step or (
             _MORE_TIME if kind is exceptions.OutOfTime else '')
-        return (self.kind or kind)(
+        error = (self.kind or kind)(
             observation[:_LONGEST].rstrip('. '),
             party or _party(self.service, self.url),
             without_secrets(self.occasion), step=step)
+        error.meaning = kind
+        return error
 
     def malformed(self, content: str) -> exceptions.MirrorError:
         """Create the error for an answer that is not as it should be."""
@@ -272,7 +274,8 @@ def meaning(exc: Exception) -> Kind:
 def meaning_of_status(status: int) -> Kind:
     """Return the class in our tree for an HTTP status other than 200."""
     if status in (401, 403):
-        return exceptions.NotAuthorized
+        return (exceptions.Forbidden if status == 403
+                else exceptions.NotAuthorized)
     if status in (404, 410):
         # Only placement's own error message proves that a provider is missing.
         return exceptions.MalformedAnswer

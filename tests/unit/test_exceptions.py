@@ -12,7 +12,7 @@ from nova_aggregate_mirror import exceptions
 
 # Programs compare these: a change needs a release note.
 KINDS = {
-    'cell_unavailable', 'contradiction', 'deadline_exceeded',
+    'cell_unavailable', 'contradiction', 'deadline_exceeded', 'forbidden',
     'generation_conflict', 'invalid_configuration', 'journal_damaged',
     'journal_locked', 'journal_unavailable', 'malformed_answer',
     'missing_credentials', 'missing_package', 'mirror_error',

@@ -9,6 +9,7 @@ from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import readiness
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
 from tests.unit import doubles
 
@@ -113,6 +114,28 @@ class TestEnd(WaitTest):
         self.nova.read = read
         done = self.wait()
         self.assertEqual(([], exit_status.OK), (done.faults(), done.status()))
+
+    def test_account_that_lacks_a_role(self):
+        """It ends at once, with one line."""
+        denied = exceptions.Forbidden('answered 403')
+        self.placement.broken['GET', 'n1'] = denied
+        self.assertIs(denied, self.assertRaises(
+            exceptions.Forbidden, self.wait))
+        self.nova.broken = errors.Call(
+            'nova-api', '', kind=exceptions.NovaUnavailable).error(
+                exceptions.Forbidden, 'answered 403')
+        self.assertIs(self.nova.broken, self.assertRaises(
+            exceptions.NovaUnavailable, self.wait))
+        self.assertEqual((1000.0, []), (self.clock, self.said))
+
+    def test_account_that_is_refused(self):
+        """It is asked once more, in case of a token that has expired."""
+        self.placement.broken['GET', 'n1'] = exceptions.NotAuthorized('401')
+        self.assertRaises(exceptions.NotAuthorized, self.wait)
+        self.assertEqual(1, len(self.said))
+        self.mirror()
+        self.later = {1: self.placement.broken.clear}
+        self.assertEqual(exit_status.OK, self.wait().status())
 
     def test_timeout(self):
         """The last attempt is made when the time is over."""

@@ -50,9 +50,9 @@ MEANINGS: tuple[tuple[type[exceptions.MirrorError], list[Exception]], ...] = (
         requests.exceptions.ConnectTimeout(),
         sdk_exceptions.ResourceTimeout()]),
     (exceptions.NotAuthorized, [
-        ks_exceptions.Unauthorized(), ks_exceptions.Forbidden(),
-        ks_exceptions.AuthorizationFailure(),
-        sdk_exceptions.ForbiddenException()]),
+        ks_exceptions.Unauthorized(), ks_exceptions.AuthorizationFailure()]),
+    (exceptions.Forbidden, [
+        ks_exceptions.Forbidden(), sdk_exceptions.ForbiddenException()]),
     (exceptions.ServiceFailed, [
         ks_exceptions.InternalServerError(), ks_exceptions.BadGateway(),
         ks_exceptions.ServiceUnavailable(), ks_exceptions.GatewayTimeout(),
