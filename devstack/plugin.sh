@@ -4,7 +4,8 @@
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib/aggregate_mirror"
 
-# Only nova-api loads the package; compute-only hosts do not need it.
+# Nova-api loads the package, and nova-scheduler with request filters; hosts with
+# neither of them do not need it.
 if is_service_enabled aggregate-mirror && is_service_enabled n-api; then
     case "$1 ${2:-}" in
         "stack install")

@@ -17,8 +17,8 @@ from nova_aggregate_mirror.hooks import requirements
 
 ENTRY_POINTS = 'nova.api.extra_spec_validators'
 PLUGIN = 'nova_aggregate_mirror.nova_plugin'
-REINSTALL = 'pip install --force-reinstall --no-deps nova-aggregate-mirror'
-UPGRADE = 'pip install --upgrade nova-aggregate-mirror'
+REINSTALL = 'pip install --force-reinstall --no-deps WHEEL_OR_REPOSITORY'
+UPGRADE = 'pip install --upgrade WHEEL_OR_REPOSITORY'
 # The bit of wsrep_sync_wait for reads, and the option of oslo.db for it.
 READS, WAIT = 1, 'mysql_wsrep_sync_wait = 1'
 MIRROR_HOOK = ('[aggregate_mirror]', 'hooks = mirror')

@@ -195,7 +195,7 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
             % (text, client.MICROVERSION),
-            'pip install --upgrade nova-aggregate-mirror')]
+            'pip install --upgrade WHEEL_OR_REPOSITORY')]
     return [checks.good('%s; %s is used.' % (text, client.MICROVERSION))]
 
 

@@ -143,8 +143,8 @@ def _serve() -> int:
         from nova_aggregate_mirror.agent import metrics_server
     except ImportError as exc:
         raise exceptions.MissingPackage(
-            '%s: install the dependencies of the agent with pip install '
-            '"nova-aggregate-mirror[agent]"' % exc) from exc
+            '%s; the agent requires it' % exc,
+            step='pip install prometheus-client') from exc
     options = CONF.aggregate_mirror
     figures = metrics.Metrics()
     server = None

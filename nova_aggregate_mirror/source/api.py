@@ -39,8 +39,8 @@ def connect(**options: Any) -> Any:
         from novaclient import client as nova_client
     except ImportError as exc:
         raise exceptions.MissingPackage(
-            '%s: install what the openstack commands require with pip install '
-            '"nova-aggregate-mirror[osc]"' % exc) from exc
+            '%s; these commands require it' % exc,
+            step='pip install python-novaclient') from exc
     return nova_client.Client(api_connection.MICROVERSION, **options)
 
 

@@ -44,7 +44,7 @@ class TestHook(testtools.TestCase):
         self.assertEqual(checks.Code.FAILURE, one.code)
         self.assertIn('placement_client is not a property', one.text)
         self.assertEqual(
-            ('pip install --upgrade nova-aggregate-mirror',), one.cure)
+            ('pip install --upgrade WHEEL_OR_REPOSITORY',), one.cure)
 
     def test_nova_whose_scheduling_is_not_explained(self):
         """The mirror works, which the finding says."""

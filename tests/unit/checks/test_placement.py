@@ -164,7 +164,7 @@ class TestPlacement(ChecksTest):
         old = ('2.0.0 (Train)', 'pip install --upgrade openstack-placement\n'
                'placement-manage db sync')
         new = ('1.36 is no longer supported',
-               'pip install --upgrade nova-aggregate-mirror')
+               'pip install --upgrade WHEEL_OR_REPOSITORY')
         for oldest, newest, code, texts in (
                 ('1.0', '1.4', FAILURE, old), ('1.0', '1.30', FAILURE, old),
                 ('1.0', '1.36', SUCCESS, ('1.36 is used',)),

@@ -18,4 +18,4 @@ class TestMissingPackage(testtools.TestCase):
             **{name: module for name, module in sys.modules.items()
                if not name.startswith('novaclient')}, 'novaclient': None}))
         raised = self.assertRaises(exceptions.MissingPackage, api.connect)
-        self.assertIn('pip install "nova-aggregate-mirror[osc]"', str(raised))
+        self.assertIn('pip install python-novaclient', str(raised))
