@@ -12,9 +12,7 @@ from nova_aggregate_mirror import exceptions
 
 def load(namespace: str, option: str, names: Iterable[str],
          conf: cfg.ConfigOpts) -> list[Any]:
-    """Load the plugins that an option names, in order, without duplicates.
-
-    Each plugin is instantiated with nova's configuration.
+    """Load the plugins that an option names, each with nova's configuration.
 
     :param option: the option with the names, as in ``[group] option``
     :raises InvalidConfiguration: when a name is unknown or cannot be loaded

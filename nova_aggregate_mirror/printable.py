@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of other services and of users, without what controls a terminal.
 
-An image property or the body of an error may have escape sequences, line
-breaks that look like further lines of a log, or marks that reverse the order
-of the text that follows. A character of these is replaced by its escape in
-Python.
+Escape sequences, line breaks, and marks that reverse the order of text are
+replaced by their escapes in Python.
 """
 
 import re

@@ -41,7 +41,6 @@ class Report:
     If ``[oslo_reports] file_event_handler`` is set, a report is also written
     when that file changes.
 
-    :param conf: nova's configuration; shown without its secrets
     :param state: describes the agent; must not wait for another process
     :raises InvalidConfiguration: when the file cannot be watched
     """

@@ -149,11 +149,9 @@ class Metrics:
             self._set_success('audit')
 
     def set_leader(self, leads: bool) -> None:
-        """Record whether this agent is the leader.
+        """Record whether this agent leads; its other gauges are stale if not.
 
-        Its gauges are stale once another agent is the leader, also those that
-        a step has set that was still running then. If it leads again it shows
-        its last audit until the next one.
+        If it leads again it shows its last audit until the next one.
         """
         if leads != self._leads:
             self._leads = leads

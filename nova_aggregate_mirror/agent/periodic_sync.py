@@ -108,7 +108,7 @@ class PeriodicSync:
         self._log([failure for failure in result.failures
                    if failure.error is not sync.refused])
         self._figures.observe_sync(
-            result.judgement.value, seconds, added, removed,
+            result.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
             bool(sync.refused), sync.outcome.conflicts)
 

@@ -25,7 +25,6 @@ class Agent:
     """Agent with a thread for each of its loops: drain, lease and sync.
 
     :param binding: prevents the agent of another nova from taking the lease
-    :param stop: set to end the loops; checked within their steps
     """
 
     def __init__(self, drain: drain.Drain,

@@ -23,16 +23,12 @@ from nova_aggregate_mirror.source import host_aggregates
 
 
 class DatabaseAudit:
-    """An audit of the servers in nova's databases.
+    """An audit of the servers in nova's databases, by nova's objects.
 
-    Nova's objects have to be registered.
-
-    :param names: the rules to check; those that nova-scheduler enforces by
-        default
+    :param names: the rules to check; by default those that are enforced
     :param past: full syncs, newest first
     :param zone: only servers that request this zone, or are on its hosts
-    :raises MirrorError: nova's API database could not be read, or a plugin
-        could not be loaded
+    :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
@@ -82,14 +78,13 @@ class DatabaseAudit:
             [server.uuid for server in page.servers]) if self._segments else {}
         for server in page.servers:
             try:
-                stored = self._requests.parse(
+                request, forced = self._requests.parse(
                     page.requests.get(server.uuid, ''), server.uuid)
             except stored_requests.Unreadable as exc:
                 yield auditor.AuditedServer(server, None, str(exc))
                 continue
             yield auditor.AuditedServer(
-                server, stored.request, '', stored.forced,
-                segments.get(server.uuid, {}))
+                server, request, '', forced, segments.get(server.uuid, {}))
 
 
 def read_settings(conf: cfg.ConfigOpts, names: Collection[str]

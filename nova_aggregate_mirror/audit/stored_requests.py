@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that nova has stored, as far as aggregates restrict them."""
 
-import dataclasses
 import functools
 import json
 
@@ -20,12 +19,8 @@ class Unreadable(Exception):
     """Nova cannot read the request, with the reason."""
 
 
-@dataclasses.dataclass(frozen=True)
-class StoredRequest:
-    """A request, and whether it names its host."""
-
-    request: constraints.ServerRequest
-    forced: bool
+StoredRequest = tuple[constraints.ServerRequest, bool]
+"""A request, and whether it names its host."""
 
 
 def parse(text: str) -> StoredRequest:
@@ -39,8 +34,7 @@ def parse(text: str) -> StoredRequest:
         raise Unreadable('nova has none')
     try:
         spec = objects.RequestSpec.obj_from_primitive(json.loads(text))
-        return StoredRequest(
-            request_spec.request(spec), request_spec.names_host(spec))
+        return request_spec.request(spec), request_spec.names_host(spec)
     except request_spec.UNREADABLE as exc:
         raise Unreadable('%s: %s' % (type(exc).__name__, exc)) from exc
 

@@ -148,15 +148,15 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
 
 def processes(deployment: inputs.Deployment) -> checks.Findings:
     """List the nova-api processes that have used the journal."""
-    seen = presence.read(
+    rows = presence.read(
         deployment.journal.database) if deployment.journal else []
-    if not seen:
+    if not rows:
         return [checks.skipped(
             'no nova-api with the hook has recorded an operation in the last '
             '7 days')]
     counts = collections.Counter(
-        (process.host, process.version, process.mode) for process in seen)
-    latest = {key: max(process.seen_at for process in seen
+        (process.host, process.version, process.mode) for process in rows)
+    latest = {key: max(process.seen_at for process in rows
                        if process[:3] == key) for key in counts}
     return [checks.good('Nova-api with the hook, in the last 7 days: %s.' % (
         '; '.join('%s, version %s, mode %s, %d process%s, last seen on %s' % (

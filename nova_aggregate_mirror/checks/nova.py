@@ -64,13 +64,12 @@ def database(deployment: inputs.Deployment) -> checks.Findings:
 
 def galera(deployment: inputs.Deployment) -> checks.Findings:
     """Check that nova waits for the commits of the other Galera nodes."""
-    servers = deployment.source.galera()
-    if servers.nodes < 2:
+    nodes, sync_wait = deployment.source.galera()
+    if nodes < 2:
         return [checks.skipped('nova\'s API database is no Galera cluster')]
-    cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % (
-        servers.nodes)
+    cluster = 'Nova\'s API database is a Galera cluster of %d nodes' % nodes
     # A value that is set is a decision.
-    unset = [] if servers.sync_wait & READS else [
+    unset = [] if sync_wait & READS else [
         section for section in ('api_database', 'database')
         if deployment.conf[section].mysql_wsrep_sync_wait is None]
     if not unset:

@@ -129,8 +129,7 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
     """Return an audit of nova's databases.
 
     :param names: of rules; those that nova-scheduler enforces by default
-    :raises MirrorError: nova's API database could not be read, or a plugin
-        could not be loaded
+    :raises MirrorError: nova could not be read, or a plugin not be loaded
     """
     # Nova's objects take seconds to import, and other commands need none.
     from nova_aggregate_mirror.cmd import nova_objects

@@ -29,8 +29,7 @@ def read_configuration(argv: Sequence[str], program: str, description: str,
     longer than most commands.
 
     :raises oslo_config.cfg.Error: when a file or an option is invalid
-    :raises SystemExit: after ``--help`` and ``--version``, with a status of 0,
-        and after a mistake in the command line
+    :raises SystemExit: after ``--help``, ``--version`` and a mistake
     """
     logging.register_options(CONF)
     CONF(argv, project='nova', prog=program, description=description,
@@ -89,9 +88,7 @@ def has_journal() -> bool:
 
 
 def journal() -> store.Journal:
-    """Open the journal without creating or migrating it.
-
-    A missing SQLite file is an empty journal; see ``has_journal``.
+    """Open the journal without creating or migrating it; see ``has_journal``.
 
     :raises JournalUnavailable: when the tables are missing or outdated
     """

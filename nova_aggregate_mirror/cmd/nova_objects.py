@@ -27,12 +27,9 @@ from nova_aggregate_mirror.limits import observations
 def prepare(conf: cfg.ConfigOpts) -> Any:
     """Make nova's objects usable; return the context of an administrator.
 
-    They have no limits for databases and services; see ``bound``.
+    Their waits are not limited; see ``bound``. Call it before other modules of
+    nova-scheduler are imported: some read an option when they are imported.
 
-    Call it before other modules of nova-scheduler are imported: some of them
-    read an option when they are imported.
-
-    :param conf: nova's configuration, already read
     :raises InvalidConfiguration: the message queue is not configured
     """
     # Nova reads its options if the package is installed.
@@ -58,9 +55,8 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
 def bound(conf: cfg.ConfigOpts) -> None:
     """Let nova's objects read nova's databases; limit each of nova's waits.
 
-    This is for commands: the limits are set in nova's configuration, where
-    the connections of this package find them, too, and where they would not
-    follow a reload.
+    This is for commands: the limits are set in nova's configuration, for all
+    connections, and do not follow a reload.
     """
     # By default nova waits for these services without a limit.
     for service in 'neutron', 'placement':

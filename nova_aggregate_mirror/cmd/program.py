@@ -96,8 +96,7 @@ def printing() -> Iterator[None]:
 def _check_arguments() -> None:
     """Refuse arguments that no database can compare, and empty ones.
 
-    An empty argument is a variable of a script that is not set; it would
-    select everything, or nothing.
+    An empty argument is a variable of a script that is not set.
     """
     for previous, argument in zip(sys.argv, sys.argv[1:]):
         if re.fullmatch('(--[a-z-]+=)?', argument):

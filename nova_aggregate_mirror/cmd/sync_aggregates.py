@@ -87,8 +87,7 @@ def choose(options: argparse.Namespace, configuration: Any,
            past: history.History) -> tuple[full_sync.Request, str]:
     """Return the request, and the advice about stale associations.
 
-    :param past: without a sync in this history nothing is removed by default,
-        so that an operator first sees the removals
+    :param past: without a sync in this history nothing is removed by default
     """
     prune, advice = options.prune, sync_result.PRUNE
     if prune is None and configuration.prune:

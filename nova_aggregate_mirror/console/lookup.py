@@ -20,11 +20,10 @@ def resource(build: resource_names.Build, kind: resource_names.Kind,
     """Return the ID of a resource of a service.
 
     An ID that cannot be looked up is returned as it is, after a line on
-    standard error; so is the empty text of an argument that is not given,
-    without a line.
+    standard error; an empty text is returned without a line.
 
-    :raises UnknownName: when no resource has the name, or several have, or
-        it cannot be looked up
+    :raises UnknownName: when no single resource has the name, or it cannot be
+        looked up
     """
     if not name:
         return name

@@ -116,8 +116,7 @@ def until_mirrored(
     refused, in case of a token that expired, and not if it lacks a role.
 
     :param timeout: seconds after which no further attempt is made
-    :param say: called with a line for each thing that is missing and was not
-        in the previous attempt
+    :param say: called with a line for each thing that is newly missing
     :raises UnknownName: a host is in no aggregate after ``SETTLE`` seconds
     :raises MirrorError: a permanent error of nova or placement, or a refusal
     """

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import enum
 import functools
 import itertools
 from typing import Any
@@ -44,16 +43,6 @@ LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
 
 SAME = 10
 """Number of faults with the same reason that are listed individually."""
-
-
-class Judgement(str, enum.Enum):
-    """Judgement of a sync by what it could do."""
-
-    SUCCESS = 'success'
-    PARTIAL = 'partial'
-    """Something failed, was refused, or could not be read."""
-    FAILURE = 'failure'
-    """Nothing could be compared."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +87,11 @@ class Result:
         return min(codes, default=exit_status.OK)
 
     @property
-    def judgement(self) -> Judgement:
+    def judgement(self) -> str:
+        """``success``, ``partial``, or ``failure`` if nothing was compared."""
         if self.sync.not_compared:
-            return Judgement.FAILURE
-        return Judgement.PARTIAL if self.failures else Judgement.SUCCESS
+            return 'failure'
+        return 'partial' if self.failures else 'success'
 
     def among(self, *states: State) -> list[Association]:
         """List the associations in these states."""

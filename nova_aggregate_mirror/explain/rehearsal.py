@@ -78,8 +78,7 @@ class Rehearsal:
     def queries(self) -> list[placement_query.PlacementQuery]:
         """Run the request filters; return the queries that nova makes.
 
-        Nova takes the candidates of all of them, and makes none for a
-        rebuild.
+        Nova takes the candidates of all of them; a rebuild has none.
 
         :raises NoHost: when a request filter, or nova, refuses the request
         :raises MirrorError: when a service that a filter asks is unavailable
@@ -139,10 +138,10 @@ class Rehearsal:
 
     def place(self, states: States, answers: Iterable[candidates.Candidates]
               ) -> list[str]:
-        """Choose a host for each server until none is left.
+        """Choose a host for each server until none is left, as nova does.
 
-        Nova chooses in the same order, but at random among the best hosts if
-        ``[filter_scheduler] host_subset_size`` is more than 1.
+        With a ``[filter_scheduler] host_subset_size`` of more than 1 nova
+        chooses at random among the best hosts.
 
         :param states: all host states; they are changed as by a server
         """

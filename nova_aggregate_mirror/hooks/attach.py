@@ -55,8 +55,7 @@ def install(conf: cfg.ConfigOpts) -> bool:
 
     :returns: whether hooks are installed
     :raises UnexpectedNova: when nova's internals are not supported
-    :raises InvalidConfiguration: when an option has an invalid value or a
-        hook cannot be loaded
+    :raises InvalidConfiguration: for an invalid option or hook
     :raises MissingCredentials: when ``missing_credentials = fail``
     """
     api = compute_api.AggregateAPI

@@ -28,10 +28,9 @@ SYNC = '"nova-aggregate-mirror-manage placement sync_aggregates"'
 
 @dataclasses.dataclass
 class _ApiRequest:
-    """State of an API request, shared by its operations.
+    """State of an API request, shared by its operations on one host.
 
-    All of them are about one host: the deletion of a service has an operation
-    for each aggregate of its host.
+    The deletion of a service has one for each aggregate of its host.
     """
 
     call: object

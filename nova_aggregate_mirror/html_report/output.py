@@ -25,9 +25,9 @@ Write = Callable[[Iterable[str]], None]
 def replaced(name: str) -> Iterator[Write]:
     """Open a file before the work that produces its content.
 
-    Until the new content is complete, readers get the previous file. The
-    previous file also stays if the block raises. Symbolic links are not
-    followed: their directory may be one where other users create them.
+    Until the new content is complete, and if the block raises, readers get the
+    previous file. Symbolic links are not followed: other users may create
+    them.
 
     :param name: name of the file, or ``-`` for standard output
     :returns: a function that writes the whole content, with escaped controls
@@ -75,8 +75,8 @@ def _check(name: str, directory: os.stat_result,
            previous: os.stat_result | None) -> None:
     """Refuse to replace a link or a file that another user has prepared.
 
-    The kernel refuses to open these in a directory such as /tmp, if
-    protected_symlinks and protected_regular are set, but not to replace them.
+    In a directory such as /tmp, the kernel may refuse to open these, but not
+    to replace them.
     """
     if previous is None:
         return

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP transport that bounds each request and its body by the deadline.
 
-A socket timeout bounds a single read, so that a server that sends a byte per
-second never triggers it. Here each connect, handshake and read may only take
-the time left until the deadline. The exception is name resolution, which has
-the timeout of the system's resolver.
+A socket timeout bounds a single read, which a server that sends a byte per
+second never triggers. Here each connect, handshake and read may only take the
+time that is left, except for name resolution.
 """
 
 import functools
@@ -106,19 +105,15 @@ def _bind(manager: urllib3.PoolManager) -> None:
 class Adapter(session.TCPKeepAliveAdapter):
     """Transport adapter for requests that bounds responses by the deadline.
 
-    Mount it for ``http://`` and ``https://``. A shorter timeout of the caller
-    still applies. Raises the exceptions of requests: ``Timeout``, or a
-    ``ConnectionError`` that wraps a timeout when the body is truncated;
-    ``UnreadableBody`` for a body of more than ``LONGEST_BODY``; and
-    ``RuntimeError`` for a request without a deadline.
+    A shorter timeout of the caller still applies. Raises the exceptions of
+    requests, also ``UnreadableBody`` for a body of more than ``LONGEST_BODY``,
+    and ``RuntimeError`` for a request without a deadline.
 
-    :param is_shared: whether code outside of this package sends requests, too,
-        which have no deadline
+    :param is_shared: whether other code sends requests, which have no deadline
     :param auth_url: URL of keystone, where a 401 is changed to 403 to avoid a
-        deadlock: when the discovery before a token request is answered with
-        401, keystoneauth repeats it with a token, and waits forever for the
-        lock that it already holds to fetch that token. With 403 it continues
-        without discovery.
+        deadlock: after a 401 in a discovery before a token request,
+        keystoneauth waits forever for the lock that it holds to fetch that
+        token
     """
 
     def __init__(self, *args: Any, auth_url: str = '',

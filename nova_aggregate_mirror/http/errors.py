@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translation of HTTP library errors to retriable or permanent errors.
 
-It is long because each library has many classes. Their texts may state a cause
-that nobody observed, so they go to the log at DEBUG, and the failure has what
-the transport saw.
+It is long because each library has many classes. Their texts, which may state
+a cause that nobody observed, go to the log at DEBUG.
 """
 
 from collections.abc import Iterator

@@ -54,8 +54,7 @@ def adapter(conf: cfg.ConfigOpts, kind: Kind) -> ks_adapter.Adapter:
 def identifiers(build: Build, kind: Kind, name: str) -> list[str]:
     """Return the IDs of the resources with a name, or the ID that is given.
 
-    The deadline of the caller bounds it; without one it raises
-    ``RuntimeError``.
+    The deadline is that of the caller.
 
     :raises MirrorError: the service could not be read
     """

@@ -30,12 +30,10 @@ class Lease:
     """Candidacy of one agent for the lease.
 
     The clocks of different hosts are never compared: an agent that does not
-    lead watches the row, and takes the lease when the row has not changed for
-    the number of seconds that the row states. Every method raises
-    ``JournalUnavailable`` when the database is unavailable.
+    lead takes the lease when its row has not changed for the seconds that it
+    states. Every method raises ``JournalUnavailable``.
 
     :param seconds: how long a lease lasts without renewal
-    :param wall: the wall clock, in seconds since the epoch
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,

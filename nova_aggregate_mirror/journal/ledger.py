@@ -89,9 +89,7 @@ class DatabaseLedger:
     @contextlib.contextmanager
     def addition(self, aggregates: Iterable[str]
                  ) -> Iterator[Callable[[Any], None]]:
-        """Add UUIDs in a transaction of the caller.
-
-        If it is not committed, a later transaction adds them.
+        """Add UUIDs in a transaction of the caller, or in a later one.
 
         :returns: a function to call with the connection; the transaction
             must be committed before the context exits
@@ -123,10 +121,9 @@ class DatabaseLedger:
     def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
         """Record the result of an unrestricted full sync.
 
-        A UUID that has been absent for ``forget_after`` seconds, and whose
-        aggregate has no providers any more, is deleted from the ledger. A
-        mark older than ``max_call_age`` seconds is cleared if nova still has
-        the aggregate.
+        A UUID that is absent for ``forget_after`` seconds and has no provider
+        is deleted. A mark older than ``max_call_age`` seconds is cleared if
+        nova still has the aggregate.
         """
         present, empty, now = frozenset(present), frozenset(empty), self._now()
         oldest = now - self._conf.aggregate_mirror.forget_after

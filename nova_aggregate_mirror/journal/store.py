@@ -16,13 +16,10 @@ from nova_aggregate_mirror.limits import engines
 
 
 class Journal:
-    """Rows, ledger and history in the journal's database.
-
-    The database is opened on first use.
+    """Rows, ledger and history in the journal's database, opened on first use.
 
     :param database: an open database whose tables are up to date
     :param limits: how long the database may let this process wait
-    :param presence: the row of a nova-api process
     """
 
     def __init__(self, conf: cfg.ConfigOpts,

@@ -43,9 +43,8 @@ class PlacementBreaker:
     def check(self, recorded: bool) -> None:
         """Check that no back-off applies to a call to placement.
 
-        :param recorded: whether the operation is in the journal. An operation
-            that is not is attempted unless placement hung, because a hung
-            placement would occupy every worker.
+        :param recorded: whether the operation is in the journal; if not, it is
+            attempted unless placement hung, which would occupy every worker
         :raises NotTried: during the back-off, with its reason
         """
         for until, failure in (self._hung, *(

@@ -128,10 +128,8 @@ class DatabaseBreaker:
     def attempt(self, insist: bool = False) -> Iterator[None]:
         """Begin the back-off if what is done inside gets no answer.
 
-        :param insist: whether to ignore a back-off, and to end it if there is
-            an answer
-        :raises TimeoutError: during the back-off, with its reason, or when
-            too little time is left
+        :param insist: whether to ignore a back-off, which an answer ends
+        :raises TimeoutError: during the back-off, or when no time is left
         """
         began = self._now()
         if began < self._until and not insist:
@@ -172,8 +170,7 @@ def with_timeouts(url: sa.engine.URL, seconds: float, parameters: str = ''
 def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
     """Limit how long nova's own code waits for its databases.
 
-    By default it waits for ever, and tries a first connection for minutes.
-    Call it before nova connects.
+    By default it waits for ever. Call it before nova connects.
 
     :param seconds: see ``with_timeouts``
     """
@@ -221,9 +218,8 @@ def _classify(context: Any) -> None:
     """Tell a lost lock from a Galera node that lags.
 
     MySQL and MariaDB report both as error 1205, with the same text. An UPDATE
-    or a DELETE that begins a transaction may have met either. It counts as a
-    lost lock: by default Galera waits longer than the driver does, and a read
-    of the same pool meets the node soon.
+    or a DELETE that begins a transaction counts as a lost lock: Galera waits
+    longer than the driver, and a read of the same pool meets the node soon.
     """
     error = context.original_exception
     if isinstance(error, _TooLate):

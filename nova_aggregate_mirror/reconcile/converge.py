@@ -161,9 +161,8 @@ def _spelled(change: plan.Change, state: client.Provider,
              outcome: Outcome) -> plan.Change:
     """Leave out what the provider has, but in another spelling.
 
-    A placement whose database ignores case keeps the spelling that it was
-    given first, and returns no provider for another one. It would confirm
-    each write, and the next comparison would find the same difference.
+    A placement whose database ignores case keeps the first spelling. It would
+    confirm each write, and the next comparison would find the same difference.
     """
     spellings = {uuids.canonical(uuid): uuid for uuid in state.aggregates}
     twins = {uuid: spellings[uuids.canonical(uuid)] for uuid in change.add

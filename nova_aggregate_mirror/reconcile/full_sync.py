@@ -238,9 +238,8 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
                repaired: Outcome, mode: converge.Mode) -> Outcome:
     """Retry the providers for which placement failed, if they are a minority.
 
-    With concurrent writers, placement's database occasionally refuses a write,
-    for example after a deadlock, and placement answers 500. A placement that
-    fails for most providers does not get twice the requests.
+    Placement's database occasionally refuses one of several concurrent writes,
+    for example after a deadlock, and placement answers 500.
     """
     failed = [subject.name for subject, exc in repaired.failed.items()
               if isinstance(exc, exceptions.ServiceFailed)

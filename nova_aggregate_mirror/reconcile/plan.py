@@ -67,11 +67,10 @@ def compute(desired: source.Memberships, current: source.Memberships,
             owned: frozenset[str], only: frozenset[str] = frozenset(),
             disputed: source.Memberships | None = None
             ) -> list[Change]:
-    """List the changes that turn ``current`` into ``desired``.
+    """List the changes that turn ``current`` into ``desired``, by provider.
 
     A provider that is not in ``desired`` is not a compute node and is left
     unchanged. A provider that is not in ``current`` does not exist yet.
-    Changes are sorted by provider, so that runs are reproducible.
 
     :param desired: compute node UUID to the aggregates nova wants it in
     :param current: provider UUID to its aggregates in placement

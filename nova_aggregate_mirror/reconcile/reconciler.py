@@ -64,10 +64,9 @@ class Reconciler:
         :param rows: rows that were handed over before this call, or the
             caller's own rows; no other row may be closed
         :param before: provider to the aggregates that nova had for it before
-            the caller's own operation. If nova and placement have the same
-            after it, the provider is not written
-        :param locks: writes to the journal; by default one transaction for
-            all rows
+            the caller's own operation; with the same after it, it is not
+            written
+        :param locks: writes to the journal; by default in one transaction
         """
         rows = list(rows)
         dirty = [row.dirty for row in rows]

@@ -74,9 +74,8 @@ def _with_providers(context: context.Context, current: source.Memberships,
                     ) -> source.Memberships:
     """Add providers that are in no aggregate, if that matters.
 
-    Their list is the longest of all responses. It shows whether a compute
-    node that misses all its aggregates has a provider, and whether this is
-    nova's placement.
+    Their list is the longest of all responses. It shows whether compute nodes
+    have providers, and whether this is nova's placement.
     """
     nodes = nova.compute_nodes()
     related = {node: aggregates | nova.disputed(node)

@@ -115,9 +115,8 @@ def tenant_aggregate(project: str | None, metadata: Metadata,
 def among(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
     """Require a value among those of a key, where an aggregate has the key.
 
-    It is the rule of AggregateImagePropertiesIsolation,
-    AggregateTypeAffinityFilter and, for the zone of hosts without a zone, of
-    AvailabilityZoneFilter.
+    Like AggregateImagePropertiesIsolation, AggregateTypeAffinityFilter and,
+    for the zone of hosts without a zone, AvailabilityZoneFilter.
     """
     return Rule(subject,
                 _having(metadata, lambda values: value in _values(

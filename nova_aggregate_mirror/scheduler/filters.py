@@ -34,8 +34,7 @@ LOG = logging.getLogger(__name__)
 def all_filters() -> list[type]:
     """Install the request filters; return nova's host filters and the guard.
 
-    It can replace nova's function of the same name in ``available_filters``.
-    A second call changes nothing.
+    A value of ``available_filters``. A second call changes nothing.
 
     :raises SystemExit: when an option is invalid, after logging the reason
     """

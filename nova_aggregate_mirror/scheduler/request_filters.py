@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request filters: the rules of a request, a plugin per filter of nova.
 
-A request filter is a plugin in ``nova_aggregate_mirror.request_filters``: a
+A plugin in ``nova_aggregate_mirror.request_filters`` is a
 ``filter_rules.RequestFilter``, or a ``QueryFilter`` if it needs more than the
-metadata of aggregates. It is created once, with nova's configuration, when
-nova-scheduler starts. Creating it must not use the network, a database or a
-thread: the process may still fork.
+metadata of aggregates. It is created once, with nova's configuration, and must
+not use the network, a database or a thread then: the process may still fork.
 """
 
 import abc

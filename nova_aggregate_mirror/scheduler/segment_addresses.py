@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request filter that leaves out segments without free addresses.
 
-Nova requires the aggregates of all segments of a network. Neutron is asked
-which of them have addresses: placement does not know, because neutron counts
-the ports of servers there only for nova, which never allocates addresses.
+Nova requires the aggregates of all segments of a network. Only neutron knows
+which of them have addresses: nova allocates none in placement.
 """
 
 import collections

@@ -141,17 +141,6 @@ class Scope:
     """UUIDs of the host's aggregates."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Galera:
-    """Galera cluster of nova's API database."""
-
-    nodes: int = 0
-    """Number of nodes; 0 if the database is not in a cluster."""
-
-    sync_wait: int = 0
-    """The server's default of ``wsrep_sync_wait``."""
-
-
 Since = float | None
 """Seconds since the epoch; None if nova does not tell."""
 
@@ -203,10 +192,9 @@ def placed(server: PlacedServer, kind: str | None, ended: float | None
            ) -> PlacedServer:
     """Add the last migration of a server to its host.
 
-    :param server: arrived when it was launched
     :param kind: type of the migration; None if there is none
-    :param ended: its last change; that of others than live migrations may be
-        days after the server has moved, for example its confirmation
+    :param ended: its last change, which may be days after the server has
+        moved, except for a live migration
     """
     if kind is None or (ended or 0.0) < (server.arrived or 0.0):
         # It was launched afterwards, for example unshelved.
@@ -235,10 +223,9 @@ class Source(Protocol):
 
         :param aggregates: aggregate UUIDs to check for existence
         :param down: cells that did not answer ``read_all``, name to the
-            reason. The given nodes, but no others of the hosts, are searched
-            for in all other cells, with the same patience. By default the
-            nodes of a mapped host are read from its own cell alone; further
-            cells are searched only for nodes that it does not decide
+            reason: only the given nodes are searched for, in all other cells
+            and with the same patience. By default a mapped host is searched
+            for in its own cell, and then only undecided nodes in others
         """
 
     def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import datetime
+import operator
 from typing import Any
 import urllib.parse
 
@@ -64,13 +65,13 @@ class ApiServers:
 
     def arrived(self, server: source.PlacedServer) -> source.PlacedServer:
         """Add the last migration of a server to its host, if there is one."""
-        moves = [move for move in self._api.entries(
+        moves = [(at, kind) for host, at, kind in self._api.entries(
             '/os-migrations?instance_uuid=' + server.uuid, 'migrations',
-            _migration) if move.to == server.host]
+            _migration) if host == server.host]
         if not moves:
             return server
-        last = max(moves, key=lambda move: move.at)
-        return source.placed(server, last.kind, last.at)
+        at, kind = max(moves, key=operator.itemgetter(0))
+        return source.placed(server, kind, at)
 
     def _page(self, query: str) -> list[ListedServer]:
         try:
@@ -85,21 +86,16 @@ class ApiServers:
                 % PINNED) from exc
 
 
-@dataclasses.dataclass(frozen=True)
-class _Migration:
-    kind: str
-    to: str
-    at: float
-
-
-def _migration(call: errors.Call, entry: dict[str, Any]) -> _Migration:
+def _migration(call: errors.Call, entry: dict[str, Any]
+               ) -> tuple[str, float, str]:
+    """Return the host to which a server has moved, when, and how."""
     to = str(entry.get('dest_compute') or '')
     if to == entry.get('source_compute') or (
             entry.get('status') not in source.MOVED):
         to = ''
     at = entry.get('updated_at') or entry.get('created_at')
-    return _Migration(str(entry.get('migration_type') or 'migration'), to,
-                      _time(call, at) or 0.0)
+    return (to, _time(call, at) or 0.0,
+            str(entry.get('migration_type') or 'migration'))
 
 
 def _listed(call: errors.Call, entry: dict[str, Any]) -> ListedServer:

@@ -185,11 +185,9 @@ class Cell:
 class Cells:
     """Cells of this deployment, each with a separate connection pool.
 
-    Nova caches the list of cells for the lifetime of the process and targets
-    request contexts at them. Reading the mappings each time finds added cells,
-    and separate pools do not affect nova's contexts.
+    Nova caches the list of cells, and targets request contexts at them.
+    Reading the mappings each time finds added cells.
 
-    :param limits: how long a cell may let this process wait
     :param threads: whether to start threads, which nova-api must not
     :param prompt: whether hosts of other cells wait as well
     """

@@ -117,16 +117,19 @@ class DatabaseSource:
         with self._api.reading() as api:
             return {cell.uuid: cell.name for cell in self._cells.all(api)}
 
-    def galera(self) -> source.Galera:
-        """Read the Galera cluster of nova's API database."""
+    def galera(self) -> tuple[int, int]:
+        """Return the number of Galera nodes, and their ``wsrep_sync_wait``.
+
+        Both are 0 if nova's API database is not in a cluster.
+        """
         with self._api.reading() as api:
             if api.dialect.name not in ('mysql', 'mariadb'):
-                return source.Galera()
+                return 0, 0
             # MySQL has neither of them.
-            return source.Galera(*(
-                int(row[1]) if row else 0 for row in (
-                    api.execute(statement).one_or_none() for statement in (
-                        statements.GALERA, statements.SYNC_WAIT))))
+            nodes, wait = (api.execute(statement).one_or_none()
+                           for statement in (statements.GALERA,
+                                             statements.SYNC_WAIT))
+            return int(nodes[1]) if nodes else 0, int(wait[1]) if wait else 0
 
     def zones(self) -> Zones:
         """Read aggregate UUID to availability zone, where one is set."""
@@ -196,9 +199,8 @@ class DatabaseSource:
         """Search for the nodes of hosts, and for the given nodes.
 
         Each host is searched for in the cell of its mapping, or in all cells.
-        Nodes whose host these cells do not decide are then searched for
-        in every cell: they may have moved, and are deleted only if no cell
-        has them.
+        Nodes that these do not decide are then searched for in every cell:
+        they may have moved, and are deleted only if no cell has them.
         """
         rows, down = self._query(records, candidates, hosts, nodes)
         undecided = compute_nodes.undecided(rows, records.home, nodes)

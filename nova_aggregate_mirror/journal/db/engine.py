@@ -98,11 +98,10 @@ def existing(conf: cfg.ConfigOpts) -> 'Database':
 class Database:
     """The journal's database.
 
-    :param limits: how long the server may let this process wait
-
     Every method except ``transaction`` raises ``JournalUnavailable`` when the
     database is unavailable.
 
+    :param limits: how long the server may let this process wait
     :raises InvalidConfiguration: when the connection is not a database URL
     """
 

@@ -116,9 +116,8 @@ def compare(connection: sa.engine.Connection) -> Schema:
 def upgrade(connection: sa.engine.Connection) -> None:
     """Run the pending migrations in the caller's transaction.
 
-    Each step of a migration first looks whether it was made: MySQL and MariaDB
-    commit each, so that a migration may be interrupted after any of them, and
-    another controller may migrate concurrently.
+    A step first looks whether it was made: MySQL and MariaDB commit each, so
+    that a migration may be interrupted, or run on two controllers.
 
     :raises WrongDatabase: when a table is not as expected
     """

@@ -40,9 +40,8 @@ def insert_new(connection: Any, table: sa.Table) -> Any:
 def lock(connection: Any, name: str) -> None:
     """Serialize transactions that lock the same name.
 
-    The others wait for this transaction, or one transaction fails with a
-    conflict and is retried: a deadlock on MySQL, also on Galera, where row
-    locks are local to a server.
+    The others wait, or one fails with a conflict and is retried: a deadlock on
+    MySQL, also on Galera, where row locks are local to a server.
     """
     connection.execute(insert_new(connection, models.lease), {
         'name': name, 'holder': '', 'renewals': 0, 'seconds': 0.0,

@@ -24,9 +24,8 @@ BUSY_TIMEOUT = 5.0
 def create(url: sa.engine.URL) -> sa.engine.Engine:
     """Create an engine with a write-ahead log and persistent connections.
 
-    Opening the file for each transaction, as oslo.db does, takes longer than
-    the transaction, and closing the last connection checkpoints the whole log
-    each time.
+    Oslo.db opens the file for each transaction, which takes longer than the
+    transaction, and a checkpoint each time.
     """
     if url.database:
         _make_private(pathlib.Path(url.database))
@@ -86,9 +85,8 @@ def _in_turn(statement: Callable[[], object]) -> None:
 def _make_private(path: pathlib.Path) -> None:
     """Create the file and its directory, accessible to nova's user only.
 
-    A command run by root must not lock out nova-api's user: what it creates
-    gets the owner of the directory above. Everything is done by descriptor,
-    because that user can replace each name by a link at any time.
+    What root creates gets the owner of the directory above. All is done by
+    descriptor, because that user can replace each name by a link.
     """
     above = next(folder for folder in path.parents if folder.exists())
     try:

@@ -15,7 +15,6 @@ from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror.checks import nova
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import engine
-from nova_aggregate_mirror import source
 from tests import processes
 from tests.unit import doubles
 
@@ -75,10 +74,10 @@ class TestGalera(testtools.TestCase):
             self.conf.register_opt(
                 cfg.IntOpt('mysql_wsrep_sync_wait'), section)
 
-    def find(self, *server):
+    def find(self, nodes, sync_wait=0):
         deployment = types.SimpleNamespace(
             conf=self.conf, source=types.SimpleNamespace(
-                galera=lambda: source.Galera(*server)))
+                galera=lambda: (nodes, sync_wait)))
         return [(finding.code, finding.cure)
                 for finding in nova.galera(deployment)]
 

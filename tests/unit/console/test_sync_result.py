@@ -98,7 +98,7 @@ class TestRows(testtools.TestCase):
 class TestJudgement(testtools.TestCase):
 
     def judgement(self, *states, **options):
-        return result(*states, **options).judgement.value
+        return result(*states, **options).judgement
 
     def test_success(self):
         """What only nova can repair is no failure of the sync."""
