@@ -98,7 +98,6 @@ class Metrics:
         self._show_audit()
 
     def set_backlog(self, backlog: journal.Backlog) -> None:
-        """Record the backlog of the journal."""
         self._pending.set(backlog.pending)
         self._waiting.set(backlog.waiting)
         self._oldest.set(backlog.oldest)
@@ -164,7 +163,6 @@ class Metrics:
             self._set_drift({})
 
     def beat(self, loop: str) -> None:
-        """Record that a loop is alive."""
         self._beats[loop] = self._clock()
 
     def state(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
     try:
         zones = deployment.source.zones()
         mirror = reconciler.Reconciler(
-            store.ledger if store else journal.NoLedger(),
+            store.ledger if store else journal.Ledger(),
             deployment.source, deployment.client,
             count=options.sync_workers)
         sync = full_sync.run(mirror, request=full_sync.Request(

@@ -99,7 +99,6 @@ def journal() -> store.Journal:
 def mirror(journal: store.Journal, source: database.DatabaseSource,
            placement: client.Client, workers: int | None = None,
            **options: Any) -> reconciler.Reconciler:
-    """Build a reconciler with the journal."""
     return reconciler.Reconciler(
         journal.ledger, source, placement, journal.rows,
         count=workers or CONF.aggregate_mirror.sync_workers, **options)

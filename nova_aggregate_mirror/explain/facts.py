@@ -87,5 +87,4 @@ class Facts:
     """Hosts of the servers, if several are requested at once."""
 
     def host(self, node: str) -> str:
-        """Return the host of a compute node."""
         return self.nova.nodes.get(node, node)

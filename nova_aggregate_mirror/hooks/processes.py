@@ -37,7 +37,7 @@ class Process:
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            journal.NoLedger(), self.source, self.placement, self.journal.rows)
+            journal.Ledger(), self.source, self.placement, self.journal.rows)
         """For operations that may be missing from the journal."""
         self.breaker = breaker.PlacementBreaker()
 

@@ -46,7 +46,7 @@ class Inputs:
 class JournalContent:
     """The content of the journal, or the reason why it cannot be read."""
 
-    ledger: journal.Ledger = journal.NoLedger()
+    ledger: journal.Ledger = journal.Ledger()
     rows: tuple[journal.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
     trouble: str = ''

@@ -67,7 +67,6 @@ class Groups:
         """Misplacements that are in no group."""
 
     def add(self, page: Iterable[audit.Misplacement]) -> None:
-        """Add a page of an audit."""
         for misplacement in page:
             cause = misplacement.cause
             key = (misplacement.server.host, misplacement.rule,

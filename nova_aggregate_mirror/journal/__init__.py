@@ -4,7 +4,6 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-from typing import Protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,14 +79,16 @@ class LedgerEntry:
     """Seconds since full syncs stopped finding the aggregate in nova."""
 
 
-class Ledger(Protocol):
-    """Ledger interface that the reconciler requires."""
+class Ledger:
+    """UUIDs that were nova's; this ledger is empty: only nova's are owned."""
 
     def entries(self) -> Mapping[str, LedgerEntry]:
         """Read all entries, keyed by UUID."""
+        return {}
 
     def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
         """Return the given UUIDs that the ledger has."""
+        return frozenset()
 
     def remember(self, aggregates: Iterable[str]) -> None:
         """Add UUIDs of nova aggregates to the ledger."""
@@ -98,19 +99,3 @@ class Ledger(Protocol):
         :param present: UUIDs of nova's aggregates
         :param empty: UUIDs of aggregates without providers
         """
-
-
-class NoLedger:
-    """Empty ledger: only aggregates that nova has now are owned."""
-
-    def entries(self) -> Mapping[str, LedgerEntry]:
-        return {}
-
-    def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
-        return frozenset()
-
-    def remember(self, aggregates: Iterable[str]) -> None:
-        pass
-
-    def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
-        pass

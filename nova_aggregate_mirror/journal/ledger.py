@@ -31,7 +31,7 @@ _SET_ABSENT = sa.update(models.ledger).where(_UUIDS).values(
 _FORGET = sa.delete(models.ledger).where(_UUIDS)
 
 
-class DatabaseLedger:
+class DatabaseLedger(journal.Ledger):
     """Ledger in the journal's database.
 
     Every method raises ``JournalUnavailable`` when the database is
@@ -57,7 +57,6 @@ class DatabaseLedger:
         them, because the clocks of different hosts are never compared."""
 
     def entries(self) -> Mapping[str, journal.LedgerEntry]:
-        """Read all entries, keyed by UUID."""
         now = self._now()
         rows = self._database.run(
             lambda connection: connection.execute(_ENTRIES).all())
@@ -68,7 +67,6 @@ class DatabaseLedger:
             else max(0.0, now - row.absent_since)) for row in rows}
 
     def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
-        """Return the given UUIDs that the ledger has."""
         uuids = frozenset(aggregates)
         if not uuids:
             return uuids
@@ -76,7 +74,6 @@ class DatabaseLedger:
             lambda connection: intersection(connection, uuids))
 
     def remember(self, aggregates: Iterable[str]) -> None:
-        """Add UUIDs of nova aggregates to the ledger."""
         uuids = frozenset(aggregates)
         if not uuids <= self._cache:
             with self.addition(uuids) as add:
@@ -165,7 +162,6 @@ class DatabaseLedger:
 
 
 def intersection(connection: Any, uuids: Iterable[str]) -> frozenset[str]:
-    """Return the given UUIDs that the ledger has."""
     return frozenset(
         uuid for chunk in queries.chunks(uuids)
         for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))

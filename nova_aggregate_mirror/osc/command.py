@@ -78,7 +78,7 @@ class Lister(command.Lister):
         display: context.Progress = context.Progress(),
     ) -> reconciler.Reconciler:
         return reconciler.Reconciler(
-            journal.NoLedger(), self.clients.nova, self.clients.placement,
+            journal.Ledger(), self.clients.nova, self.clients.placement,
             None, stopping, parsed_args.workers, display, BATCH)
 
     def compare(self, parsed_args: argparse.Namespace

@@ -43,7 +43,24 @@ class Narrowing(query_filter.QueryFilter):
 
         :raises Unsatisfiable: when no aggregate matches a required rule
         """
-        return not request_spec.forced(spec) and self._narrow(spec)
+        if request_spec.forced(spec):
+            return False
+        rules, together = self._read(request_spec.request(spec))
+        if not rules:
+            return False
+        added, left_out = constraints.narrow(
+            rules, together, request_spec.member_of(spec), self._budget)
+        if left_out:
+            self._warn(left_out)
+        if added == constraints.MemberOf() or not (
+                request_spec.narrowable(spec)):
+            return False
+        LOG.debug('Query narrowed: in an aggregate of each of %s, in none '
+                  'of %s',
+                  [sorted(group) for group in added.required],
+                  sorted(added.forbidden))
+        request_spec.add(spec, added)
+        return True
 
     def keys(self, request: constraints.ServerRequest) -> metadata_keys.Keys:
         """Return the metadata keys that affect a request."""
@@ -63,24 +80,6 @@ class Narrowing(query_filter.QueryFilter):
         # What the query includes already is not counted.
         return constraints.narrow(
             rules, together, request_spec.member_of(spec), self._budget)[1]
-
-    def _narrow(self, spec: request_spec.RequestSpec) -> bool:
-        rules, together = self._read(request_spec.request(spec))
-        if not rules:
-            return False
-        added, left_out = constraints.narrow(
-            rules, together, request_spec.member_of(spec), self._budget)
-        if left_out:
-            self._warn(left_out)
-        if added == constraints.MemberOf() or not (
-                request_spec.narrowable(spec)):
-            return False
-        LOG.debug('Query narrowed: in an aggregate of each of %s, in none '
-                  'of %s',
-                  [sorted(group) for group in added.required],
-                  sorted(added.forbidden))
-        request_spec.add(spec, added)
-        return True
 
     def _read(self, request: constraints.ServerRequest) -> tuple[
             list[constraints.Rule], frozenset[frozenset[str]]]:

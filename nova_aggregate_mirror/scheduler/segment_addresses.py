@@ -128,7 +128,6 @@ class SegmentAddresses(query_filter.QueryFilter):
         return False
 
     def _of(self, segment: str) -> frozenset[str]:
-        """Return the aggregates of a segment."""
         if segment not in self._aggregates:
             self._aggregates[segment] = self._read(segment)
         return self._aggregates[segment]

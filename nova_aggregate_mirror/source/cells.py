@@ -80,7 +80,6 @@ class Threads:
         """Seconds that the last answer about some hosts took, per cell."""
 
     def read(self, reads: Reads, full: bool) -> Answers:
-        """Read all cells."""
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         began, answered = time.monotonic(), dict[str, Any]()
         waits = {name: self._time_limit(name, full) for name in reads

@@ -168,7 +168,7 @@ class TestPruning(ApiSourceTest):
 
     def prune(self):
         mirror = reconciler.Reconciler(
-            journal.NoLedger(), self.api, client.Client(fixtures.CONF))
+            journal.Ledger(), self.api, client.Client(fixtures.CONF))
         return full_sync.run(
             mirror, request=full_sync.Request(full_sync.UNLIMITED))
 

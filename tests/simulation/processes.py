@@ -214,7 +214,7 @@ class Parts:
             self.journal.ledger, self.source, self.placement,
             self.journal.rows)
         self.unrecorded = reconciler.Reconciler(
-            journal.NoLedger(), self.source, self.placement,
+            journal.Ledger(), self.source, self.placement,
             self.journal.rows)
         self.breaker = breaker.PlacementBreaker(lambda: cloud.world.now)
         self.prepare: Callable[[drain.Drain], object] = lambda drain: None

@@ -68,7 +68,7 @@ class TestLedger(LedgerTest):
 
     def test_without_a_journal_nothing_is_known(self):
         """Without a journal only nova's current aggregates are owned."""
-        none = journal.NoLedger()
+        none = journal.Ledger()
         none.remember(['a'])
         none.observe(['a'], [])
         self.assertEqual(({}, frozenset()),

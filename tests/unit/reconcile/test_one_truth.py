@@ -106,7 +106,7 @@ def worlds(draw: st.DrawFn) -> World:
         draw(_subsets((*AGGREGATES, FOREIGN))), draw(_subsets(CELLS)))
 
 
-class Ledger(journal.NoLedger):
+class Ledger(journal.Ledger):
     """Everything that is, or was, an aggregate of nova."""
 
     def __init__(self, world: World) -> None:
