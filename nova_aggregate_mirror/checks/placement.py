@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of placement: credentials, endpoint, microversions and rights."""
+"""Checks of placement: credentials, endpoint, microversions and rights.
+
+Long because each step on the way to placement has failures of its own.
+"""
 
 from oslo_config import cfg
 from oslo_utils import uuidutils

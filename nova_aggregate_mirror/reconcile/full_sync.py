@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full sync: comparison of all of nova with all of placement, and repair."""
+"""Full sync: comparison of all of nova with all of placement, and repair.
+
+Long because all steps share one comparison.
+"""
 
 from collections.abc import Callable
 from collections.abc import Collection
