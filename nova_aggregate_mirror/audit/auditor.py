@@ -40,12 +40,12 @@ class Totals:
     """Servers with at least one misplacement."""
     unknown: int = 0
     """Servers without a request that can be read; not audited."""
-    hosts: set[str] = dataclasses.field(default_factory=set)
-    """Hosts with servers, whatever zone was selected."""
     by_rule: dict[str, int] = dataclasses.field(default_factory=dict)
     """Name of a rule to the number of servers that break it."""
     why_unknown: str = ''
     """Why the first of the requests cannot be read."""
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    """Hosts with servers, whatever zone was selected."""
 
 
 class Auditor:

@@ -113,6 +113,14 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def _check(self) -> int:
         components.check_configuration()
+        self._upgrade_checks = tuple(
+            (name, (Checks._known, {'result': result}))
+            for name, result in self.results().items())
+        with program.printing():
+            return int(super().check())
+
+    def results(self) -> dict[str, upgradecheck.Result]:
+        """Run the checks; return the rows, of which the last may be extra."""
         results, skipped = {}, []
         for check in self._rows:
             findings = self._findings(check)
@@ -124,11 +132,7 @@ class Checks(upgradecheck.UpgradeCommands):
             # A success would say that it is well.
             results[UNLOOKED] = upgradecheck.Result(
                 checks.Code.SUCCESS, '\n'.join(skipped))
-        self._upgrade_checks = tuple(
-            (name, (Checks._known, {'result': result}))
-            for name, result in results.items())
-        with program.printing():
-            return int(super().check())
+        return results
 
     @staticmethod
     def _known(_commands: Any, result: upgradecheck.Result

@@ -24,13 +24,12 @@ class TestRows(testtools.TestCase):
                 raise findings
             return findings
 
-        return status.Check(name, find, needs, lambda deployment: applies)
+        return status.Check(name, find, needs, lambda deployment: applies,
+                            'it is off')
 
     def results(self, *rows):
-        commands = status.Checks(None, rows)
-        return [(int(result.code), result.details)
-                for _name, (run, kwargs) in commands._upgrade_checks
-                for result in [run(commands, **kwargs)]]
+        return [(int(result.code), result.details) for result
+                in status.Checks(None, rows).results().values()]
 
     def test_worst_finding_is_the_result(self):
         """Every finding is printed, in order."""
@@ -58,12 +57,15 @@ class TestRows(testtools.TestCase):
             (1, 'Not checked: resolve "a" first.')] + [(0, None)], rows)
 
     def test_check_that_does_not_apply(self):
-        """It prints nothing, regardless of other findings."""
+        """It has no row of its own: it would look like a success."""
         self.findings['a'] = [checks.failure('bad')]
-        rows = self.results(self.check('a'),
-                            self.check('b', 'a', applies=False))
-        self.assertEqual((0, None), rows[1])
-        self.assertEqual(['a'], self.ran)
+        self.findings['c'] = [checks.skipped('nova has no host yet')]
+        rows = self.results(self.check('a'), self.check(
+            'b', 'a', applies=False), self.check('c'))
+        self.assertEqual(
+            [(2, 'bad'), (0, 'b: it is off.\nc: nova has no host yet.')],
+            rows)
+        self.assertEqual(['a', 'c'], self.ran)
 
     def test_what_breaks_in_between(self):
         """The check fails, and the others are run."""
