@@ -217,7 +217,7 @@ def _configure(argv: Sequence[str]) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
-        _configure(sys.argv[1:] if argv is None else argv)
+        _configure((sys.argv[1:] if argv is None else argv) or ['--help'])
         with program.printing():
             status: int = CONF.command.run()
         return status

@@ -121,6 +121,9 @@ def run(build: sync_run.Build, journal: store.Journal,
 
 
 def _print(result: sync_result.Result, form: str) -> None:
+    summary = result.summary()
+    if summary:
+        print(summary, file=sys.stdout if form == 'table' else sys.stderr)
     if form == 'table':
         _print_table(result)
     else:
@@ -128,17 +131,13 @@ def _print(result: sync_result.Result, form: str) -> None:
                      result.rows())
     for line in result.faults():
         print(printable.line(line), file=sys.stderr)
-    if form == 'table':
-        print(result.summary())
-    elif form in formats.LINES:
-        print(result.summary(), file=sys.stderr)
 
 
 def _print_table(result: sync_result.Result) -> None:
     """Print a line for each association; without any, print nothing."""
-    table = prettytable.PrettyTable(sync_result.COLUMNS)
+    table = prettytable.PrettyTable(sync_result.IN_TABLE)
     table.align = 'l'
-    for row in result.rows():
+    for row in result.table():
         table.add_row([printable.line(cell) for cell in row])
     if table.rowcount:
         print(table)

@@ -36,6 +36,8 @@ PRUNE = '--prune removes stale associations'
 
 COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
 """Of the rows of a sync, in every command."""
+IN_TABLE = ('Action', 'Host', 'Aggregate', 'Provider')
+"""The columns of a table, which fits a terminal: names come first."""
 
 LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
           State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT)
@@ -133,16 +135,21 @@ class Result:
                  association.aggregate_uuid)
                 for state in states for association in self.among(state)]
 
+    def table(self) -> list[tuple[str, ...]]:
+        """List the associations for ``IN_TABLE``."""
+        return [(action, host, aggregate or uuid, provider)
+                for action, host, provider, aggregate, uuid in self.rows()]
+
     def summary(self) -> str:
-        """Return the figures in one or more lines."""
+        """Return the figures in lines; none if nothing was compared."""
         verbs = ('added', 'removed') if self.request.write else (
             'to add', 'to remove')
         text = plurals.associations(
             len(self.among(State.MISSING)), len(self.among(State.STALE)),
             *verbs)
-        if self._faults:
-            text += '%s%s reported' % ('; ' if text else '', plurals.count(
-                self.fault_count, 'failure'))
+        if not text and self._faults and not self.sync.not_compared:
+            text = ('No association was changed' if self.request.write
+                    else 'No association has to be changed')
         lines = [text + '.'] if text else []
         stale = self.among(State.STALE_KEPT)
         if stale and not self.sync.refused:
@@ -155,9 +162,15 @@ class Result:
                 plurals.count(
                     len(self.unprocessed), 'host or deleted aggregate',
                     'hosts or deleted aggregates'), AGAIN))
-        return '\n'.join([*lines, *self._foreign()]) or (
-            'Placement already matches nova.' if self.request.write
-            else 'Nothing to change: placement matches nova.')
+        if not lines and not self.sync.not_compared:
+            lines.append('Placement matches nova: %s, %s' % (
+                plurals.count(len(self.request.aggregates
+                                  or self._nova.aggregates), 'aggregate'),
+                plurals.count(len(
+                    self._nova.nodes_of(self.request.hosts)
+                    if self.request.hosts else self._nova.nodes),
+                    'compute node')))
+        return '\n'.join([*lines, *self._foreign()])
 
     def _foreign(self) -> Iterator[str]:
         """Describe the aggregates that nova never had, if requested."""

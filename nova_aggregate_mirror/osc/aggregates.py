@@ -28,6 +28,7 @@ class ListAggregates(command.Lister):
     """
 
     _epilog = command.READS
+    details = ('UUID',)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -76,6 +77,7 @@ class ShowAggregate(command.Lister):
     """
 
     _epilog = command.READS
+    details = ('In Nova', 'In Placement')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -36,6 +36,8 @@ class Lister(command.Lister):
     """Command that prints a list in any format, and has an exit status."""
 
     status = exit_status.OK
+    details: tuple[str, ...] = ()
+    """Columns that a table, which fits a terminal, has only by request."""
     parallel = True
     """Whether it makes concurrent requests to placement."""
     # Cliff annotates it by its default, None.
@@ -63,6 +65,15 @@ class Lister(command.Lister):
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
         """Print the rows; JSON and YAML have escapes of their own."""
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            # A table without rows would be an empty line.
+            if not data:
+                return 0
+            places = [place for place, name in enumerate(column_names)
+                      if name not in self.details
+                      or getattr(parsed_args, 'long', False)]
+            column_names = [column_names[place] for place in places]
+            data = [[row[place] for place in places] for row in data]
         if parsed_args.formatter not in ('json', 'yaml'):
             data = [[printable.line(cell) if isinstance(cell, str) else cell
                      for cell in row] for row in data]

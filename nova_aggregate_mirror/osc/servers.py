@@ -20,7 +20,7 @@ from nova_aggregate_mirror import source
 from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import api_servers
 
-COLUMNS = ('Server', 'Name', 'Host', 'Project', 'Asked for', 'Found', 'Why',
+COLUMNS = ('Name', 'Server', 'Host', 'Project', 'Asked for', 'Found', 'Why',
            'Since', 'To move it')
 
 STATUS = (
@@ -121,7 +121,7 @@ def _members(aggregates: Iterable[api_connection.ListedAggregate]
 
 def _row(misplacement: audit.Misplacement) -> tuple[str, ...]:
     server, cause = misplacement.server, misplacement.cause
-    return (server.uuid, server.name, server.host, server.project,
+    return (server.name, server.uuid, server.host, server.project,
             misplacement.requirement, misplacement.contradiction, cause.text,
             display.moment(cause.since) if cause.since else '',
             misplacement.command)

@@ -21,6 +21,8 @@ _STATUS = (
     'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
     'could not be read, or has no such host or aggregate.')
 
+DETAILS = ('Aggregate UUID',)
+
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -41,6 +43,7 @@ class Diff(command.Lister):
     """
 
     _epilog = _STATUS % ('nothing differs', '', '7 something differs')
+    details = DETAILS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -51,7 +54,7 @@ class Diff(command.Lister):
         result = _sync(self, parsed_args, full_sync.UNLIMITED, write=False)
         if result.sync.not_compared:
             raise result.sync.not_compared
-        command.tell(result.faults())
+        command.tell([*result.summary().splitlines(), *result.faults()])
         return sync_result.COLUMNS, result.rows(
             (sync_result.State.MISSING, sync_result.State.STALE))
 
@@ -69,6 +72,7 @@ class Sync(command.Lister):
         '7 --dry-run found something to add or to remove; 8 too many '
         'associations would have been removed, so none was, see --force; '
         '130 interrupted by Ctrl-C, 143 by SIGTERM')
+    details = DETAILS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -92,8 +96,8 @@ class Sync(command.Lister):
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
         self._result = _sync(self, parsed_args, request.max_removed_share,
                              request.write)
-        command.tell([*self._result.faults(),
-                      *self._result.summary().splitlines()])
+        command.tell([*self._result.summary().splitlines(),
+                      *self._result.faults()])
         return sync_result.COLUMNS, self._result.rows()
 
     def produce_output(self, parsed_args: argparse.Namespace,

@@ -78,16 +78,17 @@ class TestSyncAggregates(ManageTest):
         done = self.sync()
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual([], self.cloud.drift())
-        *table, summary = done.stdout.splitlines()
+        summary, *table = done.stdout.splitlines()
         self.assertEqual(
-            [['add', host.name, node, 'zone', self.zone.uuid]
+            [['add', host.name, 'zone', node]
              for host in hosts for node in sorted(host.nodes)],
             [[cell.strip() for cell in line.split('|')[1:-1]]
              for line in table[3:-1]])
         self.assertEqual('3 associations added.', summary)
         self.assertIn('Reading placement\n', done.stderr)
         again = self.sync('--quiet')
-        self.assertEqual((0, 'Placement already matches nova.\n', ''),
+        self.assertEqual((0, 'Placement matches nova: 1 aggregate, 3 compute '
+                          'nodes\n', ''),
                          (again.returncode, again.stdout, again.stderr))
 
     def test_lowest_status_that_applies(self):

@@ -175,7 +175,11 @@ class TestSync(ClientTest):
         self.assertEqual(['remove', 'foreign_aggregate'], [
             row['Action'] for row in csv.DictReader(io.StringIO(said))])
         self.assertIn('1 association removed.', errors)
-        self.assertEqual(([], ''), self.mirror('diff'))
+        self.assertEqual(
+            ([], 'Placement matches nova: 2 aggregates, 3 compute nodes\n'),
+            self.mirror('diff'))
+        self.assertEqual(
+            '', self.openstack('aggregate', 'mirror', 'diff')[0])
         self.assertEqual([], self.cloud.drift())
         self.assertEqual({foreign}, self.left(stale))
 

@@ -48,16 +48,26 @@ class TestSummary(testtools.TestCase):
             'missing', 'missing', write=False))
 
     def test_nothing_to_change(self):
-        self.assertEqual('Placement already matches nova.', self.summary())
-        self.assertEqual('Nothing to change: placement matches nova.',
-                         self.summary(write=False))
+        """What was compared is counted, that of the selection only."""
+        nova = source.Nova(
+            {'a': 'zone', 'b': 'rack'}, {}, {'n1': 'h1', 'n2': 'h2'})
+        for request, said in (
+                ({'write': False}, '2 aggregates, 2 compute nodes'),
+                ({'hosts': frozenset({'h1'}), 'aggregates': frozenset('b')},
+                 '1 aggregate, 1 compute node')):
+            self.assertEqual(
+                'Placement matches nova: ' + said, sync_result.Result(
+                    full_sync.SyncOutcome(outcome.Outcome(), nova, []),
+                    full_sync.Request(**request)).summary())
 
     def test_failures(self):
         """Placement may not match nova then."""
-        self.assertEqual('1 failure reported.', self.summary(failed=['n1']))
-        self.assertEqual(
-            '1 association removed; 2 failures reported.',
-            self.summary('stale', failed=['n2', 'n3']))
+        for write, said in (True, 'No association was changed.'), (
+                False, 'No association has to be changed.'):
+            self.assertEqual(said, self.summary(failed=['n1'], write=write))
+        self.assertEqual('1 association removed.',
+                         self.summary('stale', failed=['n2', 'n3']))
+        self.assertEqual('', self.summary(not_compared=FAILED))
 
     def test_stale_associations_that_are_kept(self):
         self.assertEqual(
@@ -65,8 +75,8 @@ class TestSummary(testtools.TestCase):
             self.summary('stale_kept'))
 
     def test_removals_that_are_refused(self):
-        """They are one failure, and not listed as merely kept."""
-        self.assertEqual('1 failure reported.', self.summary(
+        """They are a failure, and not listed as merely kept."""
+        self.assertEqual('No association was changed.', self.summary(
             'stale_kept', refused=exceptions.RemovalsRefused('too many')))
 
     def test_interruption(self):
@@ -93,6 +103,11 @@ class TestRows(testtools.TestCase):
                     'absent', 'foreign_provider', 'foreign_aggregate',
                     'stale_kept', 'stale', 'missing', 'pending', 'unknown',
                     'disputed', write=write).rows()])
+
+    def test_table(self):
+        """Names come first."""
+        self.assertEqual([('add', 'h0', 'zone', 'n0')],
+                         result('missing').table())
 
 
 class TestJudgement(testtools.TestCase):

@@ -39,6 +39,22 @@ class TestCommand(testtools.TestCase):
             # In CSV, a backslash is doubled.
             self.assertIn(SAFE, text.replace('\\\\', '\\'))
 
+    def test_table(self):
+        """It has the details only by request, and no line without rows."""
+        def show(*argv, data=(('a', 1),)):
+            out = io.StringIO()
+            lister = Lister(types.SimpleNamespace(stdout=out), None)
+            lister.details = ('Hosts',)
+            lister.take_action = lambda parsed_args: (
+                ('Name', 'Hosts'), list(data))
+            lister.run(lister.get_parser('').parse_args(argv))
+            return out.getvalue()
+
+        self.assertNotIn('Hosts', show())
+        for argv in ['-c', 'Hosts'], ['-f', 'csv']:
+            self.assertIn('Hosts', show(*argv))
+        self.assertEqual('', show(data=()))
+
     def test_names_in_documents(self):
         """They are exact, because a document has escapes of its own."""
         for form, load in ('json', json.loads), ('yaml', yaml.safe_load):
