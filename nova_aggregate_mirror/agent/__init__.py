@@ -25,7 +25,8 @@ class Figures(Protocol):
     def observe_sync(self, result: str, seconds: float, added: int = 0,
                      removed: int = 0,
                      drift: Mapping[tuple[str, str], int] | None = None,
-                     refused: bool = False, conflicts: int = 0) -> None:
+                     refused: bool = False, conflicts: int = 0,
+                     uncompared: int = 0) -> None:
         """Record that one full sync finished."""
 
     def expect_audits(self, rules: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import importlib.metadata
 import time
@@ -16,12 +17,37 @@ PREFIX = 'nova_aggregate_mirror_'
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
 
-class Metrics:
-    """Metrics of one agent; methods may be called from any thread."""
+class _Registry(prometheus_client.CollectorRegistry):
+    """Registry whose samples all have the region.
 
-    def __init__(self, now: Callable[[], float] = time.time,
+    The time of creation, which the client adds to counters and histograms,
+    is left out: it doubles the number of their series.
+    """
+
+    def __init__(self, region: str) -> None:
+        super().__init__()
+        self._region = region
+
+    def collect(self) -> Iterator[prometheus_client.Metric]:
+        for family in super().collect():
+            family.samples = [
+                sample._replace(labels={
+                    **sample.labels, 'region': self._region})
+                for sample in family.samples
+                if not sample.name.endswith('_created')]
+            yield family
+
+
+class Metrics:
+    """Metrics of one agent; methods may be called from any thread.
+
+    :param region: of placement, which tells several novas apart
+    """
+
+    def __init__(self, region: str = '',
+                 now: Callable[[], float] = time.time,
                  clock: Callable[[], float] = time.monotonic) -> None:
-        self.registry = prometheus_client.CollectorRegistry()
+        self.registry = _Registry(region)
         self._now = now
         self._clock = clock
         self._beats: dict[str, float] = {}
@@ -29,6 +55,8 @@ class Metrics:
         self._servers = 0
         self._zones: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None
+        self.last_sync: str | None = None
+        """The result of the last full sync; None before the first."""
         self._misplaced: prometheus_client.Gauge | None = None
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.Info(
@@ -63,6 +91,10 @@ class Metrics:
             PREFIX + 'drift_associations',
             'Associations that the last full sync found missing or stale.',
             ['zone', 'direction'], registry=self.registry)
+        self._uncompared = self._gauge(
+            'uncompared_hosts',
+            'Member hosts that the last full sync could not compare, because '
+            'their cell did not answer.')
         self._brake = self._gauge(
             'brake_tripped',
             '1 when the last full sync refused to remove stale associations.')
@@ -118,18 +150,21 @@ class Metrics:
     def observe_sync(self, result: str, seconds: float, added: int = 0,
                      removed: int = 0,
                      drift: Mapping[tuple[str, str], int] | None = None,
-                     refused: bool = False, conflicts: int = 0) -> None:
+                     refused: bool = False, conflicts: int = 0,
+                     uncompared: int = 0) -> None:
         """Record that one full sync finished.
 
         :param result: ``success``, ``partial`` or ``failure``
         :param drift: zone and direction to a number of associations; None
             when the comparison failed
         """
+        self.last_sync = result
         self._sync.labels(result).observe(seconds)
         self._count_changes('sync', added, removed, conflicts)
         if drift is not None:
             self._set_drift(drift)
             self._brake.set(refused)
+            self._uncompared.set(uncompared)
         if result == 'success':
             self._set_success('sync')
 
@@ -157,8 +192,9 @@ class Metrics:
             self._leader.set(leads)
             self._show_audit()
         if not leads:
+            self.last_sync = None
             for gauge in (self._brake, self._pending, self._waiting,
-                          self._oldest):
+                          self._oldest, self._uncompared):
                 gauge.set(0)
             self._set_drift({})
 

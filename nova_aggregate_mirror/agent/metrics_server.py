@@ -158,13 +158,15 @@ class _Application:
         if path == '/metrics':
             start: list[Any] = []
             body = b''.join(self._figures(
-                {**environ, 'REQUEST_METHOD': 'GET'},
+                # With a query, the client would bypass the registry.
+                {**environ, 'REQUEST_METHOD': 'GET', 'QUERY_STRING': ''},
                 lambda *line: start.extend(line)))
             return start[0], start[1], body
         if path == '/healthz':
             late = self._metrics.late(self._limits())
             return _json('503 Service Unavailable' if late else '200 OK',
-                         status='stuck' if late else 'ok', reasons=late)
+                         status='stuck' if late else 'ok', reasons=late,
+                         last_sync=self._metrics.last_sync)
         return _json('404 Not Found', error='use /metrics or /healthz')
 
 

@@ -110,7 +110,8 @@ class PeriodicSync:
         self._figures.observe_sync(
             result.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
-            bool(sync.refused), sync.outcome.conflicts)
+            bool(sync.refused), sync.outcome.conflicts,
+            len(sync.nova.hosts_down))
 
     def _by_zone(self, drift: Iterable[associations.Association]
                  ) -> Mapping[tuple[str, str], int]:

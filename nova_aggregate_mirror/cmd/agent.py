@@ -146,7 +146,7 @@ def _serve() -> int:
             '%s; the agent requires it' % exc,
             step='pip install prometheus-client') from exc
     options = CONF.aggregate_mirror
-    figures = metrics.Metrics()
+    figures = metrics.Metrics(CONF.placement.region_name or '')
     server = None
     if options.metrics_port:
         server = metrics_server.Server(

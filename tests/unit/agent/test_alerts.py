@@ -38,10 +38,19 @@ class TestAlerts(testtools.TestCase):
         shown = exposition.generate_latest(figures.registry).decode()
         names = {name for rule in alerts() for name in re.findall(
             metrics.PREFIX + r'\w+(?:{[^}]*})?', rule['expr'])}
+        shown = shown.replace(',region=""', '')
         self.assertGreater(len(names), 4)
         for name in sorted(names):
             self.assertThat(shown, matchers.MatchesRegex(
                 r'(?s).*\n%s[ {]' % re.escape(name)))
+
+    def test_every_alert_tells_novas_apart(self):
+        """Each aggregation keeps the region."""
+        for rule in alerts():
+            for aggregation in re.findall(
+                    r'\b(?:max|min|sum)\b(?! by \((?:\w+, )*region\))',
+                    rule['expr']):
+                self.fail('%s: %s' % (rule['alert'], aggregation))
 
     def test_every_alert_says_what_to_do(self):
         for rule in alerts():

@@ -64,7 +64,8 @@ class TestMetrics(testtools.TestCase):
         status, text = self.ask('/metrics')
         self.assertEqual(200, status)
         return {(sample.name.removeprefix(metrics.PREFIX),
-                 *sample.labels.values()): sample.value
+                 *(value for label, value in sample.labels.items()
+                   if label != 'region')): sample.value
                 for family in parser.text_string_to_metric_families(text)
                 for sample in family.samples}
 
@@ -103,6 +104,28 @@ class TestMetrics(testtools.TestCase):
         for loop in ('drain', 'sync'):
             self.assertEqual(
                 1234.5, figures['last_success_timestamp_seconds', loop])
+
+    def test_region(self):
+        """Each sample has it, and none is the time of its creation."""
+        west = metrics.Metrics('west')
+        west.expect_audits(['zone'])
+        samples = [sample for family in west.registry.collect()
+                   for sample in family.samples]
+        self.assertEqual(
+            {'west'}, {sample.labels['region'] for sample in samples})
+        for path in '/metrics', '/metrics?name[]=%sleader' % metrics.PREFIX:
+            _status, text = self.ask(path)
+            self.assertIn('leader{region=""} ', text)
+            self.assertNotIn('_created', text)
+
+    def test_hosts_that_are_not_compared(self):
+        """They are counted by the leader, until a sync compares them."""
+        self.metrics.observe_sync('partial', 2.0, drift={}, uncompared=3)
+        self.assertEqual(3, self.figures()['uncompared_hosts',])
+        self.metrics.observe_sync('failure', 2.0)
+        self.assertEqual(3, self.figures()['uncompared_hosts',])
+        self.metrics.set_leader(False)
+        self.assertEqual(0, self.figures()['uncompared_hosts',])
 
     def test_refused_removal_is_no_success(self):
         """The associations to be removed are still there."""
@@ -248,8 +271,13 @@ class TestMetrics(testtools.TestCase):
         self.metrics.beat('drain')
         self.metrics.beat('sync')
         status, text = self.ask('/healthz')
-        self.assertEqual((200, {'status': 'ok', 'reasons': []}),
+        self.assertEqual((200, {'status': 'ok', 'reasons': [],
+                                'last_sync': None}),
                          (status, json.loads(text)))
+        self.metrics.observe_sync('partial', 2.0)
+        status, text = self.ask('/healthz')
+        self.assertEqual((200, 'partial'),
+                         (status, json.loads(text)['last_sync']))
         self.clock += 61
         status, text = self.ask('/healthz')
         self.assertEqual(503, status)

@@ -49,7 +49,7 @@ class TestSync(case.AgentTest):
         self.assertEqual({'n1': {'a'}, 'n2': {'a'}, 'n3': {'foreign'}},
                          self.placement.aggregates)
         self.assertEqual(('success', 0.0, 2, 1, {
-            ('', 'missing'): 2, ('', 'stale'): 1}, False, 0),
+            ('', 'missing'): 2, ('', 'stale'): 1}, False, 0, 0),
             self.figures.last('observe_sync'))
 
     def test_drift_by_zone(self):
@@ -108,14 +108,21 @@ class TestSync(case.AgentTest):
                          self.placement.aggregates)
         self.assertEqual(
             ('partial', 0.0, 0, 0,
-             {('', 'missing'): 0, ('', 'stale'): 2}, True, 0),
+             {('', 'missing'): 0, ('', 'stale'): 2}, True, 0, 0),
             self.figures.last('observe_sync'))
+
+    def test_hosts_of_a_silent_cell(self):
+        """They are counted, and the result is partial."""
+        self.nova.silent = {'h1'}
+        self.sync.step()
+        result, *_figures, uncompared = self.figures.last('observe_sync')
+        self.assertEqual(('partial', 1), (result, uncompared))
 
     def test_unavailable_placement_is_a_failure(self):
         """The next interval retries."""
         self.placement.broken['LIST', ''] = REFUSED
         self.assertIsNone(self.sync.step())
-        self.assertEqual(('failure', 0.0, 0, 0, None, False, 0),
+        self.assertEqual(('failure', 0.0, 0, 0, None, False, 0, 0),
                          self.figures.last('observe_sync'))
         self.placement.broken.clear()
         self.clock += self.options.sync_interval

@@ -15,7 +15,7 @@ PAGES = ROOT / 'doc' / 'source' / 'admin'
 WATCH = (PAGES / 'operations.rst').read_text()
 LOG = (PAGES / 'log.rst').read_text()
 RULES = ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
-PUBLISHED = 'https://docs.openstack.org/nova-aggregate-mirror/latest/'
+PUBLISHED = 'https://base-of-runbook-url-is-not-set.invalid/'
 ENDINGS = {'counter': '_total', 'info': '_info'}
 LEVELS = {'warning': 'WARNING', 'error': 'ERROR', 'exception': 'ERROR',
           'critical': 'CRITICAL'}
