@@ -59,9 +59,9 @@ class Fault:
     """None if a sync cannot do anything about it: nova has to change."""
 
     @property
-    def reason(self) -> str:
-        """The reason, which other faults may share."""
-        return str(self.error) if self.error else ''
+    def key(self) -> tuple[str, str]:
+        """Kind of the error, and whose it is: other faults may share it."""
+        return self.error.failure.key if self.error else ('', '')
 
 
 class Result:
@@ -118,7 +118,8 @@ class Result:
             'without_compute_node': sorted(self._nova.nodeless()),
             'cells_down': [{'cell': cell, 'reason': reason} for cell, reason
                            in sorted(self._nova.cells_down.items())],
-            'failed': [{'subject': str(subject), 'reason': str(exc)}
+            'failed': [{'subject': str(subject), 'reason': str(exc),
+                        'kind': exc.failure.kind, 'who': exc.failure.party}
                        for subject, exc in sorted(
                            failed.items(), key=lambda failure: str(failure[0]))
                        if not isinstance(exc, exceptions.Stopped)],
@@ -216,7 +217,7 @@ class Result:
     def _faults(self) -> list[Fault]:
         return sorted([*self._obstacles(), *self._failures()],
                       key=lambda fault: (
-                          fault.status, fault.reason, fault.text))
+                          fault.status, fault.key, fault.text))
 
     def _obstacles(self) -> Iterator[Fault]:
         """List what a sync cannot repair."""
@@ -289,12 +290,11 @@ def _entry(association: Association) -> dict[str, Any]:
 
 
 def _lines(faults: Iterable[Fault]) -> list[str]:
-    """Return the texts; of many with the same reason only the first."""
+    """Return the texts; of many with the same kind of error only the first."""
     lines: list[str] = []
-    for reason, group in itertools.groupby(
-            faults, key=lambda fault: fault.reason):
+    for key, group in itertools.groupby(faults, key=lambda fault: fault.key):
         texts = [fault.text for fault in group]
-        if reason and len(texts) > SAME:
+        if any(key) and len(texts) > SAME:
             texts[SAME:] = ['... and %d more for the same reason; "--format '
                             'json" lists all' % (len(texts) - SAME)]
         lines += texts
