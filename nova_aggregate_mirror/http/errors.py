@@ -10,6 +10,7 @@ import contextlib
 import contextvars
 import dataclasses
 import http.client
+import logging as library_log
 import re
 import time
 import urllib.parse
@@ -173,6 +174,29 @@ class Exchange:
 
 _EXCHANGE: contextvars.ContextVar[Exchange | None] = contextvars.ContextVar(
     'aggregate_mirror_exchange', default=None)
+
+_WARNED: set[str] = set()
+"""Warnings of keystoneauth that this process has logged."""
+
+
+def _is_new(record: library_log.LogRecord) -> bool:
+    """Check that keystoneauth has not warned of the same in our requests.
+
+    It does so for each request, while a failure is reported once.
+    """
+    if _EXCHANGE.get() is None or record.levelno < library_log.WARNING:
+        return True
+    text = record.getMessage()
+    if text in _WARNED:
+        return False
+    if len(_WARNED) > _LONGEST:
+        _WARNED.clear()
+    _WARNED.add(text)
+    return True
+
+
+for _name in 'discover', 'identity.base', 'identity.generic.base', 'session':
+    library_log.getLogger('keystoneauth.' + _name).addFilter(_is_new)
 
 
 @contextlib.contextmanager

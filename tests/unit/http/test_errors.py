@@ -3,8 +3,10 @@
 
 import http.client
 import json
+import logging
 from typing import Any
 
+import fixtures
 from keystoneauth1 import exceptions as ks_exceptions
 from openstack import exceptions as sdk_exceptions
 from oslo_config import cfg
@@ -147,3 +149,17 @@ class TranslationTestCase(testtools.TestCase):
         with errors.translated(CALL), \
                 errors.parsing():
             raise error
+
+
+class TestWarnings(testtools.TestCase):
+
+    def test_warning_of_keystoneauth(self) -> None:
+        """It is logged once for our requests, and for nova's as ever."""
+        log = self.useFixture(fixtures.FakeLogger())
+        logger = logging.getLogger('keystoneauth.identity.base')
+        with errors.translated(errors.Call('placement', 'GET /')):
+            for _request in range(2):
+                logger.warning('Failed to contact %s', self.id())
+        self.assertEqual(1, log.output.count('Failed'))
+        logger.warning('Failed to contact %s', self.id())
+        self.assertEqual(2, log.output.count('Failed'))
