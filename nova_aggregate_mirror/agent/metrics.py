@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus metrics of the agent, and detection of stuck loops."""
+"""Prometheus metrics of the agent, and detection of stuck loops.
+
+Long because each metric has its text, and its value while another agent leads.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable

@@ -58,6 +58,8 @@ class ListAggregates(command.Lister):
                      if member.in_placement and member.hosts]),
                 state(states), *(states[state] for state in STATES
                                  if parsed_args.long)))
+        if not rows:
+            command.tell(['Nova has no aggregate'])
         return COLUMNS + (LONG if parsed_args.long else ()), rows
 
 
@@ -89,8 +91,12 @@ class ShowAggregate(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         [uuid] = self.clients.find([parsed_args.aggregate])
         _nova, compared = self.compare(parsed_args)
-        return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), [
+        rows = [
             (association.host, association.provider, association.in_nova,
              association.in_placement, association.state.value)
             for association in compared
             if association.aggregate_uuid == uuid]
+        if not rows:
+            command.tell(['Aggregate %s has no host in nova, and no provider '
+                          'in placement' % parsed_args.aggregate])
+        return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), rows

@@ -133,6 +133,13 @@ class TestList(ClientTest):
             rows, _errors = self.mirror('show', name)
             self.assertEqual(expected, [tuple(row.values()) for row in rows])
 
+    def test_nothing(self):
+        """A line says so, and there is no empty table."""
+        self.assertEqual(
+            ('', 'Aggregate rack has no host in nova, and no provider in '
+             'placement\n'),
+            self.openstack('aggregate', 'mirror', 'show', 'rack'))
+
     def test_names(self):
         """An unknown name and an ambiguous name are errors."""
         self.assertIn('no aggregate nothing',

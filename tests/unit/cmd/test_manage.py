@@ -61,3 +61,14 @@ class TestManage(testtools.TestCase):
             self.assertIn('manage: [aggregate_mirror] max_removed_share: ',
                           text)
         self.assertEqual([file], [*folder.iterdir()])
+
+    def test_without_a_command(self):
+        """It shows its help."""
+        ended = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', 'import sys\n'
+             'from nova_aggregate_mirror.cmd import manage\n'
+             'sys.exit(manage.main([]))'],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual((0, ''), (ended.returncode, ended.stderr))
+        self.assertTrue(ended.stdout.startswith(
+            'usage: nova-aggregate-mirror-manage'), ended.stdout)
