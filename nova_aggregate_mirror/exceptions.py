@@ -19,18 +19,18 @@
     |   |   |-- JournalLocked     another session holds a lock of its database
     |   |   |-- JournalDamaged    its SQLite file cannot be read
     |   |   `-- WrongDatabase     its database has other tables
-    |   |-- NotTried              skipped after a recent placement failure
+    |   |-- NotTried              skipped after other failures
     |   `-- Stopped               the process was stopped before this call
     `-- Permanent                 the same call fails again
         |-- ProviderNotFound      placement has no such provider (yet)
         |-- RequestRejected       a service refused the request
         |-- WrongPlacement        this placement has none of the providers
         |-- WrongNova             the journal belongs to another nova
-        |-- RemovalsRefused       removals exceed the removal limit
+        |-- RemovalsRefused       the brake of a full sync
         |-- Contradiction         records of nova, or of placement, conflict
-        |-- UnknownName           nova has no such host or aggregate
-        |-- MissingCredentials    nova.conf has no credentials for placement
-        |-- InvalidConfiguration  an option has an invalid value
+        |-- UnknownName           nothing has the given name
+        |-- MissingCredentials    nova.conf has none for a service
+        |-- InvalidConfiguration  an option or an argument is invalid
         |-- MissingPackage        an optional package is not installed
         `-- UnexpectedNova        nova's internals are not supported
 """
@@ -169,7 +169,7 @@ class WrongDatabase(JournalUnavailable):
 
 
 class NotTried(Retriable):
-    """Placement failed recently and is not contacted during the back-off."""
+    """Skipped after failures, of placement or of other providers."""
 
 
 class Stopped(Retriable):
@@ -197,7 +197,7 @@ class WrongNova(Permanent):
 
 
 class RemovalsRefused(Permanent):
-    """A full sync exceeds the removal limit; nova's data may be wrong."""
+    """The brake of a full sync: too much would be removed, or everything."""
 
 
 class Contradiction(Permanent):
@@ -205,15 +205,15 @@ class Contradiction(Permanent):
 
 
 class UnknownName(Permanent):
-    """Nova has no host, or no aggregate, with the given name."""
+    """There is no host, aggregate, zone, server or other thing of a name."""
 
 
 class MissingCredentials(Permanent):
-    """The [placement] section has no complete credentials."""
+    """The section of a service in nova.conf has no complete credentials."""
 
 
 class InvalidConfiguration(Permanent):
-    """An option has an invalid value."""
+    """An option, an argument or a file that was given cannot be used."""
 
 
 class MissingPackage(Permanent):

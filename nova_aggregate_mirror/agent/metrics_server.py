@@ -150,7 +150,7 @@ class _Application:
 
     def _answer(self, environ: dict[str, Any]
                 ) -> tuple[str, list[tuple[str, str]], bytes]:
-        """Return status, headers and body of the answer to a GET."""
+        """Return status, headers and body, as for a GET."""
         path = environ['PATH_INFO']
         if environ['REQUEST_METHOD'] not in ('GET', 'HEAD'):
             return _json('405 Method Not Allowed', ('Allow', 'GET, HEAD'),
@@ -161,7 +161,8 @@ class _Application:
                 # With a query, the client would bypass the registry.
                 {**environ, 'REQUEST_METHOD': 'GET', 'QUERY_STRING': ''},
                 lambda *line: start.extend(line)))
-            return start[0], start[1], body
+            status, headers = start[:2]
+            return status, headers, body
         if path == '/healthz':
             late = self._metrics.late(self._limits())
             return _json('503 Service Unavailable' if late else '200 OK',

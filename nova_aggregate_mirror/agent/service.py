@@ -22,7 +22,7 @@ empty or whose lease another agent holds."""
 
 
 class Agent:
-    """Agent with a thread for each of its loops: drain, lease and sync.
+    """Agent with a thread for each loop: drain, lease, sync and audit.
 
     :param binding: prevents the agent of another nova from taking the lease
     """
@@ -68,7 +68,7 @@ class Agent:
                 thread.join()
         if self._leads:
             try:
-                self._lease.leave()
+                self._lease.release()
             except exceptions.JournalUnavailable as exc:
                 LOG.info('The lease is not released and will expire: %s', exc)
 

@@ -95,13 +95,17 @@ def _drift(at: float | None, syncs: Sequence[PastSync]) -> str:
                 at_text, plurals.count(first.differences, 'association')))
 
 
-def contradiction(rule: constraints.Rule, within: frozenset[str],
+def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
                   aggregates: source.Aggregates) -> str:
-    """Describe what a host has instead of what a rule requires."""
+    """Describe what a host has instead of what a rule requires.
+
+    :param host_aggregates: UUIDs of the aggregates of the host
+    """
     if filter_rules.ZONE in rule.keys:
         return ', '.join('zone %s' % zone for zone in rules.zones(
-            within, aggregates.metadata)) or 'no zone'
-    excluding = frozenset() if rule.required else rule.restricting & within
+            host_aggregates, aggregates.metadata)) or 'no zone'
+    excluding = (frozenset() if rule.required
+                 else rule.restricting & host_aggregates)
     if excluding:
         return 'in %s, which is for others' % _listed(
             excluding, aggregates.names)

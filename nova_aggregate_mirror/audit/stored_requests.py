@@ -46,8 +46,12 @@ class RequestCache:
         self._parsed = functools.lru_cache(CACHED)(parse)
 
     def parse(self, text: str, server: str) -> StoredRequest:
-        """Parse the JSON of a RequestSpec as if it were of any server.
+        """Parse the JSON of a RequestSpec.
 
+        It is parsed once for all servers whose requests are equal but for the
+        server's UUID, which is replaced.
+
+        :param server: UUID of the server
         :raises Unreadable: it is of a later nova, or damaged
         """
         text = text.replace(_SERVER % server, _ANY)

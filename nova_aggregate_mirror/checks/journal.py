@@ -42,7 +42,7 @@ def tables(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.failure(str(exc), *SERVER)]
     findings: checks.Findings = []
     if path is not None:
-        findings = _usable(path.parent) or _closed(path)
+        findings = _usable(path.parent) or _check_access(path)
         if not findings and not os.path.exists(path):
             findings = [checks.skipped(
                 'nova-api creates %s at its first use' % path)]
@@ -190,7 +190,7 @@ def _usable(directory: pathlib.Path) -> checks.Findings:
     above = next(parent for parent in (directory, *directory.parents)
                  if os.path.exists(parent))
     if above == directory or above.stat().st_uid not in (0, os.geteuid()):
-        findings = _closed(above)
+        findings = _check_access(above)
         if findings:
             return findings
     try:
@@ -204,14 +204,14 @@ def _usable(directory: pathlib.Path) -> checks.Findings:
             'install -d -m 700 -o %s %s' % (user, directory))]
 
 
-def _closed(path: pathlib.Path) -> checks.Findings:
+def _check_access(path: pathlib.Path) -> checks.Findings:
     """Check that this user may read and write a file or directory."""
     if not os.path.exists(path):
         return []
     access = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
     if os.access(path, access):
         return []
-    text = '%s cannot be written by %s' % (path, _name(os.geteuid()))
+    text = '%s cannot be read and written by %s' % (path, _name(os.geteuid()))
     owner = path.stat().st_uid
     if owner == os.geteuid():
         return [checks.failure('%s, who owns it. Run:' % text,

@@ -64,7 +64,7 @@ def _build(journal: store.Journal,
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and what one of them has heard from a cell is no news for the other.
     drain_source, sync_source = (
-        components.source(prompt=True), components.source())
+        components.source(skip_late=True), components.source())
     stop, providers = threading.Event(), outcome.Failing()
     placement = client.Client(CONF, request_timeout=_drain_timeout())
     return service.Agent(

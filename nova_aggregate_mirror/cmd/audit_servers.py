@@ -92,7 +92,8 @@ def run(conf: cfg.ConfigOpts, past: history.History,
     interrupted = False
     try:
         with progress.shown(arguments.quiet) as display:
-            _show(arguments.format, counted(pages, auditing.totals, display),
+            _show(arguments.format,
+                  with_progress(pages, auditing.totals, display),
                   auditing.totals, source)
     except KeyboardInterrupt:
         _tell('Interrupted: the other servers are not audited')
@@ -190,16 +191,16 @@ def _show_yaml(pages: Iterable[list[audit.Misplacement]],
         'yaml', display.figures(totals, source.cells_down)), end='')
 
 
-def counted(pages: Iterator[list[audit.Misplacement]],
-            totals: auditor.Totals, display: context.Progress
-            ) -> Iterator[list[audit.Misplacement]]:
+def with_progress(pages: Iterator[list[audit.Misplacement]],
+                  totals: auditor.Totals, display: context.Progress
+                  ) -> Iterator[list[audit.Misplacement]]:
     """Report the progress of a long audit."""
-    count = time.monotonic()
+    shown_at = time.monotonic()
     for page in pages:
-        if time.monotonic() - count >= progress.INTERVAL:
+        if time.monotonic() - shown_at >= progress.INTERVAL:
             display.step('%d servers audited, %d misplaced' % (
                 totals.servers, totals.misplaced))
-            count = time.monotonic()
+            shown_at = time.monotonic()
         yield page
 
 

@@ -57,11 +57,11 @@ def check_configuration() -> None:
             'nova-api\'s nova.conf with --config-file')
 
 
-def source(prompt: bool = False) -> database.DatabaseSource:
+def source(skip_late: bool = False) -> database.DatabaseSource:
     """Build the source: nova's databases, each cell with a time limit."""
     return database.DatabaseSource(
         engines.Limits(CONF.aggregate_mirror.cell_timeout), threads=True,
-        prompt=prompt)
+        skip_late=skip_late)
 
 
 def placement(**options: Any) -> client.Client:

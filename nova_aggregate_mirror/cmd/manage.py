@@ -54,7 +54,7 @@ def placement_sync_aggregates() -> int:
     journal = store.Journal(CONF, database=(
         engine.existing(CONF) if arguments.dry_run else None))
     binding.Binding(journal.database, source).check()
-    request, advice = sync_aggregates.choose(
+    request, advice = sync_aggregates.request_and_advice(
         arguments, CONF.aggregate_mirror, journal.history)
     return sync_aggregates.run(
         lambda stopping, display: components.mirror(

@@ -32,7 +32,7 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
 
     :raises InvalidConfiguration: the message queue is not configured
     """
-    # Nova reads its options if the package is installed.
+    # Nova reads the options of osprofiler if that is installed.
     profiler = importutils.try_import('osprofiler.opts')
     if profiler and 'profiler' not in conf:
         profiler.set_defaults(conf)
@@ -46,7 +46,8 @@ def prepare(conf: cfg.ConfigOpts) -> Any:
             '[DEFAULT] transport_url: oslo.messaging does not accept it '
             '(%s); give nova-scheduler\'s nova.conf with --config-file'
             % type(exc).__name__) from exc
-    # They are about the host, and say to run this command.
+    # The warnings of this package's filters are about nova-scheduler's host,
+    # and advise to run this very command.
     logging.getLogger('nova_aggregate_mirror.scheduler').setLevel(
         logging.ERROR)
     return nova_context.get_admin_context()

@@ -29,7 +29,7 @@ def run(program: str, command: Callable[[], int]) -> int:
     """Run a command; print an error as one line, without a traceback.
 
     :returns: the command's exit status, 255 when it could not run, 130 when
-        it was interrupted
+        it was interrupted, 141 when the reader of its output has ended
     """
     # Python has no stream for a closed descriptor.
     sys.stdout = sys.stdout or open(os.devnull, 'w')

@@ -100,7 +100,7 @@ def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
     try:
         auditing = audit_servers.prepare(conf, past)
         totals = auditing.totals
-        for page in audit_servers.counted(
+        for page in audit_servers.with_progress(
                 auditing.run(source.pages()), totals, display):
             groups.add(page)
             if stopping():

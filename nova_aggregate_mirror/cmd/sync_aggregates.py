@@ -83,8 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      help='print progress as lines, also on a terminal')
 
 
-def choose(options: argparse.Namespace, configuration: Any,
-           past: history.History) -> tuple[full_sync.Request, str]:
+def request_and_advice(options: argparse.Namespace, configuration: Any,
+                       past: history.History
+                       ) -> tuple[full_sync.Request, str]:
     """Return the request, and the advice about stale associations.
 
     :param past: without a sync in this history nothing is removed by default
@@ -109,7 +110,7 @@ def run(build: sync_run.Build, journal: store.Journal,
     start = time.monotonic()
     result = sync_run.run(
         build, journal.rows.all(), request, quiet, verbose, advice)
-    # The output may be a pipe that its reader has closed.
+    # Before the output, which may be a pipe that its reader has closed.
     try:
         sync_history.note(
             journal.history, NAME, time.monotonic() - start, result)

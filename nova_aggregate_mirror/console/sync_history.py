@@ -47,7 +47,8 @@ def note(past: history.History, name: str, seconds: float,
         removed=len(removals), stale=len(result.among(State.STALE_KEPT)),
         failed=result.fault_count, status=result.status(),
         reason=faults[0] if faults else '',
-        compared=not (request.hosts or request.aggregates or result.interrupted
+        compared=not (request.hosts or request.aggregates
+                      or result.interruption
                       or result.status() in _NOT_COMPARED),
         removals='\n'.join(
             'host %s (provider %s): aggregate %s (%s)' % (

@@ -43,8 +43,8 @@ LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
           State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT)
 """States of the associations that have a row, in this order."""
 
-SAME = 10
-"""Number of faults with the same reason that are listed individually."""
+MOST_LISTED = 10
+"""Faults of one kind, and foreign aggregates, that are listed each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,22 +67,22 @@ class Fault:
 class Result:
     """Result of one full sync, for display.
 
-    :param stale: advice about stale associations that were kept
-    :param interrupted: exit status of an interruption; 0 without any
+    :param stale_advice: about stale associations that were kept
+    :param interruption: exit status of one; 0 without any
     """
 
     def __init__(self, sync: full_sync.SyncOutcome, request: full_sync.Request,
-                 stale: str = PRUNE, interrupted: int = 0) -> None:
+                 stale_advice: str = PRUNE, interruption: int = 0) -> None:
         self.sync = sync
         self.request = request
-        self.interrupted = interrupted
-        self._stale = stale
+        self.interruption = interruption
+        self._stale_advice = stale_advice
         self._nova = sync.nova
 
     def status(self) -> int:
         """Return the lowest exit status that applies."""
-        if self.interrupted:
-            return self.interrupted
+        if self.interruption:
+            return self.interruption
         codes = [fault.status for fault in self._faults]
         if not self.request.write and self.among(*associations.DRIFT):
             codes.append(exit_status.DRIFT)
@@ -155,7 +155,7 @@ class Result:
         stale = self.among(State.STALE_KEPT)
         if stale and not self.sync.refused:
             lines.append('%s kept: %s.' % (plurals.count(
-                len(stale), 'stale association'), self._stale))
+                len(stale), 'stale association'), self._stale_advice))
         if isinstance(self.sync.not_compared, exceptions.Stopped):
             lines.append('Interrupted before the comparison: %s.' % AGAIN)
         if self.unprocessed:
@@ -181,13 +181,14 @@ class Result:
         for association in self.among(State.FOREIGN_AGGREGATE):
             by_aggregate.setdefault(association.aggregate_uuid, set()).add(
                 association.host)
-        for uuid, hosts in sorted(by_aggregate.items())[:SAME]:
+        for uuid, hosts in sorted(by_aggregate.items())[:MOST_LISTED]:
             yield ('Aggregate %s of %s: nova never had it while this journal '
                    'exists; its owner is unknown.%s' % (
                        uuid, plurals.some(hosts),
                        HOW if uuid in self.sync.removable else ''))
-        if len(by_aggregate) > SAME:
-            yield '... and %d more aggregates' % (len(by_aggregate) - SAME)
+        if len(by_aggregate) > MOST_LISTED:
+            yield '... and %d more aggregates' % (
+                len(by_aggregate) - MOST_LISTED)
 
     def faults(self) -> list[str]:
         """List what is not mirrored, each with the reason or the remedy."""
@@ -290,13 +291,14 @@ def _entry(association: Association) -> dict[str, Any]:
 
 
 def _lines(faults: Iterable[Fault]) -> list[str]:
-    """Return the texts; of many with the same kind of error only the first."""
+    """Return the texts; of one kind of error the first ``MOST_LISTED``."""
     lines: list[str] = []
     for key, group in itertools.groupby(faults, key=lambda fault: fault.key):
         texts = [fault.text for fault in group]
-        if any(key) and len(texts) > SAME:
-            texts[SAME:] = ['... and %d more for the same reason; "--format '
-                            'json" lists all' % (len(texts) - SAME)]
+        if any(key) and len(texts) > MOST_LISTED:
+            texts[MOST_LISTED:] = [
+                '... and %d more for the same reason; "--format json" lists '
+                'all' % (len(texts) - MOST_LISTED)]
         lines += texts
     return lines
 

@@ -104,21 +104,22 @@ class _Recorder:
 
     def _run(self, host_filter: Any, states: list[Any], spec: Any, index: int
              ) -> list[Any]:
+        """Run one filter; record what it rejects, and logs about that."""
         with _listening(states) as messages:
             passed = list(self._handler.get_filtered_objects(
                 [host_filter], states, spec, index) or [])
         passed_ids = set(map(id, passed))
         rejected = [
             state for state in states if id(state) not in passed_ids]
-        broken: Iterable[Any] = ()
+        module = type(host_filter).__module__
+        excluded: Iterable[Any] = ()
         if isinstance(host_filter, filters.AggregateMembershipFilter):
-            broken = host_filter.breaking_rules(rejected, spec)
+            excluded = host_filter.breaking_rules(rejected, spec)
         self.runs.append(facts.FilterRun(
             type(host_filter).__name__,
             {state.uuid: messages.about(state) for state in rejected},
-            frozenset(state.uuid for state in broken),
-            '' if type(host_filter).__module__.startswith(NOVAS)
-            else type(host_filter).__module__))
+            frozenset(state.uuid for state in excluded),
+            '' if module.startswith(NOVAS) else module))
         return passed
 
 
@@ -128,7 +129,7 @@ def _listening(states: Sequence[host_manager.HostState]
     """Receive what the filters log, whatever the log level is."""
     messages = _Messages(states)
     with contextlib.ExitStack() as stack:
-        for name in ('nova.scheduler.filters', filters.__name__):
+        for name in (NOVAS, filters.__name__):
             logger = logging.getLogger(name)
             stack.callback(logger.setLevel, logger.level)
             stack.callback(setattr, logger, 'propagate', logger.propagate)

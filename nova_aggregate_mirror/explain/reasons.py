@@ -240,18 +240,18 @@ def _of_required(condition: Condition, node: str, facts: Facts) -> Reason:
         'aggregate add host %s %s' % (shlex.quote(first), explanation.HOST))
 
 
-def _of_lacking(aggregates: list[str], node: str, membership: str,
+def _of_lacking(uuids: list[str], node: str, membership: str,
                 facts: Facts) -> Reason:
-    """Return that placement lacks what nova has."""
+    """Return why placement lacks memberships that nova has."""
     detail = 'placement lacks %s; nova has it' % ', '.join(
-        _name(uuid, facts.nova) for uuid in aggregates)
-    pending = [facts.pending[host] for host in facts.nova.hosts_of(node)
-               if host in facts.pending]
-    if pending:
+        _name(uuid, facts.nova) for uuid in uuids)
+    ages = [facts.pending[host] for host in facts.nova.hosts_of(node)
+            if host in facts.pending]
+    if ages:
         return Reason(
             'pending', 'in %s in nova but not yet in placement' % membership,
             '%s; pending in the journal since %.0f s' % (
-                detail, max(pending)),
+                detail, max(ages)),
             'the agent mirrors it; if it does not, check its log')
     return Reason(
         'missing', 'in %s in nova but not in placement' % membership, detail,

@@ -79,7 +79,7 @@ class Mirror:
         self._conf = conf
         self._mutex = threading.Lock()
         self._current: processes.Process | None = None
-        self._calls = threading.local()
+        self._local = threading.local()
         try:
             client.Client(conf).check_credentials()
         except exceptions.MissingCredentials as exc:
@@ -112,15 +112,15 @@ class Mirror:
             with request.budget.spending(essential=not state.marked):
                 self._remove(operation, state)
         else:
-            self._close(operation, state, request)
+            self._finish_host(operation, state, request)
 
     def _request(self, operation: contract.Operation) -> _ApiRequest:
         """Return the state of the API request of an operation."""
         call = operation.call or operation
-        request: _ApiRequest | None = getattr(self._calls, 'request', None)
+        request: _ApiRequest | None = getattr(self._local, 'request', None)
         if request is None or request.call != call:
             # After a silence of placement, a statement of the journal begins.
-            request = self._calls.request = _ApiRequest(call, deadline.Budget(
+            request = self._local.request = _ApiRequest(call, deadline.Budget(
                 self._conf.aggregate_mirror.inline_timeout,
                 self._process().limits.part, engines.HEALTHY))
         return request
@@ -160,14 +160,14 @@ class Mirror:
                       *_names(operation), request.failure, SYNC)
         return _RowState(row, possible=possible)
 
-    def _close(self, operation: contract.Operation, state: _RowState,
-               request: _ApiRequest) -> None:
+    def _finish_host(self, operation: contract.Operation, state: _RowState,
+                     request: _ApiRequest) -> None:
         process = self._process()
         error: str | None = 'the operation was interrupted'
         try:
             # What is not in the journal has no other attempt.
             with request.budget.spending(essential=not state.recorded):
-                nodes = self._converge(process, state)
+                nodes = self._converge_and_close(process, state)
             for node in nodes:
                 LOG.warning('Aggregate %s, host %s (request %s): placement '
                             'has no resource provider %s; nova-compute creates'
@@ -219,8 +219,8 @@ class Mirror:
                       operation.request_id, exc, aggregate)
             return False
 
-    def _converge(self, process: processes.Process, state: _RowState
-                  ) -> list[str]:
+    def _converge_and_close(self, process: processes.Process, state: _RowState
+                            ) -> list[str]:
         """Converge the host and close its row.
 
         :returns: the compute nodes whose resource providers do not exist yet

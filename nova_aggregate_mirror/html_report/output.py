@@ -39,15 +39,16 @@ def replaced(name: str) -> Iterator[Write]:
     folder, file = os.path.split(name)
     with _translated(name), contextlib.ExitStack() as stack:
         # The path may be changed before the content is complete.
-        directory = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
-        stack.callback(os.close, directory)
-        previous = _previous(directory, file)
-        _check(name, os.fstat(directory), previous)
+        directory_fd = os.open(folder or '.', os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, directory_fd)
+        previous = _previous(directory_fd, file)
+        _check(name, os.fstat(directory_fd), previous)
         temporary = '%s.%s' % (file, uuid.uuid4().hex)
+        # Private until it has the access of the previous file.
         out = open(temporary, 'xb', opener=functools.partial(
-            os.open, dir_fd=directory, mode=0o666 if previous is None
+            os.open, dir_fd=directory_fd, mode=0o666 if previous is None
             else OWNER_ONLY))
-        stack.callback(_remove, temporary, directory)
+        stack.callback(_remove, temporary, directory_fd)
         stack.enter_context(out)
         if previous is not None:
             _keep_access(out.fileno(), previous)
@@ -57,8 +58,8 @@ def replaced(name: str) -> Iterator[Write]:
         with _translated(name):
             _write(out, parts)
             # A symbolic link of this name would be replaced, not followed.
-            os.replace(temporary, file, src_dir_fd=directory,
-                       dst_dir_fd=directory)
+            os.replace(temporary, file, src_dir_fd=directory_fd,
+                       dst_dir_fd=directory_fd)
 
     with unwind:
         yield write

@@ -240,7 +240,7 @@ def translated(call: Call) -> Iterator[None]:
             # What keystone answered is complete, but not enough.
             exchange = Exchange()
         LOG.debug('%s: %s: %s', call.occasion, type(exc).__name__,
-                  _quoted(exc))
+                  _safe_text(exc))
         raise call.error(
             kind, _explanation(call, kind, exc, exchange, waited),
             _party('keystone' if exchange.is_login else call.service,
@@ -261,7 +261,7 @@ def parsing() -> Iterator[None]:
         raise
     except _PARSING as exc:
         raise ValueError(
-            '%s: %s' % (type(exc).__name__, _quoted(exc))) from exc
+            '%s: %s' % (type(exc).__name__, _safe_text(exc))) from exc
 
 
 def unexpected(call: Call, response: requests.Response, detail: str = '',
@@ -356,7 +356,7 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
     if exchange.failure:
         return exchange.failure
     if kind in _CONFIGURATION:
-        return 'cannot be asked: %s' % _quoted(exc)
+        return 'cannot be asked: %s' % _safe_text(exc)
     if kind is exceptions.MalformedAnswer and exchange.answer:
         return exchange.answer + ', which cannot be read'
     if isinstance(exc, _CATALOG):
@@ -369,7 +369,8 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
     return _observation(exc, waited)
 
 
-def _quoted(exc: BaseException) -> str:
+def _safe_text(exc: BaseException) -> str:
+    """Return the text of an error without secrets."""
     if isinstance(exc, requests_exceptions.InvalidHeader):
         # The message quotes the header, which may be the token.
         return 'a header of the request is not valid'

@@ -62,7 +62,7 @@ class Lease:
         lease = read(self._database)
         return self._is_free(lease) and self._take(lease)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Release the lease, if this agent holds it."""
         self._database.run(lambda connection: connection.execute(
             sa.update(models.lease).where(

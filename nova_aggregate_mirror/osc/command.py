@@ -60,7 +60,7 @@ class Lister(command.Lister):
             super(Lister, self).run(parsed_args)
             return self.status
 
-        return finish(run)
+        return run_reporting_errors(run)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
@@ -104,7 +104,7 @@ class Lister(command.Lister):
             associations.compare(compared, compared.changes(())))
 
 
-def finish(command: Callable[[], int]) -> int:
+def run_reporting_errors(command: Callable[[], int]) -> int:
     """Run a command; report an error as a line and an exit status."""
     try:
         return command()

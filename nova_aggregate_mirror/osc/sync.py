@@ -2,6 +2,7 @@
 """``openstack aggregate mirror diff`` and ``sync``: drift and its repair."""
 
 import argparse
+import dataclasses
 import functools
 import sys
 from typing import Any
@@ -51,7 +52,9 @@ class Diff(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
-        result = _sync(self, parsed_args, full_sync.UNLIMITED, write=False)
+        result = _sync(self, parsed_args, full_sync.Request(
+            full_sync.UNLIMITED, write=False,
+            hosts=frozenset(parsed_args.hosts)))
         if result.sync.not_compared:
             raise result.sync.not_compared
         command.tell([*result.summary().splitlines(), *result.faults()])
@@ -94,8 +97,7 @@ class Sync(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
         request = arguments.request(
             parsed_args, parsed_args.prune, conf.MAX_REMOVED_SHARE)
-        self._result = _sync(self, parsed_args, request.max_removed_share,
-                             request.write)
+        self._result = _sync(self, parsed_args, request)
         command.tell([*self._result.summary().splitlines(),
                       *self._result.faults()])
         return sync_result.COLUMNS, self._result.rows()
@@ -111,11 +113,10 @@ class Sync(command.Lister):
 
 
 def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
-          share: float | None, write: bool) -> sync_result.Result:
-    """Run a sync with these arguments, and set the exit status."""
-    request = full_sync.Request(
-        share, write, frozenset(parsed_args.hosts),
-        lister.clients.find(parsed_args.aggregates))
+          request: full_sync.Request) -> sync_result.Result:
+    """Run a sync, and set the exit status."""
+    request = dataclasses.replace(
+        request, aggregates=lister.clients.find(parsed_args.aggregates))
     verbosity = lister.app.options.verbose_level
     result = sync_run.run(
         functools.partial(lister.mirror, parsed_args), (), request,

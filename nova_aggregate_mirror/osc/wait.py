@@ -47,7 +47,8 @@ class Wait(osc_command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return its exit status."""
-        return command.finish(lambda: super(Wait, self).run(parsed_args))
+        return command.run_reporting_errors(
+            lambda: super(Wait, self).run(parsed_args))
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         api_clients = command.clients_of(self.app)

@@ -30,14 +30,16 @@ from nova_aggregate_mirror import uuids
 CELL0 = '00000000-0000-0000-0000-000000000000'
 """The UUID of cell0, which has no compute nodes."""
 
-AT_ONCE, SOON = 1.0, 5.0
-"""Seconds to wait at least for the nodes of some hosts, if hosts of other
-cells wait as well, and for a silent cell; and seconds after which a query of
-some hosts ends."""
-SLOWER, LATEST = 4.0, 2.0
-"""How many times as long as its last answer a cell may take, and the seconds
-after which it is late if hosts of other cells wait as well: they may have to
-wait for two reads."""
+AT_ONCE = 1.0
+"""Seconds that a silent cell is waited for, and at least any cell while hosts
+of other cells wait as well."""
+SOON = 5.0
+"""Seconds after which a query of some hosts ends."""
+SLOWER = 4.0
+"""How many times as long as its last answer a cell may take."""
+LATEST = 2.0
+"""Seconds after which a cell is late while hosts of other cells wait as well:
+they may have to wait for two reads."""
 
 Nodes = Collection[tuple[str, str]]
 """Compute nodes, each with its host."""
@@ -188,17 +190,18 @@ class Cells:
     Reading the mappings each time finds added cells.
 
     :param threads: whether to start threads, which nova-api must not
-    :param prompt: whether hosts of other cells wait as well
+    :param skip_late: whether a late cell is left out, because hosts of other
+        cells wait as well
     """
 
     def __init__(self, limits: engines.Limits, threads: bool,
-                 prompt: bool) -> None:
+                 skip_late: bool) -> None:
         self._whole = self._some = limits
-        if prompt:
+        if skip_late:
             self._some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
         self._threads = Threads(
-            limits.answer, AT_ONCE if prompt else limits.answer
+            limits.answer, AT_ONCE if skip_late else limits.answer
         ) if threads else None
         self._pools: dict[tuple[str, bool], connections.Pool] = {}
 

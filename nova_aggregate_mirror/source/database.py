@@ -74,15 +74,15 @@ class DatabaseSource:
 
     :param threads: whether to read several cells in threads, which nova-api
         must not start
-    :param prompt: whether other hosts wait as well: a cell that is late is
-        left out, and statements end soon
+    :param skip_late: whether a cell that is late is left out, because hosts of
+        other cells wait as well
     """
 
-    def __init__(self, limits: engines.Limits = engines.Limits(60.0),
-                 threads: bool = False, prompt: bool = False) -> None:
+    def __init__(self, limits: engines.Limits = engines.Limits(answer=60.0),
+                 threads: bool = False, skip_late: bool = False) -> None:
         self._api = connections.ApiDatabase(
-            min(limits.answer, cells.SOON) if prompt else limits.answer)
-        self._cells = cells.Cells(limits, threads, prompt)
+            min(limits.answer, cells.SOON) if skip_late else limits.answer)
+        self._cells = cells.Cells(limits, threads, skip_late)
 
     def scope(self, aggregate_id: int, host: str = '') -> source.Scope:
         with self._api.reading() as api:

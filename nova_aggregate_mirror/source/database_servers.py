@@ -75,7 +75,7 @@ class DatabaseServers:
 
     def __init__(self, limits: engines.Limits) -> None:
         self._api = connections.ApiDatabase(limits.answer)
-        self._cells = cells.Cells(limits, threads=True, prompt=False)
+        self._cells = cells.Cells(limits, threads=True, skip_late=False)
         self.cells_down: dict[str, str] = {}
         """Cells that did not answer so far, name to the reason."""
 

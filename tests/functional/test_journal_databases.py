@@ -259,7 +259,7 @@ class TestManyProcesses(DatabaseTest):
         first = lease.Lease(self.journal.database, 15)
         self.assertTrue(first.step())
         self.assertEqual(0, sum(processes.at_once(PROCESSES, work)))
-        first.leave()
+        first.release()
         self.assertEqual(1, sum(processes.at_once(PROCESSES, work)))
 
     def test_first_cells_by_two_novas_at_once(self) -> None:

@@ -142,11 +142,11 @@ class Cells(cells.Cells):
 
 def source(clock: threads.Clock, nova: simulated_nova.Nova,
            limits: engines.Limits, threaded: bool = False,
-           prompt: bool = False) -> database.DatabaseSource:
+           skip_late: bool = False) -> database.DatabaseSource:
     """Build the real source, on the databases of a schedule."""
-    made = database.DatabaseSource(limits, threaded, prompt)
+    made = database.DatabaseSource(limits, threaded, skip_late)
     made._api = Api(clock.world, nova)
-    made._cells = Cells(clock, nova, limits, threaded, prompt)
+    made._cells = Cells(clock, nova, limits, threaded, skip_late)
     return made
 
 

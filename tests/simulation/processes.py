@@ -261,8 +261,8 @@ class Mirror(mirror.Mirror):
             nova.deletions[uuid] -= 1
         return kept
 
-    def _converge(self, process: Any, kept: Any) -> list[str]:
-        pending = super()._converge(process, kept)
+    def _converge_and_close(self, process: Any, kept: Any) -> list[str]:
+        pending = super()._converge_and_close(process, kept)
         self._parts.cloud.unrecorded.pop(kept.row.id, None)
         return pending
 

@@ -19,7 +19,7 @@ from tests.simulation import threads
 from tests.simulation import world as simulated
 
 
-DRAIN = {'threaded': True, 'prompt': True}
+DRAIN = {'threaded': True, 'skip_late': True}
 SYNC = {'threaded': True}
 """How the loops of an agent read cells; see ``databases.source``."""
 Mutate = Callable[[processes.Parts], object]

@@ -199,7 +199,7 @@ class TestJournal(doubles.TestCase):
         finding = self.agent()
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('has not renewed it for 10 seconds', finding.text)
-        leader.leave()
+        leader.release()
         finding = self.agent()
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('the last leader was the agent on', finding.text)

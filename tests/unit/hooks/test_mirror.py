@@ -24,7 +24,7 @@ class Mirror(mirror.Mirror):
     def _process(self) -> Any:
         return self._of_test
 
-    def _converge(self, *_what: object) -> list[str]:
+    def _converge_and_close(self, *_what: object) -> list[str]:
         raise self._error
 
 

@@ -109,9 +109,9 @@ class TestLease(doubles.TestCase):
         """The next agent leads at once; only the leader can release it."""
         self.mine.step()
         other = self.contestant()
-        other.leave()
+        other.release()
         self.assertFalse(other.step())
-        self.mine.leave()
+        self.mine.release()
         self.assertTrue(other.step())
         self.assertFalse(self.mine.step())
 
