@@ -267,7 +267,7 @@ class TestProcess(testtools.TestCase):
             for family in parser.text_string_to_metric_families(text)
             for sample in family.samples
             if sample.name.endswith('misplaced_servers')
-            and sample.labels == {'rule': 'zone'}), None)
+            and sample.labels == {'rule': 'zone', 'region': ''}), None)
 
     def test_what_keeps_it_from_running(self):
         """It prints a line with the solution, and exits with 255."""

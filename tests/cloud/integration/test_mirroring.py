@@ -2,6 +2,7 @@
 """Aggregates changed by real clients on the full cloud, in placement."""
 
 import contextlib
+import re
 import urllib.request
 
 import testscenarios
@@ -57,6 +58,7 @@ class TestAgents(base.TestCase):
             url = 'http://127.0.0.1:%s/metrics' % process.port
             with contextlib.suppress(OSError), urllib.request.urlopen(
                     url, timeout=ALIVE) as answer:
-                if b'nova_aggregate_mirror_leader 1.0' in answer.read():
+                if re.search(rb'nova_aggregate_mirror_leader\{.*} 1\.0',
+                             answer.read()):
                     return name
         return ''
