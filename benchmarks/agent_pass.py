@@ -88,9 +88,9 @@ class Agent:
         """Read the current metrics."""
         answer = self._http.get(
             '%s/metrics' % self._running.config.url('agent-1'))
-        found = {(sample.name, *(
-            value for label, value in sample.labels.items()
-            if label != 'region')): sample.value
+        found = {(sample.name, *(value for label, value
+                                 in sample.labels.items()
+                                 if label != 'region')): sample.value
                  for family in parser.text_string_to_metric_families(
                      answer.text) for sample in family.samples}
         return Metrics(
