@@ -230,7 +230,7 @@ class Mirror(mirror.Mirror):
     def __init__(self, parts: Parts) -> None:
         self._conf = parts.cloud.conf
         self._parts = parts
-        self._calls = threading.local()
+        self._local = threading.local()
         self.row: journal.Row | None = None
         self.failed = False
         """Whether nova's method failed."""
