@@ -24,6 +24,7 @@ _PASSWORD, _READ_ONLY = 'refused the user or the password', 'is read-only'
 _ABSENT, _FULL = 'has no database of this name', 'has no space left'
 _RIGHTS = 'refused the user a right that is required'
 _CROWDED = 'has too many connections'
+_DRIVERLESS = 'has a driver that SQLAlchemy does not know'
 _CLOSED = 'closed the connection'
 _SLOW = 'ended a statement that took too long'
 # Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
@@ -37,16 +38,21 @@ _CODES = {
     2006: _CLOSED, 2013: _CLOSED, '57P01': _CLOSED,
     1969: _SLOW, 3024: _SLOW, '57014': _SLOW,
     1146: 'lacks a table', '42P01': 'lacks a table',
+    1054: 'lacks a column', '42703': 'lacks a column',
     '57P03': 'does not accept connections now',
 }
+# Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
+_CLASSES = {'DBNonExistentTable': 'lacks a table',
+            'NoSuchModuleError': _DRIVERLESS}
 # The next step, with the option that has the URL of the database.
-_STEPS = {
+STEPS = {
     _REFUSED: 'start the database server, or correct host and port in %s',
     _NAMELESS: 'correct the host in %s',
     _PASSWORD: 'correct user and password in %s',
     _ABSENT: 'create the database, or correct its name in %s',
     _READ_ONLY: 'set the host in %s to a server that accepts writes',
     _RIGHTS: 'grant all rights on the database to the user in %s',
+    _DRIVERLESS: 'correct the driver in %s',
     _FULL: 'free space on the database server',
     _CROWDED: 'raise max_connections on the database server',
 }
@@ -100,12 +106,16 @@ def of_database(exc: BaseException, waited: float = 0.0,
         if isinstance(cause, TimeoutError):
             return 'was silent' + (
                 ' for %.1f s' % waited if waited else ''), ''
-        code = getattr(cause, 'sqlstate', None) or getattr(
-            cause, 'pgcode', None) or next(iter(cause.args), None)
-        observation = (_CODES.get(code) if isinstance(code, (int, str))
-                       else None) or of_socket(cause)
+        # An SQLSTATE of MySQL may be that of many errors.
+        codes = (next(iter(cause.args), None),
+                 getattr(cause, 'sqlstate', None),
+                 getattr(cause, 'pgcode', None))
+        observation = next(
+            (_CODES[code] for code in codes
+             if isinstance(code, (int, str)) and code in _CODES),
+            _CLASSES.get(type(cause).__name__)) or of_socket(cause)
         if observation:
-            step = _STEPS.get(observation, '')
+            step = STEPS.get(observation, '')
             return observation, step % option if '%s' in step else step
     if is_damage(exc):
         return 'is no SQLite database, or is damaged', ''
@@ -114,6 +124,12 @@ def of_database(exc: BaseException, waited: float = 0.0,
     return 'failed: %s' % re.sub(
         r'''(?<=['"])[^'"\s]*@(?=[^'"\s@]+['"])''', '',
         lines[0] if lines else type(exc).__name__), ''
+
+
+def is_untrusted(exc: BaseException) -> bool:
+    """Check whether the certificate of a server was not accepted."""
+    return any(isinstance(cause, ssl.SSLCertVerificationError)
+               for cause in causes(exc))
 
 
 def is_damage(exc: BaseException) -> bool:
