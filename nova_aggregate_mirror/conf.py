@@ -272,7 +272,11 @@ def mistakes(conf: cfg.ConfigOpts,
             try:
                 _check_meaning(option, conf[group.name][option.dest])
             except (cfg.Error, ValueError) as exc:
-                reasons[group.name, option.dest] = str(exc)
+                # Without the text about where oslo.config has read it.
+                reasons[group.name, option.dest] = str(
+                    exc.__context__ if isinstance(
+                        exc, cfg.ConfigFileValueError) and exc.__context__
+                    else exc)
                 # Nova-api reads every option again to log it, and would
                 # fail to start.
                 conf.set_override(

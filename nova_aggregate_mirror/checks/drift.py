@@ -2,6 +2,7 @@
 """Check of drift: differences between nova and placement, by zone."""
 
 from collections.abc import Iterator
+import dataclasses
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
@@ -36,10 +37,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
         if sync.not_compared:
             raise sync.not_compared
     except exceptions.WrongPlacement as exc:
-        return [checks.warning(
-            '%s. If this is the wrong placement, correct [placement] in '
-            'nova.conf. If it is new, nova-compute has not reported to it '
-            'yet: on each compute host, run:' % exc, RESTART)]
+        return [checks.warning('%s.' % exc)]
     except exceptions.NovaUnavailable as exc:
         return [nova.unavailable(exc)]
     except exceptions.DeadlineExceeded as exc:
@@ -73,8 +71,8 @@ def _wrong(sync: full_sync.SyncOutcome,
             place, ' and '.join(parts)))
     if sync.refused:
         yield checks.failure(
-            'Removals refused: %s. To list the removals, then apply them:'
-            % sync_result.refusal(sync.refused),
+            'Removals refused: %s. If they are correct, list them, then apply '
+            'them:' % sync.refused,
             checks.SYNC + ' --prune --dry-run',
             checks.SYNC + ' --prune --force')
     elif stale:
@@ -130,14 +128,19 @@ def _unknown(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
     """List what could not be compared."""
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(
-            'Cell %s did not answer; its hosts could not be compared: %s. '
-            'Start its database, or correct its connection:' % (name, reason),
+            'Cell %s did not answer: %s; its hosts are not compared. Start '
+            'its database, or correct its connection:' % (name, reason),
             'nova-manage cell_v2 list_cells --verbose')
     failed = {subject: exc for subject, exc in sync.outcome.failed.items()
               if not isinstance(exc, exceptions.CellUnavailable)}
     if failed:
         subject = min(failed, key=str)
+        failure = failed[subject].failure
+        if len(failed) == 1:
+            yield checks.failure('Not mirrored: %s: %s.' % (subject, failure))
+            return
         yield checks.failure(
-            'Could not be compared: %s. Reason for %s: %s. To list all, run:'
-            % (checks.some(map(str, failed)), subject, failed[subject]),
+            'Not mirrored: %s. Reason for %s: %s. To list all, run:' % (
+                checks.some(map(str, failed)), subject,
+                dataclasses.replace(failure, step='')),
             checks.SYNC + ' --dry-run')

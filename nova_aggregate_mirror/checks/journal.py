@@ -54,17 +54,19 @@ def _version(conf: cfg.ConfigOpts,
     try:
         schema = engine.Database(conf).compare()
     except exceptions.WrongDatabase as exc:
-        return [checks.failure('%s:' % exc, *SERVER, engine.SYNC_COMMAND)]
+        # A journal of a development version stays where it is.
+        place = () if exc.failure.step == migration.DROP else SERVER
+        return [checks.failure('%s:' % exc, *place, engine.SYNC_COMMAND)]
     except exceptions.JournalUnavailable as exc:
         return [_unusable(path, exc)]
     if not schema.is_outdated:
         return [checks.good('The tables have version %s.' % schema.version)]
-    text = 'The database has %s' % schema
+    text = '%s has %s' % (engine.JOURNAL, schema)
     if path is not None:
         return [checks.good('%s; nova-api creates or upgrades them at its '
                             'next use.' % text)]
     return [checks.failure(
-        '%s; version %s is required. Run once, on one controller:'
+        '%s; this release needs version %s. Run once, on one controller:'
         % (text, migration.HEAD), engine.SYNC_COMMAND)]
 
 

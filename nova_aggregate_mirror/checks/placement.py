@@ -14,6 +14,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import observations
 from nova_aggregate_mirror.placement import client
 
 RESTART = 'systemctl restart placement-api'
@@ -85,18 +86,27 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
             return [_renewal(service, exc)]
         user, project, domain = account(service.conf, service.group)
         return [checks.failure(
-            '%s. Create the account, or set its password to that in [%s]:'
-            % (exc, section),
-            'openstack user create --domain %s --password-prompt %s'
-            % (domain, user),
+            '%s. Create the account unless it exists, and set its password '
+            'to that in [%s]:' % (exc, section),
+            'openstack user create --or-show --domain %s %s' % (domain, user),
             'openstack role add --project %s --user %s %s'
             % (project, user, ROLES[service.group]),
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
-        return [checks.failure(
+        return _untrusted(service, exc) or [checks.failure(
             '%s. Start keystone, or correct:' % exc,
             '[%s]' % section, 'auth_url = %s' % EXAMPLE['auth_url'])]
     return []
+
+
+def _untrusted(service: discovery.Discovery, exc: exceptions.MirrorError
+               ) -> checks.Findings:
+    """Return the step for a certificate that is not accepted, if it is."""
+    if not observations.is_untrusted(exc):
+        return []
+    return [checks.failure(
+        '%s. Set the file of the authority that signed it:' % exc,
+        '[%s]' % service.group, 'cafile = FILE')]
 
 
 def _has_application_credential(service: discovery.Discovery) -> bool:
@@ -129,8 +139,13 @@ def endpoint(deployment: inputs.Deployment) -> checks.Findings:
     try:
         url = service.endpoint()
         service.microversions(url)
-    except exceptions.MirrorError as exc:
+    except (exceptions.NotAuthorized, exceptions.MalformedAnswer) as exc:
         return [checks.failure(
+            '%s. Correct the URL of placement in the catalog:' % exc,
+            'openstack endpoint list --service %s'
+            % service.conf[service.group].service_type)]
+    except exceptions.MirrorError as exc:
+        return _untrusted(service, exc) or [checks.failure(
             '%s. Start placement, whose service may also be named apache2, '
             'httpd or devstack@placement-api:' % exc, RESTART)]
     return [checks.good('Placement answers at %s.'
@@ -144,8 +159,9 @@ def _catalog(service: discovery.Discovery) -> checks.Findings:
             return []
         if not service.has_catalog():
             return [checks.failure(
-                'The token has no project scope, and therefore no catalog. '
-                'Add:', '[%s]' % auth.section(service.conf, service.group),
+                '%s %s. Add the project:' % (
+                    service.group, errors.NO_CATALOG),
+                '[%s]' % auth.section(service.conf, service.group),
                 *('%s = %s' % (name, EXAMPLE[name])
                   for name in ('project_name', 'project_domain_name')))]
         return [_not_in_catalog(service, service.offered())]
@@ -159,9 +175,9 @@ def _not_in_catalog(service: discovery.Discovery,
                     offered: list[tuple[str, str]]) -> checks.Finding:
     options = service.conf[service.group]
     interfaces = options.valid_interfaces or ['public']
-    text = 'The catalog has no %s endpoint for region %s, interface %s' % (
-        options.service_type, options.region_name or 'any',
-        ' or '.join(interfaces))
+    text = '%s %s for region %s, interface %s' % (
+        service.group, errors.NOT_IN_CATALOG,
+        options.region_name or 'not set', ','.join(interfaces))
     if offered:
         return checks.failure(
             '%s. It has %s. Select an existing endpoint, for example:' % (
@@ -224,11 +240,14 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
         except exceptions.NotAuthorized as exc:
             if _has_application_credential(service):
                 return [_renewal(service, exc)]
+            if not isinstance(exc, exceptions.Forbidden):
+                return [checks.failure(
+                    '%s. It does not accept keystone\'s token: correct '
+                    '[keystone_authtoken] in placement.conf, then run:' % exc,
+                    RESTART)]
             user, project, _domain = account(service.conf, service.group)
             return [checks.failure(
-                'The account may not %s: %s. If placement answered 401, the '
-                'token itself is not accepted: see [keystone_authtoken] in '
-                'placement.conf. Otherwise run:' % (action, exc),
+                'The account may not %s: %s. Run:' % (action, exc),
                 'openstack role add --project %s --user %s %s'
                 % (project, user, ROLES[service.group]))]
         except exceptions.MirrorError as exc:

@@ -79,7 +79,7 @@ def load(conf: cfg.ConfigOpts, group: str) -> plugin.BaseAuthPlugin:
     absent = missing(conf, group)
     if absent:
         raise exceptions.MissingCredentials(
-            'no %s in [%s]' % (', '.join(absent), section(conf, group)))
+            '[%s] has no %s' % (section(conf, group), ', '.join(absent)))
     # None is returned only without an auth_type, which was checked above.
     return cast(plugin.BaseAuthPlugin,
                 loading.load_auth_from_conf_options(conf, group))
@@ -101,6 +101,17 @@ def session(conf: cfg.ConfigOpts, group: str) -> ks_session.Session:
             conf, group, session=transport, auth=auth,
             # The list of timings would grow for the lifetime of the process.
             collect_timing=False, app_name='nova-aggregate-mirror')
+
+
+def check_catalog(session: ks_session.Session) -> None:
+    """Check that the token of a session has a catalog, if it is keystone's.
+
+    :raises EmptyCatalog: of keystoneauth
+    """
+    auth: Any = session.auth
+    if hasattr(auth, 'get_access') and not auth.get_access(
+            session).service_catalog.catalog:
+        raise ks_exceptions.EmptyCatalog
 
 
 def _call(group: str) -> errors.Call:

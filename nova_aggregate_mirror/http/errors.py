@@ -103,6 +103,10 @@ _OBSERVATIONS: tuple[tuple[type[Exception], str], ...] = (
 _MORE_TIME = ('raise [aggregate_mirror] inline_timeout to do more within a '
               'call')
 
+NOT_IN_CATALOG = 'has no endpoint in the catalog'
+NO_CATALOG = 'has no endpoint, because the token has no catalog'
+_UNUSABLE = ', which cannot be used'
+
 # Errors about the catalog.
 _CATALOG = (ks_exceptions.CatalogException,
             sdk_exceptions.ServiceDisabledException)
@@ -238,7 +242,7 @@ def translated(call: Call) -> Iterator[None]:
             kind = exceptions.OutOfTime
         if isinstance(exc, _CATALOG) and not exchange.failure:
             # What keystone answered is complete, but not enough.
-            exchange = Exchange()
+            exchange, call = Exchange(), dataclasses.replace(call, url='')
         LOG.debug('%s: %s: %s', call.occasion, type(exc).__name__,
                   _safe_text(exc))
         raise call.error(
@@ -274,6 +278,13 @@ def unexpected(call: Call, response: requests.Response, detail: str = '',
         kind or meaning_of_status(response.status_code),
         ': '.join(filter(None, (_answer(response), detail))),
         _party(call.service, response.url or call.url))
+
+
+def unusable(call: Call, response: requests.Response
+             ) -> exceptions.MirrorError:
+    """Create the error for a response whose body is not of the service."""
+    return call.error(exceptions.MalformedAnswer, _answer(response)
+                      + _UNUSABLE, _party(call.service, response.url))
 
 
 def without_secrets(text: str) -> str:
@@ -357,15 +368,14 @@ def _explanation(call: Call, kind: Kind, exc: Exception, exchange: Exchange,
         return exchange.failure
     if kind in _CONFIGURATION:
         return 'cannot be asked: %s' % _safe_text(exc)
-    if kind is exceptions.MalformedAnswer and exchange.answer:
-        return exchange.answer + ', which cannot be read'
+    if any(isinstance(cause, ks_exceptions.EmptyCatalog)
+           for cause in observations.causes(exc)):
+        return NO_CATALOG
     if isinstance(exc, _CATALOG):
-        return ' for '.join(filter(None, (
-            'has no endpoint in the catalog', call.selection)))
+        return ' for '.join(filter(None, (NOT_IN_CATALOG, call.selection)))
     if exchange.answer:
         # The request was answered with success, but not as it should be.
-        return exchange.answer + ', which is not usable: %s' % (
-            type(exc).__name__)
+        return exchange.answer + _UNUSABLE
     return _observation(exc, waited)
 
 

@@ -256,7 +256,7 @@ class Client:
                     # Looked up once, because that searches the whole catalog.
                     # Keystoneauth rejects a request without an endpoint.
                     with errors.parsing():
-                        slot.endpoint = client.get_endpoint() or ''
+                        slot.endpoint = connection.endpoint(sdk, client)
                 slot.client, slot.sdk = client, sdk
             with errors.parsing():
                 return client, client.session.get_auth_headers() or {}

@@ -10,6 +10,7 @@ from typing import Any
 from typing import Protocol
 
 import openstack
+from openstack import exceptions as sdk_exceptions
 from openstack import proxy
 from oslo_config import cfg
 import requests
@@ -138,6 +139,20 @@ def placement(sdk: openstack.connection.Connection) -> proxy.Proxy:
     # The SDK requests a token, the catalog and the version document.
     with errors.parsing():
         return sdk.placement
+
+
+def endpoint(sdk: openstack.connection.Connection, client: proxy.Proxy
+             ) -> str:
+    """Return the URL of placement; empty if the catalog has none.
+
+    :raises EmptyCatalog: when the token has no catalog, which the SDK does
+        not tell from a catalog without placement
+    """
+    try:
+        return client.get_endpoint() or ''
+    except sdk_exceptions.ServiceDisabledException:
+        auth.check_catalog(sdk.session)
+        raise
 
 
 def send(client: proxy.Proxy, method: str, url: str, microversion: str,

@@ -39,8 +39,7 @@ def document(call: errors.Call, response: requests.Response,
     if response.status_code != 200:
         raise _refusal(call, response, body, provider)
     if body is None:
-        raise call.malformed('no JSON object but %s' %
-                             response.headers.get('Content-Type', 'untyped'))
+        raise errors.unusable(call, response)
     return body
 
 

@@ -97,8 +97,9 @@ def check_placement(context: context.Context, providers: Collection[str],
     nodes = nova.compute_nodes()
     if nodes and nodes.isdisjoint(providers):
         raise exceptions.WrongPlacement(
-            'placement has %s and nova has %s, with no UUID in common; is '
-            'this the right placement? %s' % (
+            'placement has %s and nova has %s, with no UUID in common; %s' % (
                 plurals.count(len(providers), 'resource provider'),
                 plurals.count(len(nodes), 'compute node'),
-                context.placement.endpoint()))
+                context.placement.endpoint()), step=(
+                    'correct [placement] in nova.conf' if providers else
+                    'restart nova-compute on each compute host'))

@@ -234,7 +234,7 @@ class ConfigurationTest(NovaApiTest):
         """Operations are mirrored once credentials have been added."""
         ended = self.serve(placement='')
         self.assert_served(ended)
-        self.assertIn('no auth_type in [placement]',
+        self.assertIn('[placement] has no auth_type',
                       ended.lines('WARNING')[0])
         self.assertEqual([], ended.lines('ERROR'))
         self.assertEqual(0, self.mirrored_nodes())
@@ -246,4 +246,4 @@ class ConfigurationTest(NovaApiTest):
         """With missing_credentials = fail, nova-api does not start."""
         ended = self.serve(placement='', ours='missing_credentials = fail')
         self.assertFalse(ended.started)
-        self.assertIn('no auth_type in [placement]', ended.log)
+        self.assertIn('[placement] has no auth_type', ended.log)

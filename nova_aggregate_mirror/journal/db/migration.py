@@ -151,7 +151,7 @@ def _differences(inspector: sa.engine.reflection.Inspector,
                for column in inspector.get_columns(table.name)}
     for name in table.c.keys():
         if name not in columns:
-            yield 'has no column %s' % name
+            yield 'lacks a column, %s' % name
         # Databases name the types of numbers differently.
         elif _is_text(columns[name]['type']) != _is_text(table.c[name].type):
             yield 'has a column %s of the type %s' % (

@@ -15,7 +15,6 @@ from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
 from nova_aggregate_mirror.checks import journal
 from nova_aggregate_mirror import journal as journal_types
-from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal.db import engine
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal import lease
@@ -45,20 +44,6 @@ class TestJournal(doubles.TestCase):
         self.assertIsNone(self.deployment.journal)
         self.assertEqual('0001', engine.Database(self.conf).schema().version)
 
-    def test_tables_that_are_not_the_journals(self):
-        """The option to change is printed, for other columns, too."""
-        self.assertEqual([], self.journal.rows.all())
-        for statement, text in (
-                ('ALTER TABLE dirty RENAME COLUMN nodes TO computes',
-                 'the table dirty has no column nodes'),
-                ('DROP TABLE dirty', 'but no table dirty')):
-            with engine.Database(self.conf).transaction() as connection:
-                connection.exec_driver_sql(statement)
-            one, = journal.tables(self.deployment)
-            self.assertEqual(checks.Code.FAILURE, one.code)
-            self.assertIn(text, one.text)
-            self.assertEqual((*journal.SERVER, engine.SYNC_COMMAND), one.cure)
-
     def test_journal_that_was_never_used(self):
         """The check creates nothing, and nothing is pending."""
         self.assertIsNone(self.deployment.journal)
@@ -81,19 +66,6 @@ class TestJournal(doubles.TestCase):
             findings = journal.users(self.deployment)
             self.assertEqual(['chown -R root: %s' % path.parent] * count,
                              [finding.cure[0] for finding in findings])
-
-    def test_journal_of_another_nova(self):
-        """The finding has the cells of both, and the option to change."""
-        other = doubles.Nova([])
-        other.mapped = {'other': 'cell1 (other)'}
-        binding.Binding(self.journal.database, other).bind()
-        self.assertEqual([], journal.belonging(
-            inputs.Deployment(self.conf, lambda: other)))
-        one, = journal.belonging(self.deployment)
-        self.assertEqual(checks.Code.FAILURE, one.code)
-        self.assertIn('with the cells other; this nova has the cells '
-                      'cell1 (%s)' % doubles.CELL, one.text)
-        self.assertEqual(journal.SERVER, one.cure[:2])
 
     def test_operations_that_are_mirrored(self):
         """A row that only waits for its age is not in the backlog."""
@@ -227,15 +199,6 @@ class TestJournal(doubles.TestCase):
                           socket.gethostname(),
                           metadata.version('nova-aggregate-mirror')),
                       finding.text)
-
-    def test_no_url(self):
-        """The correct line is printed, without the invalid value."""
-        self.conf.set_override('connection', 'geheim@nowhere',
-                               'aggregate_mirror_database')
-        one, = journal.tables(self.deployment)
-        self.assertEqual(checks.Code.FAILURE, one.code)
-        self.assertEqual(journal.SERVER, one.cure)
-        self.assertNotIn('geheim', one.text)
 
     def test_journal_that_another_process_locks(self):
         """The journal is intact; the command shows which process locks it."""

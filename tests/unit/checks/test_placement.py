@@ -97,17 +97,13 @@ class TestPlacement(ChecksTest):
             placement.credentials, servers.make_conf(**self.account())))
 
     def test_authentication(self) -> None:
-        """The commands that create the account, or the option to correct."""
-        self.assert_found(
-            placement.authentication, FAILURE, ('\n[placement]\nauth_url = ',),
-            servers.make_conf(**self.account(
-                auth_url='http://127.0.0.1:1/v3')))
+        """The commands that create the account or the credential."""
         self.assertEqual([], self.find(
             placement.authentication, servers.make_conf(**self.account())))
         self.cloud.answers['/v3/auth/tokens'] = (401, {})
         self.assert_found(
             placement.authentication, FAILURE, (
-                'openstack user create --domain Default --password-prompt '
+                'openstack user create --or-show --domain Default '
                 'mirror\n'
                 'openstack role add --project service --user mirror service\n'
                 'openstack user set --password-prompt mirror',),
@@ -127,8 +123,6 @@ class TestPlacement(ChecksTest):
         ours = service('placement', self.cloud.url)
         for catalog, options, *texts in (
                 ([service('identity', self.cloud.url)], {}, REGISTERED),
-                ([ours], {'region_name': 'RegionTwo'}, 'RegionTwo',
-                 '[placement]\nregion_name = R\nvalid_interfaces = internal'),
                 ([service('placement', 'http://127.0.0.1:1')], {},
                  'systemctl restart placement-api')):
             self.answer_token(*catalog)
@@ -145,17 +139,7 @@ class TestPlacement(ChecksTest):
         self.cloud.answers['/'] = (200, {'versions': [{'id': 'v3.14'}]})
         self.assert_found(
             placement.endpoint, FAILURE,
-            ('microversions', 'systemctl restart placement-api'),
-            servers.make_conf(**self.account()))
-
-    def test_token_without_a_project(self) -> None:
-        """It has no catalog."""
-        token = self.cloud.token()
-        del token['token']['catalog']
-        self.cloud.answers['/v3/auth/tokens'] = (201, token)
-        self.assert_found(
-            placement.endpoint, FAILURE,
-            ('no project', '[placement]\nproject_name = service\n'),
+            ('microversions', 'openstack endpoint list --service placement'),
             servers.make_conf(**self.account()))
 
     def test_microversions(self) -> None:

@@ -27,7 +27,7 @@ class CredentialsTestCase(servers.LoopbackTestCase):
 
     def test_empty_section(self) -> None:
         """The first option to add is named."""
-        self.assertIn('no auth_type in [placement]', self.missing())
+        self.assertIn('[placement] has no auth_type', self.missing())
 
     def test_unknown_plugin(self) -> None:
         """An auth_type that no library provides is named."""
@@ -36,20 +36,20 @@ class CredentialsTestCase(servers.LoopbackTestCase):
     def test_missing_options_are_named(self) -> None:
         """Each option that is missing is named."""
         self.assertIn(
-            'no username, password, user_domain_name in [placement]',
+            '[placement] has no username, password, user_domain_name',
             self.missing(auth_type='password', auth_url='http://127.0.0.1:1'))
         self.assertIn(
-            'no auth_url in [placement]',
+            '[placement] has no auth_url',
             self.missing(auth_type='password', user_id='u', password='p'))
 
     def test_application_credential(self) -> None:
         """Each option that an application credential requires is named."""
         account = {'auth_type': 'v3applicationcredential',
                    'auth_url': 'http://127.0.0.1:1'}
-        self.assertIn('no application_credential_id, '
-                      'application_credential_secret in [placement]',
+        self.assertIn('[placement] has no application_credential_id, '
+                      'application_credential_secret',
                       self.missing(**account))
-        self.assertIn('no application_credential_secret in [placement]',
+        self.assertIn('[placement] has no application_credential_secret',
                       self.missing(**account, application_credential_id='i'))
 
     def test_what_a_plugin_itself_misses(self) -> None:
@@ -63,7 +63,7 @@ class CredentialsTestCase(servers.LoopbackTestCase):
         placement = client.Client(servers.make_conf())
         error = self.assertRaises(exceptions.MissingCredentials,
                                   placement.providers)
-        self.assertIn('no auth_type in [placement]', str(error))
+        self.assertIn('[placement] has no auth_type', str(error))
 
     def test_complete_section(self) -> None:
         """Complete credentials pass without any request."""
@@ -81,6 +81,6 @@ class CredentialsTestCase(servers.LoopbackTestCase):
         placement = client.Client(conf)
         error = self.assertRaises(exceptions.MissingCredentials,
                                   placement.check_credentials)
-        self.assertIn('no auth_type in [elsewhere]', str(error))
+        self.assertIn('[elsewhere] has no auth_type', str(error))
         conf.set_override('auth_type', 'none', 'elsewhere')
         placement.check_credentials()

@@ -167,14 +167,14 @@ class TestTables(testtools.TestCase):
 
     def test_other_tables_with_our_names(self):
         """Nothing is created next to them."""
-        self.assert_refused('the table cells has no column cell_uuid',
+        self.assert_refused('the table cells lacks a column, cell_uuid',
                             'CREATE TABLE cells (id INTEGER PRIMARY KEY)')
 
     def test_columns_that_differ(self):
         """The message names the table and the difference."""
         self.database.migrate()
         for text, statement in (
-                ('the table lease has no column seconds',
+                ('the table lease lacks a column, seconds',
                  'ALTER TABLE lease RENAME COLUMN seconds TO duration'),
                 ('the table ledger requires a value for the column owner',
                  'CREATE TABLE ledger (aggregate_uuid VARCHAR(36) PRIMARY '
