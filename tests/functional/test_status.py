@@ -22,7 +22,6 @@ from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from tests import commands
-from tests import databases
 from tests import fixtures
 from tests import placement_service
 from tests.unit import servers
@@ -52,9 +51,7 @@ user_domain_name = Default
 project_domain_name = Default
 """
 SUCCESS, WARNING, FAILURE, COULD_NOT_RUN = 0, 1, 2, 255
-API, ZONES = "Nova's API database", 'Availability zones'
-JOURNAL = ('Journal', 'Journal users', 'Journal of this nova',
-           'Journal writes', 'Nova-api processes', 'Agent', 'Backlog', 'Drift')
+ZONES = 'Availability zones'
 # Nobody runs one beside these tests.
 NO_AGENT = 'Agent'
 
@@ -80,12 +77,11 @@ class StatusTest(testtools.TestCase):
             base_fixtures.TempDir()).path, 'nova.conf')
         self.write_conf()
 
-    def write_conf(self, more: str = '', placement: str = '',
-                   api: str = '') -> None:
+    def write_conf(self, more: str = '', placement: str = '') -> None:
         """Write nova.conf, by default with a token for placement."""
         self.conf.write_text(CONF % {
             'state': fixtures.CONF.state_path, 'more': more,
-            'api': api or api_db.get_engine().url,
+            'api': api_db.get_engine().url,
             'placement': placement or TOKEN % (
                 self.cloud.placement.url, placement_service.TOKEN)})
 
@@ -220,34 +216,6 @@ class TestStatus(StatusTest):
                 result, self.rows(result, 'Hook')['Hook'], hooks,
                 '  [aggregate_mirror]\n  hooks = mirror')
 
-    def test_names_that_are_no_options(self) -> None:
-        """Only this package's groups can be checked; the file is named."""
-        self.write_conf('[aggregate_mirror]\nsync_intervall = 10\n'
-                        'prune = false\npruning = false\n'
-                        '[filter_scheduler]\nwhatever = 1\n')
-        row = self.rows(WARNING, 'Options')['Options']
-        self.assert_row(
-            WARNING, row, '%s sets sync_intervall, which is no option; the '
-            'option is sync_interval.' % self.conf,
-            'sets pruning, which is no option; the option is prune.')
-        self.assertNotIn('whatever', row.details)
-
-    def test_api_database(self) -> None:
-        """What nova's administrator has to do, without the password."""
-        self.write_conf(
-            api='sqlite:///%s' % self.conf.with_name('api.sqlite'))
-        needs = ('Galera', 'Journal of this nova', 'Journal writes', 'Drift',
-                 ZONES, 'Allocation ratios')
-        rows = self.rows(FAILURE, API, *needs)
-        self.assert_row(FAILURE, rows[API], '  nova-manage api_db sync')
-        for name in needs:
-            self.assert_row(WARNING, rows[name], 'resolve "%s" first' % API)
-        self.write_conf(api='mysql+pymysql://nova:%s@127.0.0.1:1/nova_api'
-                        % PASSWORD)
-        self.assert_row(FAILURE, self.rows(FAILURE, API, *needs)[API],
-                        'refused the connection: start the database server, '
-                        'or correct host and port in [api_database]')
-
     def test_metadata(self) -> None:
         """Each row is read from nova's database."""
         self.write_conf(
@@ -289,26 +257,6 @@ class TestStatus(StatusTest):
 
 
 class TestJournal(StatusTest):
-
-    def check_server(self, kind: str) -> None:
-        self.write_conf('[aggregate_mirror_database]\nconnection = %s\n'
-                        % databases.create(self, kind))
-        rows = self.rows(FAILURE, *JOURNAL)
-        command = '  nova-aggregate-mirror-manage db sync'
-        self.assert_row(FAILURE, rows['Journal'], command)
-        for name in JOURNAL[1:]:
-            self.assert_row(WARNING, rows[name], 'resolve "Journal" first')
-        self.type(command)
-        self.assert_row(WARNING, self.rows(WARNING, NO_AGENT)['Agent'],
-                        'No agent has ever used this journal')
-
-    def test_mysql(self) -> None:
-        """Without tables it prints the command that creates them."""
-        self.check_server('mysql')
-
-    def test_postgresql(self) -> None:
-        """Without tables it prints the command that creates them."""
-        self.check_server('postgresql')
 
     def test_file(self) -> None:
         """Its version and its rows are read."""

@@ -347,20 +347,6 @@ class TestErrors(SyncTest):
         self.assertIn('Host broken (provider %s) is not mirrored'
                       % broken.nodes[0], self.sync().stderr)
 
-    def test_placement_of_another_region(self):
-        """Its providers are not nova's: a single line, with the endpoint."""
-        for number in range(3):
-            self.host('h%d' % number, providers=False)
-        self.placement.create_provider(uuidutils.generate_uuid(), 'other')
-        done = self.sync('--quiet')
-        self.assertEqual(2, done.returncode)
-        self.assertEqual(1, len(done.stderr.splitlines()))
-        self.assertIn('nova has 3 compute nodes, with no UUID in '
-                      'common',
-                      done.stderr)
-        self.assertIn(self.placement.url, done.stderr)
-        self.assertIn('region not set', done.stderr)
-
 
 class TestProgress(SyncTest):
 

@@ -2,14 +2,22 @@
 """Scripted loopback servers, and a configuration to reach them."""
 
 from collections.abc import Callable
+import datetime
 import http.server
+import ipaddress
 import json
+import os
 import socket
 import ssl
 import threading
 from typing import Any
 import urllib.parse
 
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.x509 import oid
 import fixtures
 from keystoneauth1 import loading
 from oslo_config import cfg
@@ -43,6 +51,33 @@ def make_conf(**placement: Any) -> cfg.ConfigOpts:
     for name, value in placement.items():
         conf.set_override(name, value, 'placement')
     return conf
+
+
+def certificate(folder: str | os.PathLike[str]) -> tuple[ssl.SSLContext, str]:
+    """Write a self-signed certificate for this machine.
+
+    :returns: what a server needs, and the path of the certificate
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, 'test')])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    day = datetime.timedelta(days=1)
+    address = x509.IPAddress(ipaddress.ip_address('127.0.0.1'))
+    signed = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name)
+        .public_key(key.public_key()).serial_number(1)
+        .not_valid_before(now - day).not_valid_after(now + day)
+        .add_extension(x509.SubjectAlternativeName([address]), False)
+        .sign(key, hashes.SHA256()))
+    path = os.path.join(folder, 'server.pem')
+    with open(path, 'wb') as pem:
+        pem.write(key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption()))
+        pem.write(signed.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context, path
 
 
 class LoopbackTestCase(testtools.TestCase):

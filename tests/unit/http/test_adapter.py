@@ -2,20 +2,13 @@
 """The deadline holds against servers that hang or trickle, byte by byte."""
 
 from collections.abc import Callable
-import datetime
 import gzip
-import ipaddress
 import os
 import socket
 import ssl
 import tracemalloc
 import zlib
 
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives import serialization
-from cryptography import x509
-from cryptography.x509 import oid
 import fixtures
 import requests
 import testtools
@@ -297,12 +290,8 @@ class TLSTestCase(DeadlineTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.certificate = os.path.join(
-            self.useFixture(fixtures.TempDir()).path, 'server.pem')
-        _write_certificate(self.certificate)
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(self.certificate)
-        self.session.verify = self.certificate
+        self.context, self.session.verify = servers.certificate(
+            self.useFixture(fixtures.TempDir()).path)
 
     def test_answer_in_time_is_whole(self) -> None:
         """A complete response over TLS is not changed."""
@@ -323,22 +312,3 @@ class TLSTestCase(DeadlineTestCase):
         server = self.start(_says_nothing)
         server.url = server.url.replace('http:', 'https:')
         self.assert_cut(server)
-
-
-def _write_certificate(path: str) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, 'test')])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    day = datetime.timedelta(days=1)
-    address = x509.IPAddress(ipaddress.ip_address('127.0.0.1'))
-    certificate = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name)
-        .public_key(key.public_key()).serial_number(1)
-        .not_valid_before(now - day).not_valid_after(now + day)
-        .add_extension(x509.SubjectAlternativeName([address]), False)
-        .sign(key, hashes.SHA256()))
-    with open(path, 'wb') as pem:
-        pem.write(key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption()))
-        pem.write(certificate.public_bytes(serialization.Encoding.PEM))

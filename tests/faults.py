@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of a deployment, made for real, and what cures each.
+
+A function makes a fault and returns what follows the printed advice; None
+stands for typing what is printed. Only keystone is scripted. It is long
+because each fault needs its own way in and out.
+"""
+
+from collections.abc import Callable
+import contextlib
+import json
+import pathlib
+import re
+import socket
+import subprocess
+from typing import Any
+
+import fixtures as base_fixtures
+from keystoneauth1 import loading
+from nova import context as nova_context
+from nova.db.api import api as api_db
+from nova import objects
+from nova.objects import host_mapping
+from oslo_utils import uuidutils
+import sqlalchemy as sa
+import testtools
+
+from tests import commands
+from tests import databases
+from tests import fixtures
+from tests import placement_service
+from tests.unit import servers
+
+CONF = fixtures.CONF
+PASSWORD = 'not-to-be-shown'
+TOKENS = '/v3/auth/tokens'
+STATUS, SYNC, ROWS, AGENT, API = 'status', 'sync', 'rows', 'agent', 'api'
+PLACES = STATUS, SYNC, ROWS, AGENT, API
+MIRROR, JOURNAL = 'aggregate_mirror', 'aggregate_mirror_database'
+SECTION = '  [%s]\n' % JOURNAL
+REFUSED = 'mysql+pymysql://nova:%s@127.0.0.1:1/nova' % PASSWORD
+MANAGE = 'nova-aggregate-mirror-manage '
+
+
+class Scene:
+    """A nova that placement mirrors, and its configuration."""
+
+    def __init__(self, test: testtools.TestCase) -> None:
+        self.test = test
+        # Ignore the proxy settings of the machine that runs the tests.
+        test.useFixture(base_fixtures.EnvironmentVariable(
+            'no_proxy', '127.0.0.1'))
+        self.cloud = test.useFixture(fixtures.NovaAndPlacement())
+        self.placement = self.cloud.placement
+        test.useFixture(fixtures.MirroredNova())
+        self.keystone = test.useFixture(servers.Cloud())
+        self.keystone.token_id = placement_service.TOKEN
+        self.catalog()
+        CONF.register_opts(loading.get_auth_plugin_conf_options('password'),
+                           group='placement')
+        self.folder = pathlib.Path(
+            test.useFixture(base_fixtures.TempDir()).path)
+        self.options: dict[tuple[str, str], Any] = {}
+        self.set('DEFAULT', state_path=CONF.state_path)
+        self.set('api_database', connection=str(api_db.get_engine().url))
+        self.set('placement', auth_type='password', username='mirror',
+                 auth_url=self.keystone.url + '/v3', password=PASSWORD,
+                 project_name='service', user_domain_name='Default',
+                 project_domain_name='Default')
+        self.set(MIRROR, inline_timeout=1.0, request_timeout=1.0,
+                 inline_backoff=0.0)
+        self.rack = self.cloud.create_aggregate('rack')
+        self.hosts = [self.member('host%d' % number) for number in range(12)]
+        self.far = self.member('far', cell='cell2')
+        self.changed = self.hosts[0]
+        """The host that a user adds to an aggregate."""
+        self.manage('placement', 'sync_aggregates')
+        self.sound = dict(self.options)
+
+    def answer(self, status: int, token: Any) -> None:
+        """Let keystone answer this to the credentials."""
+        self.keystone.answers[TOKENS] = status, token
+
+    def catalog(self) -> None:
+        """Let keystone answer with a token and the URL of placement."""
+        self.answer(201, self.keystone.token(self.placement.url))
+
+    def member(self, name: str, **options: Any) -> fixtures.Host:
+        """Add a host to the aggregate, in nova only."""
+        host = self.cloud.create_host(name, **options)
+        self.aggregate().add_host(name)
+        return host
+
+    def aggregate(self) -> objects.Aggregate:
+        return objects.Aggregate.get_by_uuid(
+            nova_context.get_admin_context(), self.rack.uuid)
+
+    def set(self, group: str, **options: Any) -> None:
+        """Set options, for commands and for this process; None unsets one."""
+        for name, value in options.items():
+            self.options[group, name] = value
+            if value is None:
+                del self.options[group, name]
+            # Nova's own databases are open here.
+            if group in ('DEFAULT', 'api_database') or name not in CONF[group]:
+                continue
+            with contextlib.suppress(ValueError):
+                self.cloud.nova.conf.config(group=group, **{name: value})
+                if value is None:
+                    CONF.clear_override(name, group)
+        (self.folder / 'nova.conf').write_text('\n'.join(
+            '[%s]\n%s = %s' % (*key, value)
+            for key, value in self.options.items()))
+
+    def restore(self) -> None:
+        """Set the options as they were at first, and the catalog."""
+        self.catalog()
+        self.changed = self.hosts[0]
+        for group, name in {**self.options, **self.sound}:
+            self.set(group, **{name: self.sound.get((group, name))})
+
+    def run(self, module: str, *argv: str) -> Any:
+        return commands.run(
+            module, ['--config-file', str(self.folder / 'nova.conf'), *argv])
+
+    def manage(self, *argv: str) -> str:
+        return self.run(commands.MANAGE, *argv).stderr
+
+    def status(self) -> dict[str, str]:
+        """Return the details of the checks that fail, but the agent's."""
+        done = self.run(commands.STATUS, 'upgrade', 'check', '--json')
+        return {row['check']: row['details']
+                for row in json.loads(done.stdout)['checks'] if row['result']
+                and row['check'] != 'Agent'
+                and not row['details'].startswith('Not checked: resolve')}
+
+    def text(self, place: str) -> str:
+        """Return what a place says."""
+        if place == STATUS:
+            return '\n'.join(self.status().values())
+        if place == SYNC:
+            return self.manage('placement', 'sync_aggregates', '--dry-run',
+                               '--quiet', '--prune')
+        if place == ROWS:
+            return self.manage('journal', 'list')
+        if place == API:
+            # A nova-api that has just started.
+            with fixtures.MirroredNova():
+                self.test.assertEqual(200, self.cloud.add_host(
+                    self.cloud.create_aggregate(uuidutils.generate_uuid()),
+                    self.changed).status)
+            return '\n'.join(self.cloud.warnings())
+        del self.cloud._records[:]
+        agent = fixtures.Agent()
+        agent.sync()
+        return '\n'.join([*self.cloud.warnings(),
+                          'result=%s' % agent.figures.last_sync])
+
+    def type(self, text: str) -> None:
+        """Run the printed commands, and set the printed options."""
+        group = ''
+        for line in re.findall('(?m)^  (.*)', text):
+            if line.startswith('['):
+                group = line.strip('[]')
+            elif ' = ' in line:
+                name, value = line.split(' = ')
+                self.set(group, **{name: value})
+            elif line.startswith(MANAGE):
+                self.manage(*line.split()[1:])
+            elif line.startswith('nova-manage cell_v2 discover_hosts'):
+                host_mapping.discover_hosts(nova_context.get_admin_context())
+            elif line.startswith(('mkdir ', 'mv ')):
+                subprocess.run(line, shell=True, check=True)
+
+
+Step = Callable[[str], Any]
+Make = Callable[[Scene], Step | None]
+
+
+def placement(act: Callable[[placement_service.PlacementService], Any]
+              ) -> Make:
+    def make(scene: Scene) -> Step:
+        # Something to write.
+        scene.placement.set_aggregates(scene.hosts[1].nodes[0], [])
+        act(scene.placement)
+        return lambda _text: scene.placement.recover()
+    return make
+
+
+def keystone(status: int, token: Any = None) -> Make:
+    def make(scene: Scene) -> Step:
+        before = scene.keystone.answers[TOKENS]
+        scene.answer(status, token or {'error': {'message': PASSWORD}})
+        return lambda _text: scene.answer(*before)
+    return make
+
+
+def silent_keystone(scene: Scene) -> Step:
+    scene.keystone.hanging.add(TOKENS)
+    return lambda _text: scene.keystone.hanging.clear()
+
+
+def unscoped(scene: Scene) -> Step:
+    token = scene.keystone.token(scene.placement.url)
+    del token['token']['catalog']
+    recover = keystone(201, token)(scene)
+    scene.set('placement', project_name=None, project_domain_name=None)
+
+    def follow(text: str) -> None:
+        scene.type(text)
+        scene.test.assertIn(('placement', 'project_name'), scene.options)
+        recover(text)
+    return follow
+
+
+def option(group: str, **values: Any) -> Make:
+    """Set options; the printed lines correct them."""
+    return lambda scene: scene.set(group, **values)
+
+
+def restored(group: str, **values: Any) -> Make:
+    """Set options; a person has to know what is right."""
+    def make(scene: Scene) -> Step:
+        scene.set(group, **values)
+        return lambda _text: scene.restore()
+    return make
+
+
+def certificate(scene: Scene) -> Step:
+    context, path = servers.certificate(scene.folder)
+    address = scene.placement.url.rpartition('/')[2].split(':')
+
+    def relay(_server: servers.Server, client: socket.socket) -> None:
+        request = b''
+        while b'\r\n\r\n' not in request:
+            request += client.recv(65536)
+        head, _, body = request.partition(b'\r\n\r\n')
+        length = re.search(rb'(?i)content-length: (\d+)', head)
+        while length and len(body) < int(length[1]):
+            body += client.recv(65536)
+        with socket.create_connection((address[0], int(address[1]))) as peer:
+            peer.sendall(b'%s\r\n\r\n%s' % (re.sub(
+                b'(?i)keep-alive', b'close', head), body))
+            while data := peer.recv(65536):
+                client.sendall(data)
+
+    server = scene.test.useFixture(servers.Server(relay, tls=context))
+    scene.answer(201, scene.keystone.token(server.url[:-1]))
+    return lambda text: scene.type(text.replace('FILE', path))
+
+
+def journal(scene: Scene, kind: str = 'mysql') -> sa.engine.URL:
+    """Use a journal on a server."""
+    url = databases.create(scene.test, kind)
+    scene.set(JOURNAL, connection=url)
+    scene.manage('db', 'sync')
+    return sa.engine.make_url(url)
+
+
+def connection(scene: Scene, url: sa.engine.URL) -> None:
+    scene.set(JOURNAL, connection=url.render_as_string(hide_password=False))
+
+
+def moved(**change: Any) -> Make:
+    """Change the URL of the journal."""
+    def make(scene: Scene) -> Step:
+        url = journal(scene)
+        connection(scene, url.set(**change))
+        return lambda _text: connection(scene, url)
+    return make
+
+
+def without_tables(scene: Scene) -> None:
+    scene.set(JOURNAL, connection=databases.create(scene.test, 'postgresql'))
+
+
+def reader(scene: Scene) -> Step:
+    """Use the journal as a user who may only read."""
+    url, admin = journal(scene), databases.find('mysql')
+    user = "'%s'@'127.0.0.1'" % url.database[-12:]
+    databases.execute(
+        admin, 'CREATE USER %s IDENTIFIED BY \'%s\'' % (user, PASSWORD),
+        'GRANT SELECT ON %s.* TO %s' % (url.database, user))
+    scene.test.addCleanup(databases.execute, admin, 'DROP USER ' + user)
+    connection(scene, url.set(username=url.database[-12:], password=PASSWORD))
+    return lambda _text: databases.execute(
+        admin, 'GRANT ALL ON %s.* TO %s' % (url.database, user))
+
+
+def wrong_password(scene: Scene) -> Step:
+    reader(scene)('')
+    url = sa.engine.make_url(scene.options[JOURNAL, 'connection'])
+    connection(scene, url.set(password='x' + PASSWORD))
+    return lambda _text: connection(scene, url)
+
+
+def replica(scene: Scene) -> Step:
+    url = journal(scene, 'postgresql')
+    databases.execute(
+        url.render_as_string(hide_password=False), 'ALTER DATABASE %s SET '
+        'default_transaction_read_only = on' % url.database)
+    return lambda _text: journal(scene, 'postgresql')
+
+
+def altered(*statements: str) -> Make:
+    """Change the database; another one is used, or it is created again."""
+    def make(scene: Scene) -> Step:
+        url = journal(scene)
+        text = url.render_as_string(hide_password=False)
+        databases.execute(text, *statements)
+
+        def follow(printed: str) -> None:
+            if SECTION in printed:
+                text = databases.create(scene.test, 'mysql')
+                scene.set(JOURNAL, connection=text)
+                printed = printed.partition(SECTION)[2].partition('\n')[2]
+            else:
+                databases.execute(databases.find('mysql'), *(
+                    verb % url.database for verb in (
+                        'DROP DATABASE %s', 'CREATE DATABASE %s')))
+            scene.type(printed)
+        return follow
+    return make
+
+
+def damaged(scene: Scene) -> None:
+    scene.manage('db', 'sync')
+    path = pathlib.Path(CONF.state_path, 'aggregate_mirror/journal.sqlite')
+    scene.test.assertTrue(path.exists())
+    for file in path.parent.iterdir():
+        file.unlink()
+    path.write_bytes(b'no database any more' * 999)
+
+
+def cell(scene: Scene) -> Step:
+    mapping, scene.changed = scene.cloud.nova.cell('cell2'), scene.far
+    before = mapping.database_connection
+
+    def connect(url: str) -> None:
+        mapping.database_connection = url
+        mapping.save()
+    connect(REFUSED)
+    return lambda _text: connect(before)
+
+
+def unmapped(scene: Scene) -> None:
+    objects.HostMapping.get_by_host(
+        nova_context.get_admin_context(), 'host1').destroy()
+
+
+def without_provider(scene: Scene) -> Step:
+    scene.placement.delete_provider(scene.hosts[1].nodes[0])
+    # Nova-compute does this when it starts.
+    return lambda _text: scene.cloud.create_providers(scene.hosts[1])
+
+
+def reinstalled(scene: Scene) -> Step:
+    """Let another provider have the name."""
+    create = without_provider(scene)
+    scene.placement.create_provider(uuidutils.generate_uuid(), 'host1')
+
+    def follow(text: str) -> None:
+        uuid, = re.findall('resource provider delete ([0-9a-f-]+)', text)
+        scene.placement.delete_provider(uuid)
+        create(text)
+    return follow
+
+
+def destroy(scene: Scene, host: str) -> None:
+    with scene.cloud.nova.in_cell('cell1') as target:
+        for node in objects.ComputeNodeList.get_all_by_host(target, host):
+            node.destroy()
+
+
+def without_node(scene: Scene) -> Step:
+    destroy(scene, 'host2')
+    scene.placement.delete_provider(scene.hosts[2].nodes[0])
+    return lambda _text: scene.placement.create_provider(
+        scene.cloud.nova.create_node('host2', 0, 'cell1'), 'host2')
+
+
+def retired(scene: Scene) -> Step:
+    context = nova_context.get_admin_context()
+    host = scene.member('retired')
+    destroy(scene, host.name)
+    with scene.cloud.nova.in_cell('cell1') as target:
+        objects.Service.get_by_compute_host(target, host.name).destroy()
+    objects.HostMapping.get_by_host(context, host.name).destroy()
+
+    def follow(_text: str) -> None:
+        scene.test.assertEqual(404, scene.cloud.remove_host(
+            scene.rack, host).status)
+        returned = scene.cloud.create_host(host.name, providers=False)
+        scene.test.assertEqual(200, scene.cloud.remove_host(
+            scene.rack, returned).status)
+    return follow
+
+
+def removed(scene: Scene) -> None:
+    for host in scene.aggregate().hosts[1:]:
+        scene.aggregate().delete_host(host)
+
+
+def emptied(scene: Scene) -> None:
+    for aggregate in objects.AggregateList.get_all(
+            nova_context.get_admin_context()):
+        for host in aggregate.hosts:
+            aggregate.delete_host(host)
+
+
+def two_cells(scene: Scene) -> Step:
+    scene.cloud.create_host('twin', nodes=0, cell='cell2')
+    node = scene.cloud.nova.create_node('twin', 0, 'cell2')
+    path = pathlib.Path(CONF.state_path, 'cell2.sqlite')
+    databases.execute('sqlite:///%s' % path, 'UPDATE compute_nodes SET uuid '
+                      '= \'%s\' WHERE uuid = \'%s\'' % (
+                          scene.hosts[5].nodes[0], node))
+    return lambda _text: databases.execute(
+        'sqlite:///%s' % path, 'DELETE FROM compute_nodes WHERE host = '
+        '\'twin\'')
+
+
+def other_placement(scene: Scene) -> Step:
+    other, nodes = uuidutils.generate_uuid(), scene.cloud.nova.nodes()
+    for node in nodes:
+        scene.placement.delete_provider(node)
+    scene.placement.create_provider(other, 'other')
+
+    def follow(_text: str) -> None:
+        scene.placement.delete_provider(other)
+        for node, host in nodes.items():
+            scene.placement.create_provider(node, host)
+    return follow
