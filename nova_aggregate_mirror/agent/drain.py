@@ -27,6 +27,9 @@ LOG = logging.getLogger(__name__)
 
 # Rows per batch; a SIGTERM waits for one batch.
 BATCH = 50
+# Compute nodes of a host from which on its row is tried alone: two requests
+# for each of them would delay the others of a batch.
+MANY_NODES = 20
 # Maximum seconds between attempts of a row that fails while others succeed;
 # the interval doubles each time; RETRIABLE_BACKOFF is for retriable errors.
 RETRIABLE_BACKOFF = 4.0
@@ -142,8 +145,13 @@ class Drain:
             that is its own
         """
         rows = self._rows_of(ids)
+        if not alone and len(rows) > 1:
+            for row in rows:
+                if len(row.dirty.nodes) >= MANY_NODES:
+                    self._schedule.isolate(row.id, 0.0, False)
+            rows = [row for row in rows if len(row.dirty.nodes) < MANY_NODES]
         if not rows:
-            return False
+            return bool(ids)
         start = self._now()
         cells = {row: self._schedule.cells(row.id) for row in rows}
         fresh = {row for row in rows if self._schedule.is_fresh(row.id)}

@@ -75,6 +75,10 @@ class Schedule:
         """Rows tried alone in sequence that succeeded."""
         self._ready: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
+        self._retries: collections.deque[str] = collections.deque()
+        """Likewise, those that have failed."""
+        self._owes_turn = False
+        """Whether the next batch is of rows that have failed."""
 
     def __len__(self) -> int:
         return len(self._timings)
@@ -102,6 +106,7 @@ class Schedule:
         for row_id, timing in before.items():
             self._dequeue(row_id, timing)
         self._ready.clear()
+        self._retries.clear()
 
     def due(self, limit: int) -> list[str]:
         """Take the rows of the next batch from those that are due.
@@ -112,22 +117,22 @@ class Schedule:
         share no batch, in which one that fails again would delay the rest.
         """
         rows = dict.fromkeys(self._probes())
-        if not self._ready:
+        if not (self._ready or self._retries):
             self._sort()
-        has_failed: bool | None = None
-        while self._ready and len(rows) < limit:
-            row = self._ready[0]
+        # Rows that failed have their turn, however many others are recorded.
+        ready = self._retries if self._retries and (
+            self._owes_turn or not self._ready) else self._ready
+        self._owes_turn = ready is self._ready and bool(self._retries)
+        while ready and len(rows) < limit:
+            row = ready.popleft()
             timing = self._timings.get(row)
             if timing and self._is_ready(row, timing):
-                if has_failed not in (None, timing.has_failed):
-                    break
-                rows[row], has_failed = None, timing.has_failed
-            self._ready.popleft()
+                rows[row] = None
         return list(rows)
 
     def has_due(self) -> bool:
         """Check whether further rows are due, as last sorted."""
-        return bool(self._ready or self.due_alone())
+        return bool(self._ready or self._retries or self.due_alone())
 
     def due_alone(self) -> str | None:
         """Return the row to try alone, the longest overdue.
@@ -167,13 +172,13 @@ class Schedule:
         if seconds is None:
             seconds = self._overdue
         if not seconds:
-            self._ready.append(row)
+            (self._retries if timing.has_failed else self._ready).append(row)
         timing.due = self._now() + seconds
 
     def fail(self, row: str, seconds: float) -> None:
         """Reschedule a row that failed for itself, after some seconds."""
-        self.reschedule(row, seconds)
         self._timings[row].has_failed = True
+        self.reschedule(row, seconds)
 
     def enqueue(self, row: str, cells: frozenset[str]) -> None:
         """Put a row at the end of the queues of cells."""
@@ -271,9 +276,9 @@ class Schedule:
                  if self._is_ready(row, timing)]
         # The sort is stable: among rows seen together, the oldest is first.
         ready.sort(key=lambda pair: (
-            pair[1].has_failed,
             pair[1].due if pair[1].has_failed else -pair[1].due))
-        self._ready.extend(row for row, _timing in ready)
+        for row, timing in ready:
+            (self._retries if timing.has_failed else self._ready).append(row)
 
     def _is_ready(self, row: str, timing: _Timing) -> bool:
         return (timing.due <= self._now() and not timing.cells

@@ -113,8 +113,7 @@ def writes(deployment: inputs.Deployment) -> checks.Findings:
     try:
         trial.write(deployment.journal.database)
     except exceptions.JournalUnavailable as exc:
-        return [checks.failure(
-            '%s. Neither nova-api nor an agent can use it.' % exc)]
+        return [checks.failure('%s.' % exc)]
     return []
 
 
@@ -136,8 +135,13 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
             'No agent leads; the last leader was %s. Start an agent:' % name,
             checks.START_AGENT)]
     for _second in range(math.ceil(min(row.seconds, LONGEST_WATCH))):
-        if lease.read(database) != row:
+        current = lease.read(database)
+        if current and current.holder == row.holder and current != row:
             return [checks.good('The leader is %s.' % name)]
+        if current and current.holder != row.holder:
+            return [checks.warning(
+                'The lease of %s, was released or taken by another agent '
+                'during this check. Run it again.' % name)]
         time.sleep(1)
     if row.seconds > LONGEST_WATCH:
         return [checks.warning(

@@ -41,8 +41,9 @@ def read_configuration(argv: Sequence[str], program: str, description: str,
 def _check_readable() -> None:
     # Oslo.config does not find a file in a directory that it cannot enter.
     if 'config_dir' in CONF:
-        unreadable.check([*CONF.config_dir, *(
-            () if CONF.config_file else NOVA_CONF)], CONF.prog)
+        given = CONF.config_file or CONF.config_dir
+        unreadable.check([*CONF.config_dir, *(() if given else NOVA_CONF)],
+                         CONF.prog)
 
 
 def check_configuration() -> None:

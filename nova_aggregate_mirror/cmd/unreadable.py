@@ -17,14 +17,16 @@ def check(paths: Iterable[str | pathlib.Path], program: str) -> None:
 
     :raises InvalidConfiguration: names the file, and the user to become
     """
-    for path in map(pathlib.Path, paths):
+    # What a symbolic link leads to may be in a directory that is closed.
+    for path in map(pathlib.Path, map(os.path.realpath, paths)):
         for folder in reversed(path.parents):
             _check(folder, os.X_OK, program)
-        _check(path, os.R_OK | (os.X_OK if path.is_dir() else 0), program)
+        right = os.R_OK | (os.X_OK if os.path.isdir(path) else 0)
+        _check(path, right, program)
 
 
 def _check(path: pathlib.Path, right: int, program: str) -> None:
-    if path.exists() and not os.access(path, right, effective_ids=True):
+    if os.path.exists(path) and not os.access(path, right, effective_ids=True):
         status = path.stat()
         raise exceptions.InvalidConfiguration(
             'user %s may not read %s, which belongs to user %s and group %s'

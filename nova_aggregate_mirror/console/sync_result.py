@@ -297,8 +297,8 @@ def _lines(faults: Iterable[Fault]) -> list[str]:
         texts = [fault.text for fault in group]
         if any(key) and len(texts) > MOST_LISTED:
             texts[MOST_LISTED:] = [
-                '... and %d more for the same reason; "--format json" lists '
-                'all' % (len(texts) - MOST_LISTED)]
+                '... and %d more of the same kind; "--format json" lists all'
+                % (len(texts) - MOST_LISTED)]
         lines += texts
     return lines
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """History of full syncs, for operators."""
 
+import contextlib
 import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import presence
@@ -91,7 +93,6 @@ class History:
             removals=rows.storable(entry.removals, REMOVALS_LENGTH))
 
         def work(connection: Any) -> None:
-            presence.forget(connection, entry.ended_at - presence.KEEP)
             row = connection.execute(_NEWEST.limit(1)).first()
             if row and entry.continues(_entry(row)) and _merge(
                     connection, row, entry):
@@ -106,6 +107,9 @@ class History:
                     sa.delete(models.syncs).where(_SYNCS.id <= oldest))
 
         self._database.run(work)
+        # They are only displayed, and the next sync tries again.
+        with contextlib.suppress(exceptions.JournalUnavailable):
+            presence.forget(self._database, entry.ended_at - presence.KEEP)
 
     def newest(self, limit: int = KEEP) -> list[Entry]:
         """Read the latest full syncs, newest first."""

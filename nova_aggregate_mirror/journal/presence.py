@@ -26,6 +26,16 @@ PACKAGE = 'nova-aggregate-mirror'
 _PROCESSES = models.processes.c
 
 
+def _version() -> str:
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version(PACKAGE)[:64]
+    return 'unknown'
+
+
+VERSION = _version()
+"""The version that this process runs, also after an upgrade."""
+
+
 class ProcessRecord(NamedTuple):
     """A nova-api process, as it last wrote to the journal."""
 
@@ -64,12 +74,15 @@ class Presence:
         """
         clock = self._clock()
         is_due = clock >= self._written + INTERVAL
+        if is_due:
+            # Once an hour, whatever happens: a record does not depend on it.
+            self._written = clock
 
         def write(connection: Any) -> None:
             if is_due:
                 values = {
                     'host': socket.gethostname()[:255], 'mode': self._mode,
-                    'version': metadata.version(PACKAGE)[:64],
+                    'version': VERSION,
                     'seen_at': self._now()}
                 # The row may exist.
                 if not connection.execute(sa.update(models.processes).where(
@@ -79,20 +92,28 @@ class Presence:
                             'id': self._id, **values})
 
         yield write
-        if is_due:
-            self._written = clock
 
 
 def read(database: transactions.Transactions) -> list[ProcessRecord]:
-    """Read the processes, by host."""
-    statement = sa.select(models.processes).order_by(
-        _PROCESSES.host, _PROCESSES.version, _PROCESSES.id)
+    """Read the processes of the last week, by host."""
+    statement = sa.select(models.processes).where(
+        _PROCESSES.seen_at >= time.time() - KEEP).order_by(
+            _PROCESSES.host, _PROCESSES.version, _PROCESSES.id)
     return database.run(lambda connection: [
         ProcessRecord(row.host, row.version, row.mode, row.seen_at)
         for row in connection.execute(statement)])
 
 
-def forget(connection: Any, before: float) -> None:
-    """Delete the rows of processes that were last seen before a time."""
-    connection.execute(sa.delete(models.processes).where(
-        _PROCESSES.seen_at < before))
+def forget(database: transactions.Transactions, before: float) -> None:
+    """Delete the rows of processes that were last seen before a time.
+
+    By their keys: by its time, the server would lock the rows of all.
+    """
+    def work(connection: Any) -> None:
+        ids = connection.scalars(sa.select(_PROCESSES.id).where(
+            _PROCESSES.seen_at < before)).all()
+        for process in sorted(ids):
+            connection.execute(sa.delete(models.processes).where(
+                _PROCESSES.id == process))
+
+    database.run(work)

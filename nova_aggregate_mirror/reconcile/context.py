@@ -32,5 +32,4 @@ class Context:
     placement: client.Client
     each: parallel.Each = parallel.Workers().each
     display: Progress = Progress()
-    failing: outcome.Failing = dataclasses.field(
-        default_factory=outcome.Failing)
+    failing: outcome.Failing | None = None

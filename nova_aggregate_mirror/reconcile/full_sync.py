@@ -42,6 +42,9 @@ UNLIMITED = math.inf
 LOOKED_UP = 20
 """Missing providers whose names are looked up in one sync, a request each."""
 
+MANY_NODES = 20
+"""Compute nodes of a host that is converged after those with fewer."""
+
 RETRIED = 50
 """Providers that failed before, between two checks of the time."""
 
@@ -128,7 +131,7 @@ def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
-    _find_occupied_names(mirror.context, differences, outcome)
+    _find_occupied_names(mirror.context, compared, differences, outcome)
     removable: frozenset[str] = frozenset()
     if request.foreign:
         removable = _find_foreign(mirror.context, compared, request, outcome)
@@ -207,11 +210,18 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
             len(nodes), 'differs' if len(nodes) == 1 else 'differ')
     display.step(text)
     display.expect(len(nodes))
-    failing = mirror.context.failing.select(nodes)
-    repaired = mirror.converge(compared.dirty(
-        node for node in nodes if node not in failing), mode)
-    repaired.add(_retry(mirror, compared, failing, request, mode))
-    repaired.mend(_once_more(mirror, compared, repaired, mode))
+    failing = (mirror.context.failing.select(nodes)
+               if mirror.context.failing else {})
+    # Two requests for each node of a large host would delay the others.
+    hosts = sorted(compared.dirty(
+        node for node in nodes if node not in failing),
+        key=lambda dirty: len(dirty.nodes))
+    small = [dirty for dirty in hosts if len(dirty.nodes) < MANY_NODES]
+    repaired = mirror.converge(small, mode)
+    repaired.add(mirror.converge(hosts[len(small):], mode))
+    retried, untried = _retry(mirror, compared, failing, request, mode)
+    repaired.add(retried)
+    repaired.mend(_once_more(mirror, compared, repaired, mode, untried))
     if mode.prune:
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
@@ -220,25 +230,43 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
 
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,
            failing: Mapping[str, exceptions.MirrorError], request: Request,
-           mode: converge.Mode) -> Outcome:
-    """Converge providers that failed before, while there is time for them."""
+           mode: converge.Mode) -> tuple[Outcome, frozenset[str]]:
+    """Converge providers that failed before, while there is time for them.
+
+    Some are tried in each sync, whatever the time.
+
+    :param failing: these providers, to their previous errors
+    :returns: the outcome, and the providers that were not tried: they have
+        their previous errors
+    """
     outcome, nodes = Outcome(), list(failing)
     mode = dataclasses.replace(mode, retries=False)
     for start in range(0, len(nodes), RETRIED):
-        if not request.may_retry():
-            remaining = nodes[start:]
-            LOG.info('%s that failed before: no time to try them again',
-                     plurals.count(len(remaining), 'provider'))
-            outcome.failed |= {
-                Subject(PROVIDER, node): failing[node] for node in remaining}
+        if start and not request.may_retry():
             break
-        outcome.add(mirror.converge(
-            compared.dirty(nodes[start:start + RETRIED]), mode))
-    return outcome
+        retried = mirror.converge(
+            compared.dirty(nodes[start:start + RETRIED]), mode)
+        outcome.add(retried)
+        if not retried.done and any(
+                isinstance(error, exceptions.OUTAGE)
+                and subject not in (mode.silent or ())
+                for subject, error in retried.failed.items()):
+            start += RETRIED
+            break
+    else:
+        start = len(nodes)
+    remaining = nodes[start:]
+    if remaining:
+        LOG.info('%s that failed before: no time to try them again',
+                 plurals.count(len(remaining), 'provider'))
+        outcome.failed |= {
+            Subject(PROVIDER, node): failing[node] for node in remaining}
+    return outcome, frozenset(remaining)
 
 
 def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
-               repaired: Outcome, mode: converge.Mode) -> Outcome:
+               repaired: Outcome, mode: converge.Mode,
+               untried: frozenset[str]) -> Outcome:
     """Retry the providers for which placement failed, if they are a minority.
 
     Placement's database occasionally refuses one of several concurrent writes,
@@ -247,7 +275,8 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
     failed = [subject.name for subject, exc in repaired.failed.items()
               if isinstance(exc, exceptions.ServiceFailed)
               and subject.kind == PROVIDER
-              and subject.name in compared.nova.nodes]
+              and subject.name in compared.nova.nodes
+              and subject.name not in untried]
     if not failed or len(failed) > max(1, len(repaired.done)):
         return Outcome()
     mirror.context.display.step(
@@ -297,7 +326,7 @@ def _find_foreign(context: context.Context, compared: Comparison,
         return frozenset()
 
 
-def _find_occupied_names(context: context.Context,
+def _find_occupied_names(context: context.Context, compared: Comparison,
                          differences: Iterable[Association],
                          outcome: Outcome) -> None:
     """Look for other providers with the names of those that are missing.
@@ -315,11 +344,17 @@ def _find_occupied_names(context: context.Context,
             for other in sorted(context.placement.named(name) - {node}):
                 subject = Subject(PROVIDER, node)
                 outcome.unwritten.add(subject)
+                # Another compute node's provider is in use.
                 outcome.failed[subject] = exceptions.Contradiction(
                     'its nova-compute cannot create the resource provider, '
-                    'because another one has the name %s' % name,
-                    step='run "openstack resource provider delete %s", then '
-                    'restart nova-compute on that host' % other)
+                    'because %s has the name %s' % (
+                        'that of another compute node, %s,' % other
+                        if other in compared.nova.compute_nodes()
+                        else 'another one', name),
+                    step='' if other in compared.nova.compute_nodes() else
+                    'when it has no allocations any more, run "openstack '
+                    'resource provider delete %s", then restart nova-compute '
+                    'on that host' % other)
     except exceptions.MirrorError as exc:
         # Only what is said about them depends on it.
         LOG.debug('Names of resource providers could not be read: %s', exc)

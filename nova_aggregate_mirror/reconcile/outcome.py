@@ -138,11 +138,18 @@ class Outcome:
         self.add(later)
 
 
+SHARED = (*exceptions.OUTAGE, exceptions.NotTried, exceptions.Stopped,
+          exceptions.NovaUnavailable, exceptions.CellUnavailable,
+          exceptions.JournalUnavailable)
+"""Errors that are not those of one provider."""
+
+
 class Failing:
     """Providers whose last attempt failed, in the order of these attempts.
 
-    Shared by the reconcilers of a process: a full sync tries last what the
-    drain could not mirror. An outage is no failure of a provider.
+    Shared by the reconcilers of an agent: a full sync tries last what the
+    drain could not mirror. An outage is no failure of a provider, nor is that
+    of nova; one that was not tried comes first next time.
     """
 
     def __init__(self) -> None:
@@ -160,12 +167,14 @@ class Failing:
             for uuid in result.done | result.missing:
                 self._errors.pop(uuid, None)
             for subject, error in result.failed.items():
-                is_shared = isinstance(error, (
-                    exceptions.NotTried, *exceptions.OUTAGE))
-                if subject.kind == PROVIDER and (
-                        subject in silent or not is_shared):
+                if subject.kind != PROVIDER:
+                    continue
+                if subject in silent or not isinstance(error, SHARED):
                     self._errors.pop(subject.name, None)
-                    self._errors[subject.name] = error
+                    # Its frames would live as long as the process.
+                    self._errors[subject.name] = error.with_traceback(None)
+                elif isinstance(error, exceptions.NotTried):
+                    self._errors.pop(subject.name, None)
 
     def select(self, nodes: Iterable[str]
                ) -> dict[str, exceptions.MirrorError]:

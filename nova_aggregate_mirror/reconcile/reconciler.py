@@ -51,7 +51,7 @@ class Reconciler:
                  failing: outcome.Failing | None = None) -> None:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
-            display, failing or outcome.Failing())
+            display, failing)
         self._rows = rows
         self._stopping = stopping
         self._batch = batch
@@ -167,7 +167,8 @@ class Reconciler:
             partial = converge.hosts(self.context, batch, mode)
             outage = None if partial.done else _outage(partial, mode)
             outcome.add(partial)
-            self.context.failing.observe(partial, mode.silent or ())
+            if self.context.failing:
+                self.context.failing.observe(partial, mode.silent or ())
             if _conflicts(partial) > converge.FEW:
                 # The next batches wait for no more of them.
                 mode = dataclasses.replace(mode, retries=False)

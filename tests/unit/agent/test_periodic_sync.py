@@ -7,6 +7,7 @@ import fixtures
 
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
@@ -21,6 +22,7 @@ class TestSync(case.AgentTest):
         self.sync = self.new_sync()
 
     def new_sync(self, zones=dict, **kwargs):
+        kwargs.setdefault('failing', outcome.Failing())
         return periodic_sync.PeriodicSync(
             self.conf, reconciler.Reconciler(
                 self.journal.ledger, self.nova, self.placement,
@@ -180,6 +182,20 @@ class TestSync(case.AgentTest):
             self.assertEqual(120, len(self.noted[-1].outcome.failed))
         self.assertEqual([101, 101], list(map(len, tried)))
         self.assertEqual(120, len({*tried[0], *tried[1]} - {'n2'}))
+
+    def test_some_are_tried_in_each_sync(self):
+        """Also when everything else takes longer than the interval."""
+        self.fail_first(2, exceptions.GenerationConflict('409'))
+        self.sync.step()
+        self.placement.before_put = self.take_an_hour
+        self.placement.create('n2')
+        self.clock += self.options.sync_interval
+        self.log.clear()
+        self.sync.step()
+        self.assertIn(('PUT', 'm-h10'), self.log)
+
+    def take_an_hour(self, _provider):
+        self.clock += 3600
 
     def take_a_second(self, _provider):
         self.clock += 1

@@ -40,6 +40,17 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['healthy'], self.due())
         self.assertEqual(['failed'], self.due())
 
+    def test_rows_that_failed_have_their_turn(self):
+        """However many others are recorded meanwhile."""
+        self.schedule.update([brief('failed')])
+        self.schedule.fail('failed', 0.0)
+        batches = []
+        for number in range(4):
+            self.schedule.update([brief('failed'), brief('new%d' % number)])
+            batches.append(self.due())
+        self.assertEqual(
+            [['new0'], ['failed'], ['new2'], ['failed']], batches)
+
     def test_running_row_is_due_when_it_is_overdue(self):
         """Rule 2: its own call has its time; then it is converged."""
         self.schedule.update([brief('a', running=True)])

@@ -176,6 +176,16 @@ class TestJournal(doubles.TestCase):
         self.assertEqual(checks.Code.WARNING, finding.code)
         self.assertIn('the last leader was the agent on', finding.text)
 
+    def test_leader_that_ends_during_the_check(self):
+        """The host that led is not reported as the leader."""
+        leader = lease.Lease(self.journal.database, 10)
+        leader.step()
+        finding = self.agent(lambda _seconds: leader.release())
+        leader.step()
+        leader.release()
+        self.assertEqual(checks.Code.WARNING, finding.code)
+        self.assertIn('released or taken', finding.text)
+
     def test_lease_that_is_long(self):
         """What was not observed is no success."""
         lease.Lease(self.journal.database, 3600).step()
@@ -189,13 +199,13 @@ class TestJournal(doubles.TestCase):
         self.assertIsNone(journal.processes(self.deployment)[0].code)
         for _process in range(2):
             rows = store.Journal(
-                self.conf, presence=presence.Presence(now=lambda: 0.0)).rows
+                self.conf, presence=presence.Presence(now=lambda: 1e10)).rows
             for host in 'h2', 'h3':
                 rows.record(rows.make(journal_types.Dirty(host)))
         finding, = journal.processes(self.deployment)
         self.assertEqual(checks.Code.SUCCESS, finding.code)
         self.assertIn('%s, version %s, mode mirror, 2 processes, last seen on '
-                      '1970-01-01' % (
+                      '2286-11-20' % (
                           socket.gethostname(),
                           metadata.version('nova-aggregate-mirror')),
                       finding.text)

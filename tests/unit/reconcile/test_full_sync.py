@@ -201,6 +201,11 @@ class TestSync(SyncTest):
         (subject, error), = result.outcome.failed.items()
         self.assertEqual(outcome.Subject(outcome.PROVIDER, 'n2'), subject)
         self.assertIn('provider delete other', error.failure.step)
+        # That of another compute node is never to be deleted.
+        self.placement.names = {'n1': 'name of h2'}
+        error, = self.sync().outcome.failed.values()
+        self.assertIn('that of another compute node, n1', str(error))
+        self.assertEqual('', error.failure.step)
 
     def test_many_rows_are_converged_in_batches(self):
         """More hosts than fit into a batch are all mirrored."""
