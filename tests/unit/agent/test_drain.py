@@ -14,6 +14,21 @@ REFUSED = case.REFUSED
 
 class TestDrain(case.AgentTest):
 
+    def test_host_with_many_compute_nodes(self):
+        """Its requests do not delay the other rows of a batch."""
+        nodes = ['m%02d' % number for number in range(drain.MANY_NODES)]
+        for node in nodes:
+            self.nova.nodes[node] = 'large'
+            self.placement.create(node)
+        self.nova.hosts_of['a'].add('large')
+        for host, of_host in ('large', nodes), ('h1', ['n1']):
+            self.hand_over(host, of_host)
+        left = []
+        for _step in range(2):
+            self.drain.step()
+            left.append([row.dirty.host for row in self.left()])
+        self.assertEqual([['large'], []], left)
+
     def test_handed_over_row_is_mirrored_and_closed(self):
         """No operator action is required."""
         self.hand_over('h1')

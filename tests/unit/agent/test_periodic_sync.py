@@ -7,6 +7,7 @@ import fixtures
 
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
@@ -199,6 +200,16 @@ class TestSync(case.AgentTest):
 
     def take_a_second(self, _provider):
         self.clock += 1
+
+    def test_host_with_many_compute_nodes_comes_last(self):
+        """Its requests do not delay the other hosts."""
+        for number in range(full_sync.MANY_NODES):
+            self.nova.nodes['m%02d' % number] = 'a-large-host'
+            self.placement.create('m%02d' % number)
+        self.nova.hosts_of['a'].add('a-large-host')
+        self.sync.step()
+        self.assertEqual(['n1', 'n2'], [
+            what for call, what in self.log if call == 'PUT'][:2])
 
     def test_providers_behind_some_that_hang(self):
         """A sync tries few of those that hang; the next one tries others."""
