@@ -137,6 +137,9 @@ class Cells(cells.Cells):
                 if host in values['some']],
             statements.THESE_NODES: lambda values: [
                 (node, host) for node, host in nodes.items()
+                if node in values['some']],
+            statements.NODE_NAMES: lambda values: [
+                (node, 'name of ' + node) for node in nodes
                 if node in values['some']]}))
 
 

@@ -199,6 +199,10 @@ class Client:
         self._answered('has %s', found)
         return found
 
+    def named(self, name: str) -> frozenset[str]:
+        self._ask('named %s', name)
+        return frozenset()
+
     def providers(self) -> frozenset[str]:
         self._ask('list')
         found = frozenset(self._placement.providers)
