@@ -50,14 +50,16 @@ class Scene:
         # Ignore the proxy settings of the machine that runs the tests.
         test.useFixture(base_fixtures.EnvironmentVariable(
             'no_proxy', '127.0.0.1'))
+        account = loading.get_auth_plugin_conf_options('password')
+        # After the configuration is reset: some of them are required.
+        test.addCleanup(CONF.unregister_opts, account, group='placement')
         self.cloud = test.useFixture(fixtures.NovaAndPlacement())
         self.placement = self.cloud.placement
         test.useFixture(fixtures.MirroredNova())
         self.keystone = test.useFixture(servers.Cloud())
         self.keystone.token_id = placement_service.TOKEN
         self.catalog()
-        CONF.register_opts(loading.get_auth_plugin_conf_options('password'),
-                           group='placement')
+        CONF.register_opts(account, group='placement')
         self.folder = pathlib.Path(
             test.useFixture(base_fixtures.TempDir()).path)
         self.options: dict[tuple[str, str], Any] = {}
@@ -67,7 +69,7 @@ class Scene:
                  auth_url=self.keystone.url + '/v3', password=PASSWORD,
                  project_name='service', user_domain_name='Default',
                  project_domain_name='Default')
-        self.set(MIRROR, inline_timeout=1.0, request_timeout=1.0,
+        self.set(MIRROR, inline_timeout=5.0, request_timeout=30.0,
                  inline_backoff=0.0)
         self.rack = self.cloud.create_aggregate('rack')
         self.hosts = [self.member('host%d' % number) for number in range(12)]
@@ -195,9 +197,30 @@ def keystone(status: int, token: Any = None) -> Make:
     return make
 
 
+IMPATIENT = {'inline_timeout': 1.0, 'request_timeout': 2.0}
+"""Options while a service is silent."""
+
+
+def silent_placement(scene: Scene) -> Step:
+    scene.set(MIRROR, **IMPATIENT)
+    recover = placement(lambda service: service.hang())(scene)
+
+    def follow(text: str) -> None:
+        recover(text)
+        scene.restore()
+
+    return follow
+
+
 def silent_keystone(scene: Scene) -> Step:
+    scene.set(MIRROR, **IMPATIENT)
     scene.keystone.hanging.add(TOKENS)
-    return lambda _text: scene.keystone.hanging.clear()
+
+    def follow(_text: str) -> None:
+        scene.keystone.hanging.clear()
+        scene.restore()
+
+    return follow
 
 
 def unscoped(scene: Scene) -> Step:

@@ -47,7 +47,7 @@ PLACEMENT: dict[str, Fault] = {
         faults.placement(lambda service: service.refuse()),
         'placement at {placement} refused the connection', STARTED),
     'silent': Fault(
-        faults.placement(lambda service: service.hang()),
+        faults.silent_placement,
         'placement at {placement} was silent for', STARTED),
     '503': Fault(
         faults.placement(lambda service: service.fail_with(503)),
