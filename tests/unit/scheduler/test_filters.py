@@ -88,13 +88,13 @@ class TestAllFilters(testtools.TestCase):
         filters.all_filters()
         line, = self.process.logged()
         self.assertIn('cannot query neutron', line)
-        self.assertIn('no auth_type in [neutron]', line)
+        self.assertIn('[neutron] has no auth_type', line)
         self.process.config(group='aggregate_mirror',
                             missing_credentials='fail')
         stopped = self.assertRaises(SystemExit, filters.all_filters)
         self.assertEqual(1, stopped.code)
-        self.assertIn('nova-scheduler does not start: no '
-                      'auth_type in [neutron]', self.process.logged()[-1])
+        self.assertIn('nova-scheduler does not start: [neutron] has no '
+                      'auth_type', self.process.logged()[-1])
 
     def test_credentials_that_are_not_needed(self):
         """Nova-scheduler does not query neutron."""

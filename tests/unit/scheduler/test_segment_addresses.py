@@ -395,7 +395,7 @@ class TestDoubt(AddressesTest):
     def test_credentials_are_missing(self):
         self.conf.set_override('auth_type', None, 'neutron')
         self.assert_kept()
-        self.assertIn('no auth_type in [neutron]', self.process.logged()[0])
+        self.assertIn('[neutron] has no auth_type', self.process.logged()[0])
 
 
 class TestEquivalence(AddressesTest):
