@@ -212,7 +212,8 @@ def applies_the_planned_lists(parts: Parts) -> None:
                         state, nova.wanted(node) | state.aggregates
                         - set(ids.values()))
                 except exceptions.MirrorError as exc:
-                    outcome.failed[converge.Provider(node)] = exc
+                    outcome.failed[converge.Subject(
+                        converge.PROVIDER, node)] = exc
         return outcome
 
     parts.source.read_all, made.converge = read_and_keep, apply
