@@ -7,6 +7,7 @@ It is long because what becomes of a row after a step is decided in one place.
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import math
@@ -25,7 +26,7 @@ from nova_aggregate_mirror.reconcile import reconciler
 
 LOG = logging.getLogger(__name__)
 
-# Rows per batch; a SIGTERM waits for one batch.
+# Rows per batch; a SIGTERM waits for one.
 BATCH = 50
 # Compute nodes of a host from which on its row is tried alone: two requests
 # for each of them would delay the others of a batch.
@@ -124,16 +125,25 @@ class Drain:
         return not is_known or now >= self._read + LONG_INTERVAL
 
     def _mirror_due(self) -> bool:
-        """Mirror a batch, and one of the rows that are tried alone."""
-        due, alone = self._schedule.due(BATCH), self._schedule.due_alone()
-        if not (due or alone) or (self._outage and not self._probe()):
-            return False
-        locks = row_locks.RowLocks()
-        progress = [self._mirror(due, locks, alone=False)]
-        # A row of the batch may have been added to those that wait for this.
-        if alone and not (self._outage or locks.locked):
-            progress.append(self._mirror([alone], locks, alone=True))
-        return any(progress) and self._schedule.has_due()
+        """Mirror the batches of a step."""
+        locks, has_progress = row_locks.RowLocks(), False
+        for ids, alone in self._batches():
+            if not ids:
+                continue
+            if self._outage and not self._probe():
+                return False
+            has_progress |= self._mirror(ids, locks, alone)
+            if self._outage or locks.locked:
+                break
+        return has_progress and self._schedule.has_due()
+
+    def _batches(self) -> Iterator[tuple[list[str], bool]]:
+        """Take new rows, then others, then one that is tried alone."""
+        # Before a batch adds to the rows that are tried alone.
+        isolated = self._schedule.due_alone()
+        yield self._schedule.due_new(BATCH), False
+        yield self._schedule.due(BATCH), False
+        yield [isolated] if isolated else [], True
 
     def _mirror(self, ids: list[str], locks: row_locks.RowLocks, alone: bool
                 ) -> bool:

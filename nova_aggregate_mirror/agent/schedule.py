@@ -79,6 +79,8 @@ class Schedule:
         """Likewise, those that have failed."""
         self._owes_turn = False
         """Whether the next batch is of rows that have failed."""
+        self._new: list[str] = []
+        """Rows that the last update made due at once, beside others."""
 
     def __len__(self) -> int:
         return len(self._timings)
@@ -90,9 +92,11 @@ class Schedule:
         retry, is due immediately.
         """
         now, before = self._now(), self._timings
-        self._timings = {}
+        has_others = bool(before)
+        self._timings, self._new = {}, []
         for row in rows:
             timing = before.pop(row.id, None)
+            is_new = timing is None
             if timing is None:
                 timing = _Timing(
                     row, now, now + self._overdue if row.running else now,
@@ -101,12 +105,24 @@ class Schedule:
                   or row.attempts < timing.row.attempts):
                 self._dequeue(row.id, timing)
                 timing.due, timing.has_failed = now, False
+                is_new = True
             timing.row = row
             self._timings[row.id] = timing
+            if is_new and has_others and not timing.has_failed:
+                self._new.append(row.id)
         for row_id, timing in before.items():
             self._dequeue(row_id, timing)
         self._ready.clear()
         self._retries.clear()
+
+    def due_new(self, limit: int) -> list[str]:
+        """Take rows that the last update made due at once, beside others.
+
+        In a batch with others, one that is locked would delay them.
+        """
+        rows, self._new = self._new[:limit], []
+        return [row for row in rows if row in self._timings
+                and self._is_ready(row, self._timings[row])]
 
     def due(self, limit: int) -> list[str]:
         """Take the rows of the next batch from those that are due.

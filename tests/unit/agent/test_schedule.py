@@ -40,6 +40,19 @@ class TestSchedule(testtools.TestCase):
         self.assertEqual(['healthy'], self.due())
         self.assertEqual(['failed'], self.due())
 
+    def test_new_rows_share_no_batch_with_others(self):
+        """What was just recorded waits for no older row that is locked."""
+        self.schedule.update([brief('old'), brief('running', running=True)])
+        self.assertEqual([], self.schedule.due_new(ALL))
+        self.schedule.update([
+            brief('old'), brief('running'), brief('new'),
+            brief('other', running=True), brief('failed', attempts=2)])
+        self.assertEqual(['running', 'new'], self.schedule.due_new(ALL))
+        self.assertEqual([], self.schedule.due_new(ALL))
+        self.schedule.close('running')
+        self.schedule.close('new')
+        self.assertEqual(['old'], self.due())
+
     def test_rows_that_failed_have_their_turn(self):
         """However many others are recorded meanwhile."""
         self.schedule.update([brief('failed')])
