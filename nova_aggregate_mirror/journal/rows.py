@@ -48,6 +48,7 @@ _OTHERS = sa.select(_DIRTY.id).where(
     _DIRTY.id.not_in(queries.SOME)).limit(1)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
+_HOSTS = sa.select(_DIRTY.host).distinct()
 _EXTENT = sa.select(
     sa.func.count(), sa.func.count(sa.case((_DIRTY.running, 1))),
     sa.func.max(_DIRTY.created_at))
@@ -167,6 +168,10 @@ class Rows:
     def has_others(self, ids: Iterable[str]) -> bool:
         """Check whether the journal has any row except the given rows."""
         return bool(self._read(_OTHERS, some=sorted(ids)))
+
+    def hosts(self) -> frozenset[str]:
+        """Read the names of the hosts that have rows."""
+        return frozenset(row.host for row in self._read(_HOSTS))
 
     def briefs(self) -> list[journal.Brief]:
         """Read what decides when each row is due, oldest row first."""

@@ -212,13 +212,10 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
     display.expect(len(nodes))
     failing = (mirror.context.failing.select(nodes)
                if mirror.context.failing else {})
-    # Two requests for each node of a large host would delay the others.
-    hosts = sorted(compared.dirty(
-        node for node in nodes if node not in failing),
-        key=lambda dirty: len(dirty.nodes))
-    small = [dirty for dirty in hosts if len(dirty.nodes) < MANY_NODES]
-    repaired = mirror.converge(small, mode)
-    repaired.add(mirror.converge(hosts[len(small):], mode))
+    repaired = Outcome()
+    for dirty in _in_order(mirror, compared.dirty(
+            node for node in nodes if node not in failing)):
+        repaired.add(mirror.converge(dirty, mode))
     retried, untried = _retry(mirror, compared, failing, request, mode)
     repaired.add(retried)
     repaired.mend(_once_more(mirror, compared, repaired, mode, untried))
@@ -226,6 +223,21 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
         repaired.add(mirror.remove(compared.expired, mode))
     # A journal row may have failed for a provider that is in sync now.
     outcome.mend(repaired)
+
+
+def _in_order(mirror: reconciler.Reconciler,
+              dirty: Collection[journal.Dirty]) -> list[list[journal.Dirty]]:
+    """Group hosts: those that may delay others come later.
+
+    Hosts with journal rows are mirrored by the drain, too, unless their
+    providers fail; a large host needs two requests for each compute node.
+    """
+    groups: list[list[journal.Dirty]] = [[], [], []]
+    journaled = mirror.journaled_hosts() if len(dirty) > 1 else frozenset()
+    for host in dirty:
+        groups[2 if len(host.nodes) >= MANY_NODES
+               else 1 if host.host in journaled else 0].append(host)
+    return groups
 
 
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,

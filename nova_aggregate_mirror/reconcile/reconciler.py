@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import functools
 import typing
@@ -132,6 +133,13 @@ class Reconciler:
         for error in locks.locked.values():
             outcome.failed.setdefault(JOURNAL, error)
         return outcome
+
+    def journaled_hosts(self) -> frozenset[str]:
+        """Return the hosts with journal rows; none if it cannot be read."""
+        if self._rows:
+            with contextlib.suppress(exceptions.JournalUnavailable):
+                return self._rows.hosts()
+        return frozenset()
 
     def remove(self, aggregates: Iterable[str],
                mode: Mode = Mode()) -> Outcome:
