@@ -4,7 +4,7 @@
 Long because it has every option with its help text.
 """
 
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import copy
 from importlib import metadata
@@ -259,7 +259,7 @@ def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], Any]:
 
 
 def mistakes(conf: cfg.ConfigOpts,
-             valid: Mapping[tuple[str, str], Any] | None = None
+             valid: abc.Mapping[tuple[str, str], Any] | None = None
              ) -> dict[tuple[str, str], str]:
     """Read every option once and override each invalid value.
 
@@ -341,7 +341,7 @@ def _check_meaning(option: cfg.Opt, value: Any) -> None:
 
 
 def check(conf: cfg.ConfigOpts,
-          valid: Mapping[tuple[str, str], Any] | None = None) -> None:
+          valid: abc.Mapping[tuple[str, str], Any] | None = None) -> None:
     """Check every option; invalid values are overridden as in ``mistakes``.
 
     :raises InvalidConfiguration: names each option with an invalid value

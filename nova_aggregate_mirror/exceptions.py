@@ -35,7 +35,7 @@
         `-- UnexpectedNova        nova's internals are not supported
 """
 
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 import re
 
@@ -139,7 +139,7 @@ class CellUnavailable(Retriable):
     :param cells: the cells, with the names in ``source.Nova.cells_down``
     """
 
-    def __init__(self, observation: str, cells: Iterable[str] = (),
+    def __init__(self, observation: str, cells: abc.Iterable[str] = (),
                  party: str = '') -> None:
         super().__init__(observation, party)
         self.cells = frozenset(cells)

@@ -6,14 +6,13 @@ Nova calls ``register`` of every entry point in
 the paste filter in api-paste.ini.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections import abc
 import functools
 import logging
 
 LOG = logging.getLogger(__name__)
 
-Application = Callable[..., object]
+Application = abc.Callable[..., object]
 
 
 def register() -> list[object]:
@@ -83,8 +82,8 @@ def _install() -> Exception | None:
     return None
 
 
-def filter_factory(global_conf: Mapping[str, str], **local_conf: str
-                   ) -> Callable[[Application], Application]:
+def filter_factory(global_conf: abc.Mapping[str, str], **local_conf: str
+                   ) -> abc.Callable[[Application], Application]:
     """Return a paste filter that installs the hooks and passes requests on."""
     register()
     return lambda application: application

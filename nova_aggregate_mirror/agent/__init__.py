@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemon that drains the journal and runs periodic full syncs."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 from typing import Protocol
 
 from nova_aggregate_mirror import journal
@@ -24,16 +23,16 @@ class Figures(Protocol):
 
     def observe_sync(self, result: str, seconds: float, added: int = 0,
                      removed: int = 0,
-                     drift: Mapping[tuple[str, str], int] | None = None,
+                     drift: abc.Mapping[tuple[str, str], int] | None = None,
                      refused: bool = False, conflicts: int = 0,
                      uncompared: int = 0) -> None:
         """Record that one full sync finished."""
 
-    def expect_audits(self, rules: Iterable[str]) -> None:
+    def expect_audits(self, rules: abc.Iterable[str]) -> None:
         """Announce the rules that audits will check."""
 
     def observe_audit(self, result: str, seconds: float, servers: int = 0,
-                      by_rule: Mapping[str, int] | None = None) -> None:
+                      by_rule: abc.Mapping[str, int] | None = None) -> None:
         """Record that one audit of the servers finished."""
 
     def set_leader(self, leads: bool) -> None:

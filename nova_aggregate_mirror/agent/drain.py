@@ -4,11 +4,7 @@
 It is long because what becomes of a row after a step is decided in one place.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import math
 import time
@@ -47,7 +43,7 @@ LONG_JOURNAL = 10000
 _SHARED = (*exceptions.OUTAGE, exceptions.NovaUnavailable,
            exceptions.JournalUnavailable, exceptions.Stopped)
 
-Errors = Mapping[journal.Row, exceptions.MirrorError]
+Errors = abc.Mapping[journal.Row, exceptions.MirrorError]
 
 
 class Drain:
@@ -59,8 +55,8 @@ class Drain:
 
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
                  reconciler: reconciler.Reconciler, figures: agent.Figures,
-                 now: Callable[[], float] = time.monotonic,
-                 stopping: Callable[[], bool] = lambda: False) -> None:
+                 now: abc.Callable[[], float] = time.monotonic,
+                 stopping: abc.Callable[[], bool] = lambda: False) -> None:
         options = conf.aggregate_mirror
         self._rows = rows
         self._reconciler = reconciler
@@ -137,7 +133,7 @@ class Drain:
                 break
         return has_progress and self._schedule.has_due()
 
-    def _batches(self) -> Iterator[tuple[list[str], bool]]:
+    def _batches(self) -> abc.Iterator[tuple[list[str], bool]]:
         """Take new rows, then others, then one that is tried alone."""
         # Before a batch adds to the rows that are tried alone.
         isolated = self._schedule.due_alone()
@@ -214,7 +210,7 @@ class Drain:
         else:
             self._schedule.close(row.id)
 
-    def _update_queues(self, cells: Mapping[journal.Row, frozenset[str]],
+    def _update_queues(self, cells: abc.Mapping[journal.Row, frozenset[str]],
                        errors: Errors, start: float) -> None:
         """Update the queues of the cells that these rows waited for.
 
@@ -232,7 +228,7 @@ class Drain:
 
     def _handle_errors(
             self, errors: Errors, waiting: set[journal.Dirty],
-            locks: row_locks.RowLocks, fresh: Collection[journal.Row],
+            locks: row_locks.RowLocks, fresh: abc.Collection[journal.Row],
             start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them.
 
@@ -287,7 +283,7 @@ class Drain:
         return not outage
 
 
-def _cells(errors: Iterable[exceptions.MirrorError]) -> frozenset[str]:
+def _cells(errors: abc.Iterable[exceptions.MirrorError]) -> frozenset[str]:
     """Return the cells that did not answer, according to errors of rows."""
     return frozenset().union(*(
         error.cells for error in errors

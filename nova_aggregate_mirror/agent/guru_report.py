@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guru meditation reports of the agent, as of every nova service."""
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections import abc
 import importlib.metadata
 
 from oslo_config import cfg
@@ -46,7 +45,7 @@ class Report:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, program: str,
-                 state: Callable[[], Mapping[str, str]]) -> None:
+                 state: abc.Callable[[], abc.Mapping[str, str]]) -> None:
         self._conf = conf
         self._program = program
         _Meditation.register_section(

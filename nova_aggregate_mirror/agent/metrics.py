@@ -4,10 +4,7 @@
 Long because each metric has its text, and its value while another agent leads.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import importlib.metadata
 import time
 
@@ -31,7 +28,7 @@ class _Registry(prometheus_client.CollectorRegistry):
         super().__init__()
         self._region = region
 
-    def collect(self) -> Iterator[prometheus_client.Metric]:
+    def collect(self) -> abc.Iterator[prometheus_client.Metric]:
         for family in super().collect():
             family.samples = [
                 sample._replace(labels={
@@ -48,13 +45,13 @@ class Metrics:
     """
 
     def __init__(self, region: str = '',
-                 now: Callable[[], float] = time.time,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 now: abc.Callable[[], float] = time.time,
+                 clock: abc.Callable[[], float] = time.monotonic) -> None:
         self.registry = _Registry(region)
         self._now = now
         self._clock = clock
         self._beats: dict[str, float] = {}
-        self._by_rule: Mapping[str, int] = {}
+        self._by_rule: abc.Mapping[str, int] = {}
         self._servers = 0
         self._zones: frozenset[tuple[str, str]] = frozenset()
         self._leads: bool | None = None
@@ -109,7 +106,7 @@ class Metrics:
             'leader', '1 on the agent that drains the journal and runs syncs.')
         self._initialize()
 
-    def expect_audits(self, rules: Iterable[str]) -> None:
+    def expect_audits(self, rules: abc.Iterable[str]) -> None:
         """Add the metrics of audits, with 0 for each rule.
 
         :param rules: empty if there are no audits any more
@@ -152,7 +149,7 @@ class Metrics:
 
     def observe_sync(self, result: str, seconds: float, added: int = 0,
                      removed: int = 0,
-                     drift: Mapping[tuple[str, str], int] | None = None,
+                     drift: abc.Mapping[tuple[str, str], int] | None = None,
                      refused: bool = False, conflicts: int = 0,
                      uncompared: int = 0) -> None:
         """Record that one full sync finished.
@@ -172,7 +169,7 @@ class Metrics:
             self._set_success('sync')
 
     def observe_audit(self, result: str, seconds: float, servers: int = 0,
-                      by_rule: Mapping[str, int] | None = None) -> None:
+                      by_rule: abc.Mapping[str, int] | None = None) -> None:
         """Record that one audit of the servers finished.
 
         :param result: ``success`` or ``failure``
@@ -210,7 +207,7 @@ class Metrics:
         return {'last report of the %s loop' % loop: '%d s ago' % (now - beat)
                 for loop, beat in dict(self._beats).items()}
 
-    def late(self, limits: Mapping[str, float]) -> list[str]:
+    def late(self, limits: abc.Mapping[str, float]) -> list[str]:
         """List the loops that have been silent for longer than allowed."""
         # A loop may start during this call.
         now, beats = self._clock(), dict(self._beats)
@@ -232,7 +229,7 @@ class Metrics:
             self._converge.labels(result)
         self._set_drift({})
 
-    def _set_drift(self, drift: Mapping[tuple[str, str], int]) -> None:
+    def _set_drift(self, drift: abc.Mapping[tuple[str, str], int]) -> None:
         counts = {**{('', direction): 0 for direction in agent.DIRECTIONS},
                   **drift}
         for labels, count in counts.items():

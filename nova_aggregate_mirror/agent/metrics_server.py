@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP server for the metrics and the health of the agent."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import json
 import socket
@@ -38,7 +36,7 @@ class Server:
     """
 
     def __init__(self, metrics: metrics.Metrics, host: str, port: int,
-                 limits: Callable[[], Mapping[str, float]],
+                 limits: abc.Callable[[], abc.Mapping[str, float]],
                  client_timeout: float = CLIENT_TIMEOUT) -> None:
         try:
             self._server = _HTTPServer(host, port, client_timeout)
@@ -136,13 +134,13 @@ class _Handler(simple_server.WSGIRequestHandler):
 
 class _Application:
     def __init__(self, metrics: metrics.Metrics,
-                 limits: Callable[[], Mapping[str, float]]) -> None:
+                 limits: abc.Callable[[], abc.Mapping[str, float]]) -> None:
         self._metrics = metrics
         self._limits = limits
         self._figures = prometheus_client.make_wsgi_app(metrics.registry)
 
     def __call__(self, environ: dict[str, Any],
-                 start_response: Callable[..., Any]) -> Iterable[bytes]:
+                 start_response: abc.Callable[..., Any]) -> list[bytes]:
         status, headers, body = self._answer(environ)
         # The server would also send a body in response to HEAD.
         start_response(status, [*headers, ('Content-Length', str(len(body)))])

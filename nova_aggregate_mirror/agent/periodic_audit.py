@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Periodic audits of the servers, with their log lines and metrics."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import time
 
 from oslo_log import log as logging
@@ -26,9 +25,9 @@ class PeriodicAudit:
     :param interval: seconds between the beginnings of two audits
     """
 
-    def __init__(self, audit: Callable[[], Iterator[Progress]],
+    def __init__(self, audit: abc.Callable[[], abc.Iterator[Progress]],
                  interval: float, figures: agent.Figures,
-                 now: Callable[[], float] = time.monotonic) -> None:
+                 now: abc.Callable[[], float] = time.monotonic) -> None:
         self._audit = audit
         self._interval = interval
         self._figures = figures
@@ -37,7 +36,7 @@ class PeriodicAudit:
         self._trouble: object = None
         self._misplaced = 0
 
-    def step(self, stopping: Callable[[], bool]) -> None:
+    def step(self, stopping: abc.Callable[[], bool]) -> None:
         """Run an audit when it is due, and report its result."""
         start = self._now()
         if start < self._due:

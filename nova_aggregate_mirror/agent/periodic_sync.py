@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Periodic full syncs, with their log lines and metrics."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import time
 from typing import Any
@@ -21,7 +19,7 @@ from nova_aggregate_mirror.reconcile import reconciler
 
 LOG = logging.getLogger(__name__)
 
-Note = Callable[[float, sync_result.Result], None]
+Note = abc.Callable[[float, sync_result.Result], None]
 """Writes a sync to the history: duration in seconds, and result; raises
 JournalUnavailable."""
 
@@ -34,16 +32,17 @@ class PeriodicSync:
 
     def __init__(self, conf: cfg.ConfigOpts,
                  reconciler: reconciler.Reconciler, figures: agent.Figures,
-                 now: Callable[[], float] = time.monotonic,
+                 now: abc.Callable[[], float] = time.monotonic,
                  note: Note = lambda *_result: None,
-                 zones: Callable[[], Mapping[str, str]] = dict) -> None:
+                 zones: abc.Callable[[], abc.Mapping[str, str]] = dict
+                 ) -> None:
         self._conf = conf
         self._reconciler = reconciler
         self._figures = figures
         self._now = now
         self._note = note
         self._zones = zones
-        self._zone_of: Mapping[str, str] = {}
+        self._zone_of: abc.Mapping[str, str] = {}
         self._due = now()
         self._failures: frozenset[tuple[Any, ...]] = frozenset()
         self._unnoted = ''
@@ -113,8 +112,8 @@ class PeriodicSync:
             bool(sync.refused), sync.outcome.conflicts,
             len(sync.nova.hosts_down))
 
-    def _by_zone(self, drift: Iterable[associations.Association]
-                 ) -> Mapping[tuple[str, str], int]:
+    def _by_zone(self, drift: abc.Iterable[associations.Association]
+                 ) -> abc.Mapping[tuple[str, str], int]:
         """Count associations by zone and direction; each zone has both."""
         # What was read before is better than nothing for a metric.
         with contextlib.suppress(exceptions.NovaUnavailable):
@@ -127,7 +126,7 @@ class PeriodicSync:
                    missing if association.in_nova else stale] += 1
         return counts
 
-    def _log(self, failures: Iterable[sync_result.Fault]) -> None:
+    def _log(self, failures: abc.Iterable[sync_result.Fault]) -> None:
         """Log lasting failures once, not at each sync."""
         failures = list(failures)
         keys = frozenset(

@@ -10,8 +10,7 @@ It is long because a row is in one queue at most, whichever it comes from.
 """
 
 import collections
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 import itertools
 
@@ -63,7 +62,7 @@ class Schedule:
     """
 
     def __init__(self, overdue: float, longest: float,
-                 now: Callable[[], float]) -> None:
+                 now: abc.Callable[[], float]) -> None:
         self._overdue = overdue
         self._longest = longest
         self._now = now
@@ -85,7 +84,7 @@ class Schedule:
     def __len__(self) -> int:
         return len(self._timings)
 
-    def update(self, rows: Iterable[journal.Brief]) -> None:
+    def update(self, rows: abc.Iterable[journal.Brief]) -> None:
         """Update the schedule with the rows that are in the journal now.
 
         A row that was handed over since, or for which an operator requested a
@@ -208,7 +207,7 @@ class Schedule:
         self._dequeue(row, timing)
         timing.cells = cells
 
-    def back_off(self, cells: Iterable[str], began: float) -> None:
+    def back_off(self, cells: abc.Iterable[str], began: float) -> None:
         """Begin the next back-off of cells that did not answer.
 
         :param began: when they were asked; rows that join a queue during its
@@ -219,7 +218,7 @@ class Schedule:
             if queue and queue.pause.until <= began:
                 queue.pause.extend(self._now())
 
-    def release(self, cells: Iterable[str]) -> None:
+    def release(self, cells: abc.Iterable[str]) -> None:
         """Make all rows due that wait for cells, as these answer."""
         for cell in cells:
             queue = self._queues.pop(cell, _Queue())
@@ -276,7 +275,7 @@ class Schedule:
         return journal.Backlog(len(pending), len(self._timings) - len(pending),
                                max(pending, default=0.0))
 
-    def _probes(self) -> Iterable[str]:
+    def _probes(self) -> abc.Iterable[str]:
         """Find the first row of each queue that may be tried now."""
         now = self._now()
         for queue in self._queues.values():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops of the agent, and election of the leader by a lease."""
 
-from collections.abc import Callable
+from collections import abc
 import threading
 
 from oslo_log import log as logging
@@ -83,7 +83,7 @@ class Agent:
                'alive' if thread.is_alive() else 'ended'
                for thread in self._threads}}
 
-    def _loop(self, name: str, step: Callable[[], float]) -> None:
+    def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step, which returns the seconds until the next one."""
         while not self._stop.is_set():
             seconds = DRAIN_INTERVAL

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attachment of the configured hooks to nova's aggregate operations."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import contextvars
 import functools
 import inspect
@@ -88,8 +87,8 @@ class _MutableClient(property):
         return super().__get__(instance, owner)
 
 
-def _wrap(method: Callable[..., Any], hooks: Sequence[contract.Hook]
-          ) -> Callable[..., Any]:
+def _wrap(method: abc.Callable[..., Any], hooks: abc.Sequence[contract.Hook]
+          ) -> abc.Callable[..., Any]:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -115,7 +114,7 @@ def _wrap(method: Callable[..., Any], hooks: Sequence[contract.Hook]
     return wrapped
 
 
-def _attempt(call: Callable[..., Any], operation: contract.Operation,
+def _attempt(call: abc.Callable[..., Any], operation: contract.Operation,
              *state: Any) -> tuple[bool, Any]:
     try:
         return True, call(operation, *state)

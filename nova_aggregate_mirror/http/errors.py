@@ -5,7 +5,7 @@ It is long because each library has many classes. Their texts, which may state
 a cause that nobody observed, go to the log at DEBUG.
 """
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import contextvars
 import dataclasses
@@ -204,7 +204,7 @@ for _name in 'discover', 'identity.base', 'identity.generic.base', 'session':
 
 
 @contextlib.contextmanager
-def observed(url: str, is_login: bool) -> Iterator[Exchange]:
+def observed(url: str, is_login: bool) -> abc.Iterator[Exchange]:
     """Observe a request that the transport makes inside."""
     exchange = _EXCHANGE.get() or Exchange()
     exchange.url, exchange.is_login = url, is_login
@@ -227,7 +227,7 @@ def answered(exchange: Exchange, response: requests.Response) -> None:
 
 
 @contextlib.contextmanager
-def translated(call: Call) -> Iterator[None]:
+def translated(call: Call) -> abc.Iterator[None]:
     """Translate library errors that are raised inside to a MirrorError."""
     exchange, began = Exchange(), time.monotonic()
     token = _EXCHANGE.set(exchange)
@@ -254,7 +254,7 @@ def translated(call: Call) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def parsing() -> Iterator[None]:
+def parsing() -> abc.Iterator[None]:
     """Let ``translated`` treat errors of a library's parser as malformed.
 
     In other contexts these are programming errors, which it does not catch.

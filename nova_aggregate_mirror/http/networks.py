@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read ports, subnets and counts of addresses from neutron."""
 
-from collections.abc import Collection
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import functools
 import ipaddress
@@ -86,20 +84,20 @@ class Networks:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
-    def ports(self, **query: Collection[str]) -> list[Port]:
+    def ports(self, **query: abc.Collection[str]) -> list[Port]:
         """Read the ports that match one value of each attribute."""
         return self._read('ports', _port, {
             **query, 'fields': ('id', 'network_id', 'device_id', 'fixed_ips',
                                 'ip_allocation')})
 
-    def subnets(self, **query: Collection[str]) -> list[Subnet]:
+    def subnets(self, **query: abc.Collection[str]) -> list[Subnet]:
         """Read the subnets that match one value of each attribute."""
         return self._read('subnets', _subnet, {
             **query, 'fields': ('id', 'network_id', 'segment_id', 'ip_version',
                                 'ipv6_address_mode', 'service_types',
                                 'allocation_pools')})
 
-    def counts(self, networks: Collection[str]) -> Mapping[str, Counts]:
+    def counts(self, networks: abc.Collection[str]) -> dict[str, Counts]:
         """Read the counts of addresses of each subnet of some networks.
 
         Neutron allows this to the roles ``admin`` and ``service``.
@@ -118,7 +116,7 @@ class Networks:
         return neutron
 
     def _read(self, collection: str, parse: Any,
-              query: Mapping[str, Collection[str]]) -> list[Any]:
+              query: abc.Mapping[str, abc.Collection[str]]) -> list[Any]:
         call = errors.Call(_GROUP, 'reading %s' % collection)
         key = collection.replace('-', '_')
         page: str | None = urllib.parse.urlencode(
@@ -144,7 +142,7 @@ class Networks:
         return resources
 
 
-def _port(port: Mapping[str, Any]) -> Port:
+def _port(port: abc.Mapping[str, Any]) -> Port:
     return Port(
         port['id'], port['network_id'], port['device_id'] or '',
         tuple((address['subnet_id'], address['ip_address'])
@@ -152,7 +150,7 @@ def _port(port: Mapping[str, Any]) -> Port:
         port.get('ip_allocation') == 'none')
 
 
-def _subnet(subnet: Mapping[str, Any]) -> Subnet:
+def _subnet(subnet: abc.Mapping[str, Any]) -> Subnet:
     return Subnet(
         subnet['id'], subnet['network_id'], subnet.get('segment_id') or '',
         int(subnet['ip_version']),
@@ -162,12 +160,12 @@ def _subnet(subnet: Mapping[str, Any]) -> Subnet:
               for pool in subnet['allocation_pools']))
 
 
-def _counts(network: Mapping[str, Any]) -> Sequence[tuple[str, Counts]]:
+def _counts(network: abc.Mapping[str, Any]) -> list[tuple[str, Counts]]:
     return [(subnet['subnet_id'], _count(subnet))
             for subnet in network['subnet_ip_availability']]
 
 
-def _count(subnet: Mapping[str, Any]) -> Counts:
+def _count(subnet: abc.Mapping[str, Any]) -> Counts:
     # Extension network-ip-availability-details.
     exact = subnet.get('ip_availability_details')
     if exact:

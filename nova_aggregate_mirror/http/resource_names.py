@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IDs of projects, images and networks by name, from their services."""
 
-from collections.abc import Callable
+from collections import abc
 import dataclasses
 import urllib.parse
 
@@ -13,7 +13,7 @@ from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
 
 
-Build = Callable[[], ks_adapter.Adapter]
+Build = abc.Callable[[], ks_adapter.Adapter]
 """Builds an adapter for a service."""
 
 

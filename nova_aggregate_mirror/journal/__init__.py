@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the journal: dirty hosts, journal rows and ledger entries."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 
@@ -82,18 +81,19 @@ class LedgerEntry:
 class Ledger:
     """UUIDs that were nova's; this ledger is empty: only nova's are owned."""
 
-    def entries(self) -> Mapping[str, LedgerEntry]:
+    def entries(self) -> abc.Mapping[str, LedgerEntry]:
         """Read all entries, keyed by UUID."""
         return {}
 
-    def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
+    def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
         """Return the given UUIDs that the ledger has."""
         return frozenset()
 
-    def remember(self, aggregates: Iterable[str]) -> None:
+    def remember(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs of nova aggregates to the ledger."""
 
-    def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
+    def observe(self, present: abc.Iterable[str], empty: abc.Iterable[str]
+                ) -> None:
         """Record the result of an unrestricted full sync.
 
         :param present: UUIDs of nova's aggregates

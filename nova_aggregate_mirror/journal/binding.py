@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binding of a journal to one nova, identified by its cell mappings."""
 
-from collections.abc import Mapping
+from collections import abc
 from typing import Any
 from typing import Protocol
 
@@ -18,7 +18,7 @@ LOCK = 'cells'
 class CellMappings(Protocol):
     """Interface to read nova's cell mappings."""
 
-    def cell_mappings(self) -> Mapping[str, str]:
+    def cell_mappings(self) -> abc.Mapping[str, str]:
         """Return UUID to display name of every cell except cell0."""
 
 
@@ -82,7 +82,7 @@ def cells(connection: Any) -> frozenset[str]:
     return frozenset(connection.scalars(sa.select(models.cells.c.cell_uuid)))
 
 
-def _compare(stored: frozenset[str], mappings: Mapping[str, str]) -> None:
+def _compare(stored: frozenset[str], mappings: abc.Mapping[str, str]) -> None:
     if stored and not stored & mappings.keys():
         raise exceptions.WrongNova(
             'the journal belongs to another nova, with the cells %s; this '

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leader election of the agents: a lease row in the journal's database."""
 
-from collections.abc import Callable
+from collections import abc
 import socket
 import time
 from typing import Any
@@ -37,8 +37,8 @@ class Lease:
     """
 
     def __init__(self, database: transactions.Transactions, seconds: float,
-                 now: Callable[[], float] = time.monotonic,
-                 wall: Callable[[], float] = time.time) -> None:
+                 now: abc.Callable[[], float] = time.monotonic,
+                 wall: abc.Callable[[], float] = time.time) -> None:
         self.renewal = seconds / 3
         """Seconds between renewals: two may fail."""
         self._database = database

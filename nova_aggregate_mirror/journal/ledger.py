@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ledger of current and former UUIDs of nova aggregates."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import math
 import time
@@ -40,8 +37,8 @@ class DatabaseLedger(journal.Ledger):
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: transactions.Transactions,
-                 now: Callable[[], float] = time.time,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 now: abc.Callable[[], float] = time.time,
+                 clock: abc.Callable[[], float] = time.monotonic) -> None:
         self._conf = conf
         self._database = database
         self._now = now
@@ -56,7 +53,7 @@ class DatabaseLedger(journal.Ledger):
         """Marks of UUIDs that nova still has, to when this process first saw
         them, because the clocks of different hosts are never compared."""
 
-    def entries(self) -> Mapping[str, journal.LedgerEntry]:
+    def entries(self) -> abc.Mapping[str, journal.LedgerEntry]:
         now = self._now()
         rows = self._database.run(
             lambda connection: connection.execute(_ENTRIES).all())
@@ -66,26 +63,26 @@ class DatabaseLedger(journal.Ledger):
             0.0 if row.absent_since is None
             else max(0.0, now - row.absent_since)) for row in rows}
 
-    def intersection(self, aggregates: Iterable[str]) -> frozenset[str]:
+    def intersection(self, aggregates: abc.Iterable[str]) -> frozenset[str]:
         uuids = frozenset(aggregates)
         if not uuids:
             return uuids
         return self._database.run(
             lambda connection: intersection(connection, uuids))
 
-    def remember(self, aggregates: Iterable[str]) -> None:
+    def remember(self, aggregates: abc.Iterable[str]) -> None:
         uuids = frozenset(aggregates)
         if not uuids <= self._cache:
             with self.addition(uuids) as add:
                 self._database.run(add)
 
-    def defer(self, aggregates: Iterable[str]) -> None:
+    def defer(self, aggregates: abc.Iterable[str]) -> None:
         """Add UUIDs in the next transaction that adds any."""
         self._backlog |= frozenset(aggregates) - self._cache
 
     @contextlib.contextmanager
-    def addition(self, aggregates: Iterable[str]
-                 ) -> Iterator[Callable[[Any], None]]:
+    def addition(self, aggregates: abc.Iterable[str]
+                 ) -> abc.Iterator[abc.Callable[[Any], None]]:
         """Add UUIDs in a transaction of the caller, or in a later one.
 
         :returns: a function to call with the connection; the transaction
@@ -115,7 +112,8 @@ class DatabaseLedger(journal.Ledger):
         self._cache |= {aggregate}
         self._backlog.discard(aggregate)
 
-    def observe(self, present: Iterable[str], empty: Iterable[str]) -> None:
+    def observe(self, present: abc.Iterable[str], empty: abc.Iterable[str]
+                ) -> None:
         """Record the result of an unrestricted full sync.
 
         A UUID that is absent for ``forget_after`` seconds and has no provider
@@ -151,7 +149,7 @@ class DatabaseLedger(journal.Ledger):
 
         self._cache -= self._database.run(work)
 
-    def _outdated(self, marks: Mapping[str, float]) -> Mapping[str, float]:
+    def _outdated(self, marks: abc.Mapping[str, float]) -> dict[str, float]:
         """Return the marks that are older than any running call."""
         clock = self._clock()
         self._marks = {mark: self._marks.get(mark, clock)
@@ -161,7 +159,7 @@ class DatabaseLedger(journal.Ledger):
                 in self._marks.items() if clock - first >= longest}
 
 
-def intersection(connection: Any, uuids: Iterable[str]) -> frozenset[str]:
+def intersection(connection: Any, uuids: abc.Iterable[str]) -> frozenset[str]:
     return frozenset(
         uuid for chunk in queries.chunks(uuids)
         for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))
@@ -176,7 +174,7 @@ def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
             {'aggregate_uuid': uuid, 'created_at': now} for uuid in additions])
 
 
-def _execute(connection: Any, statement: Any, uuids: Iterable[str],
+def _execute(connection: Any, statement: Any, uuids: abc.Iterable[str],
              **values: Any) -> None:
     for chunk in queries.chunks(uuids):
         connection.execute(statement, {'some': chunk, **values})

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nova-api processes that have the hook, in the journal for display."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 from importlib import metadata
 import math
@@ -56,8 +55,8 @@ class Presence:
     """
 
     def __init__(self, mode: str = 'mirror',
-                 now: Callable[[], float] = time.time,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 now: abc.Callable[[], float] = time.time,
+                 clock: abc.Callable[[], float] = time.monotonic) -> None:
         self._id = uuidutils.generate_uuid()
         self._mode = mode
         self._now = now
@@ -66,7 +65,7 @@ class Presence:
         """When the row was last written, by the monotonic clock."""
 
     @contextlib.contextmanager
-    def addition(self) -> Iterator[Callable[[Any], None]]:
+    def addition(self) -> abc.Iterator[abc.Callable[[Any], None]]:
         """Write the row in a transaction of the caller, if it is due.
 
         :returns: a function to call with the connection; the transaction

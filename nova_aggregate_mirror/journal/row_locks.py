@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes to many journal rows, some of them locked by other sessions."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 
 from nova_aggregate_mirror import exceptions
 
@@ -30,8 +29,8 @@ class RowLocks:
         self._error: exceptions.JournalLocked | None = None
         """The last lost wait."""
 
-    def write(self, statement: Callable[[list[str], float], object],
-              rows: Iterable[str]) -> None:
+    def write(self, statement: abc.Callable[[list[str], float], object],
+              rows: abc.Iterable[str]) -> None:
         """Write to those of the rows that no other session locks.
 
         :param statement: takes IDs, and the seconds to wait for a lock
@@ -50,7 +49,7 @@ class RowLocks:
             if lost:
                 self.locked[row] = lost
 
-    def _attempt(self, statement: Callable[[list[str], float], object],
+    def _attempt(self, statement: abc.Callable[[list[str], float], object],
                  ids: list[str]) -> exceptions.JournalLocked | None:
         try:
             if ids:

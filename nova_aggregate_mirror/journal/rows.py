@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Journal rows: one per operation that placement may not reflect yet."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import dataclasses
 import time
@@ -70,7 +67,7 @@ class Rows:
 
     def __init__(self, database: transactions.Transactions,
                  ledger: ledger.DatabaseLedger,
-                 now: Callable[[], float] = time.time,
+                 now: abc.Callable[[], float] = time.time,
                  presence: presence.Presence | None = None) -> None:
         self._database = database
         self._ledger = ledger
@@ -83,7 +80,8 @@ class Rows:
             id=uuidutils.generate_uuid(), dirty=dirty, running=True,
             created_at=self._now())
 
-    def record(self, row: journal.Row, aggregates: Iterable[str] = ()) -> None:
+    def record(self, row: journal.Row, aggregates: abc.Iterable[str] = ()
+               ) -> None:
         """Write a row; it is durable on return.
 
         :param aggregates: UUIDs of nova aggregates, added to the ledger in
@@ -100,7 +98,7 @@ class Rows:
 
             self._database.run(work)
 
-    def close(self, ids: Iterable[str], lock_wait: float | None = None
+    def close(self, ids: abc.Iterable[str], lock_wait: float | None = None
               ) -> int:
         """Delete rows whose operations placement reflects; count them."""
         return self._write(_DELETE, ids, lock_wait)
@@ -121,9 +119,9 @@ class Rows:
 
         self._database.run(work)
 
-    def set_failed(self, errors: Mapping[str, str],
+    def set_failed(self, errors: abc.Mapping[str, str],
                    lock_wait: float | None = None,
-                   mirrored: Collection[str] = ()) -> None:
+                   mirrored: abc.Collection[str] = ()) -> None:
         """Record why rows could not be mirrored; they become pending.
 
         :param mirrored: rows that are in sync but for what a cell that does
@@ -140,17 +138,17 @@ class Rows:
 
         self._database.run(work, lock_wait=lock_wait)
 
-    def set_mirrored(self, ids: Iterable[str], lock_wait: float | None = None
-                     ) -> None:
+    def set_mirrored(self, ids: abc.Iterable[str],
+                     lock_wait: float | None = None) -> None:
         """Record that running rows are mirrored; they stay in the journal."""
         self._write(_SET_MIRRORED, ids, lock_wait, now=self._now())
 
-    def set_pending(self, ids: Iterable[str], lock_wait: float | None = None
-                    ) -> None:
+    def set_pending(self, ids: abc.Iterable[str],
+                    lock_wait: float | None = None) -> None:
         """Record that rows may be out of sync again; they become pending."""
         self._write(_SET_PENDING, ids, lock_wait)
 
-    def retry(self, ids: Iterable[str]) -> int:
+    def retry(self, ids: abc.Iterable[str]) -> int:
         """Make failed rows due immediately; return how many had failed."""
         return self._write(_RETRY, ids)
 
@@ -158,14 +156,14 @@ class Rows:
         """Read every row, oldest first."""
         return [_row(row) for row in self._read(_ROWS)]
 
-    def get(self, ids: Iterable[str]) -> list[journal.Row]:
+    def get(self, ids: abc.Iterable[str]) -> list[journal.Row]:
         """Read the given rows that still exist."""
         chunks = list(queries.chunks(ids))
         return self._database.run(lambda connection: [
             _row(row) for chunk in chunks
             for row in connection.execute(_ROWS_OF, {'some': chunk})])
 
-    def has_others(self, ids: Iterable[str]) -> bool:
+    def has_others(self, ids: abc.Iterable[str]) -> bool:
         """Check whether the journal has any row except the given rows."""
         return bool(self._read(_OTHERS, some=sorted(ids)))
 
@@ -201,7 +199,7 @@ class Rows:
         return self._database.run(
             lambda connection: list(connection.execute(statement, values)))
 
-    def _write(self, statement: Any, ids: Iterable[str],
+    def _write(self, statement: Any, ids: abc.Iterable[str],
                lock_wait: float | None = None, **values: Any) -> int:
         """Write to some rows; return how many were changed."""
         chunks = list(queries.chunks(ids))

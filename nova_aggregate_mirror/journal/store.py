@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Journal of a process: rows, ledger and history in one database."""
 
-from collections.abc import Callable
+from collections import abc
 import time
 
 from oslo_config import cfg
@@ -24,8 +24,8 @@ class Journal:
 
     def __init__(self, conf: cfg.ConfigOpts,
                  database: engine.Database | None = None,
-                 now: Callable[[], float] = time.time,
-                 clock: Callable[[], float] = time.monotonic,
+                 now: abc.Callable[[], float] = time.time,
+                 clock: abc.Callable[[], float] = time.monotonic,
                  limits: engines.Limits = engines.Limits(),
                  presence: presence.Presence | None = None) -> None:
         self.database = transactions.Transactions(conf, database, limits)

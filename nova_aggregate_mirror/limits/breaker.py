@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Per-process back-off after placement failures."""
 
-from collections.abc import Callable
+from collections import abc
 import time
 
 from nova_aggregate_mirror import exceptions
@@ -14,7 +14,7 @@ agent takes to detect that placement is available again."""
 class PlacementBreaker:
     """Back-off of this process after a failed call to placement."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: abc.Callable[[], float] = time.monotonic) -> None:
         self.now = now
         nothing = exceptions.Failure('', '')
         self._hung = self._refused = (0.0, nothing)

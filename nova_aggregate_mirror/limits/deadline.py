@@ -5,7 +5,7 @@ It is stored in the current context: this needs no thread or signal and works
 with native threads and greenlets.
 """
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import contextvars
 import math
@@ -35,7 +35,7 @@ def _current() -> _Deadline:
 
 
 @contextlib.contextmanager
-def within(seconds: float, total: float = 0.0) -> Iterator[None]:
+def within(seconds: float, total: float = 0.0) -> abc.Iterator[None]:
     """Bound the context's I/O; the earliest of nested deadlines applies.
 
     :param total: what was given in all, if these are the rest of it
@@ -66,7 +66,7 @@ class Budget:
         self._quick = quick
 
     @contextlib.contextmanager
-    def spending(self, essential: bool = False) -> Iterator[None]:
+    def spending(self, essential: bool = False) -> abc.Iterator[None]:
         """Bound the context's I/O by what other parts have left.
 
         :param essential: whether this part has at least what is left of the
@@ -116,7 +116,7 @@ def is_silence(waited: float) -> bool:
 
 
 @contextlib.contextmanager
-def noted(*timeouts: type[Exception]) -> Iterator[None]:
+def noted(*timeouts: type[Exception]) -> abc.Iterator[None]:
     """Record for ``missed`` that one of these errors was raised inside."""
     try:
         yield

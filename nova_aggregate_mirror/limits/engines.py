@@ -5,8 +5,7 @@ It is long because each driver and server has its own limits, which only
 together bound a statement.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import dataclasses
 import inspect
@@ -119,13 +118,13 @@ class DatabaseBreaker:
     """Back-off of this process after a database did not answer."""
 
     def __init__(self, limits: Limits,
-                 now: Callable[[], float] = time.monotonic) -> None:
+                 now: abc.Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._now = now
         self._until, self._why = 0.0, ''
 
     @contextlib.contextmanager
-    def attempt(self, insist: bool = False) -> Iterator[None]:
+    def attempt(self, insist: bool = False) -> abc.Iterator[None]:
         """Begin the back-off if what is done inside gets no answer.
 
         :param insist: whether to ignore a back-off, which an answer ends
@@ -288,7 +287,7 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
 
 @contextlib.contextmanager
 def lock_wait(connection: sa.engine.Connection, limits: Limits,
-              seconds: float | None) -> Iterator[None]:
+              seconds: float | None) -> abc.Iterator[None]:
     """Limit how long the statements inside wait for locks.
 
     :param limits: those of its engine, which apply again afterwards

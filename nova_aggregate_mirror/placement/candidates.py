@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read which providers meet the conditions of a query, and their figures."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Any
 import urllib.parse
 
 from nova_aggregate_mirror.placement import client
 
-Parameters = Sequence[tuple[str, str]]
+Parameters = abc.Sequence[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +19,8 @@ class Candidates:
     :param summaries: provider UUID to its summary, as placement sent it
     """
 
-    requests: Sequence[Mapping[str, Any]] = ()
-    summaries: Mapping[str, Mapping[str, Any]] = dataclasses.field(
+    requests: abc.Sequence[abc.Mapping[str, Any]] = ()
+    summaries: abc.Mapping[str, abc.Mapping[str, Any]] = dataclasses.field(
         default_factory=dict)
 
     @property
@@ -72,11 +71,11 @@ class CandidateReader:
         """Read the providers that meet the conditions by themselves."""
         return frozenset(self._list(parameters))
 
-    def trees(self) -> Mapping[str, str]:
+    def trees(self) -> abc.Mapping[str, str]:
         """Read every provider: UUID to the UUID of its root provider."""
         return self._list([])
 
-    def inventories(self, provider: str) -> Mapping[str, Inventory]:
+    def inventories(self, provider: str) -> abc.Mapping[str, Inventory]:
         """Read the inventories and usages of a provider, by class.
 
         :raises ProviderNotFound: placement does not have the provider
@@ -96,7 +95,7 @@ class CandidateReader:
         except (LookupError, TypeError, AttributeError) as exc:
             raise call.malformed('no inventories') from exc
 
-    def _list(self, parameters: Parameters) -> Mapping[str, str]:
+    def _list(self, parameters: Parameters) -> abc.Mapping[str, str]:
         call, answer = self._placement.call(
             'GET', '/resource_providers' + (
                 '?' + _encoded(parameters) if parameters else ''))

@@ -4,9 +4,7 @@
 Long because token, deadline and errors of each request are handled here.
 """
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import contextvars
 import dataclasses
@@ -62,7 +60,7 @@ class Client:
         self._slots: dict[int, connection.Slot] = {}
 
     @contextlib.contextmanager
-    def request_id(self, global_request_id: str | None) -> Iterator[None]:
+    def request_id(self, global_request_id: str | None) -> abc.Iterator[None]:
         """Send this as X-Openstack-Request-Id with all calls inside."""
         token = _REQUEST_ID.set(global_request_id)
         try:
@@ -88,7 +86,7 @@ class Client:
         responses.providers(*self.call(
             'GET', '/resource_providers?uuid=' + str(uuid.UUID(int=0))))
 
-    def sharing(self) -> Mapping[str, str]:
+    def sharing(self) -> abc.Mapping[str, str]:
         """Read the sharing providers: UUIDs to names."""
         return responses.names(*self.call(
             'GET', '/resource_providers?required=MISC_SHARES_VIA_AGGREGATE'))
@@ -119,10 +117,11 @@ class Client:
         return responses.providers(*self.call(
             'GET', '/resource_providers?' + query, version=LISTS))
 
-    def memberships(self, aggregates: Iterable[str],
-                    unlikely: Iterable[str] = (),
+    def memberships(self, aggregates: abc.Iterable[str],
+                    unlikely: abc.Iterable[str] = (),
                     each: parallel.Each = parallel.Workers().each,
-                    hosts: float = math.inf) -> Mapping[str, frozenset[str]]:
+                    hosts: float = math.inf
+                    ) -> abc.Mapping[str, frozenset[str]]:
         """Read which of the given aggregates each provider is in.
 
         Read the members of the aggregates or the aggregates of all providers,
@@ -239,7 +238,7 @@ class Client:
         return deadline.within(seconds)
 
     def _client(self, slot: connection.Slot, call: errors.Call
-                ) -> tuple[proxy.Proxy, Mapping[str, str]]:
+                ) -> tuple[proxy.Proxy, abc.Mapping[str, str]]:
         """Return a client with a known endpoint, and the token headers."""
         # Keystoneauth also locks around tokens, but without a timeout.
         if not slot.lock.acquire(timeout=deadline.remaining()):
@@ -264,9 +263,9 @@ class Client:
             slot.lock.release()
 
 
-def _of_each(placement: Client, providers: Iterable[str],
+def _of_each(placement: Client, providers: abc.Iterable[str],
              aggregates: frozenset[str], each: parallel.Each
-             ) -> Mapping[str, frozenset[str]]:
+             ) -> abc.Mapping[str, frozenset[str]]:
     """Read which of these aggregates each of these providers is in."""
     def get(provider: str) -> Provider | None:
         try:

@@ -2,7 +2,7 @@
 """Access to placement: through nova.conf or a given SDK connection."""
 
 import atexit
-from collections.abc import Mapping
+from collections import abc
 import math
 import threading
 import time
@@ -156,7 +156,7 @@ def endpoint(sdk: openstack.connection.Connection, client: proxy.Proxy
 
 
 def send(client: proxy.Proxy, method: str, url: str, microversion: str,
-         headers: Mapping[str, str], **options: Any) -> requests.Response:
+         headers: abc.Mapping[str, str], **options: Any) -> requests.Response:
     """Send one request, whatever the status of its response."""
     # The SDK's own request method looks up the token's project and may return
     # a cached response.

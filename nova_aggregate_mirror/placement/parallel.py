@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parallel calls: the same function for many items."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections import abc
 from concurrent import futures
 import contextvars
 from typing import Protocol
@@ -17,8 +16,8 @@ Result = TypeVar('Result')
 class Each(Protocol):
     """Interface to call a function for each item."""
 
-    def __call__(self, call: Callable[[Item], Result],
-                 items: Iterable[Item]) -> list[Result]:
+    def __call__(self, call: abc.Callable[[Item], Result],
+                 items: abc.Iterable[Item]) -> list[Result]:
         """Return the results, in the order of the items."""
 
 
@@ -30,12 +29,12 @@ class Workers:
     """
 
     def __init__(self, count: int = 1,
-                 stopping: Callable[[], bool] = lambda: False) -> None:
+                 stopping: abc.Callable[[], bool] = lambda: False) -> None:
         self._count = count
         self._stopping = stopping
 
-    def each(self, call: Callable[[Item], Result],
-             items: Iterable[Item]) -> list[Result]:
+    def each(self, call: abc.Callable[[Item], Result],
+             items: abc.Iterable[Item]) -> list[Result]:
         """Return the results, in the order of the items.
 
         After a failure no further call is started, and running calls are

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Associations of nova and placement, each with its state: pure, no I/O."""
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 import dataclasses
 import enum
 
@@ -87,8 +85,9 @@ class Association:
         return self.provider, self.aggregate_uuid
 
 
-def compare(compared: comparison.Comparison, changes: Iterable[plan.Change],
-            hosts: Collection[str] = (), prune: bool = True
+def compare(compared: comparison.Comparison,
+            changes: abc.Iterable[plan.Change],
+            hosts: abc.Collection[str] = (), prune: bool = True
             ) -> list[Association]:
     """List the associations that nova and placement do not have in common.
 
@@ -97,7 +96,8 @@ def compare(compared: comparison.Comparison, changes: Iterable[plan.Change],
     nova = compared.nova
     associations: dict[Pair, Association] = {}
 
-    def add(state: State, provider: str, aggregates: Iterable[str]) -> None:
+    def add(state: State, provider: str, aggregates: abc.Iterable[str]
+            ) -> None:
         for uuid in aggregates:
             associations[provider, uuid] = dataclasses.replace(
                 _association(nova, provider, uuid, state),
@@ -127,7 +127,7 @@ def compare(compared: comparison.Comparison, changes: Iterable[plan.Change],
     return sorted(associations.values())
 
 
-def after(differences: Iterable[Association], outcome: outcome.Outcome,
+def after(differences: abc.Iterable[Association], outcome: outcome.Outcome,
           nova: source.Nova) -> list[Association]:
     """Return the associations, each with its state after a sync.
 
@@ -150,8 +150,8 @@ def after(differences: Iterable[Association], outcome: outcome.Outcome,
     return sorted(associations.values())
 
 
-def complete(nova: source.Nova, differences: Iterable[Association],
-             unknown: Collection[str] = ()) -> list[Association]:
+def complete(nova: source.Nova, differences: abc.Iterable[Association],
+             unknown: abc.Collection[str] = ()) -> list[Association]:
     """Add what nova and placement have in common, and what is unknown.
 
     :param unknown: compute nodes and hosts that could not be compared
@@ -185,7 +185,7 @@ def _is_settled(association: Association, result: outcome.Outcome) -> bool:
 
 
 def _changes(outcome: outcome.Outcome
-             ) -> Iterator[tuple[State, str, Iterable[str]]]:
+             ) -> abc.Iterator[tuple[State, str, abc.Iterable[str]]]:
     for provider, aggregates in outcome.kept.items():
         yield State.FOREIGN_AGGREGATE, provider, aggregates
     for change in outcome.changes:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences between nova and placement as read: pure, no I/O."""
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import functools
 
@@ -26,7 +24,7 @@ class Comparison:
 
     current: source.Memberships
     nova: source.Nova
-    ledger: Mapping[str, journal.LedgerEntry]
+    ledger: abc.Mapping[str, journal.LedgerEntry]
     only: frozenset[str]
     """UUIDs of the requested aggregates; empty means all."""
     whole: bool = True
@@ -65,7 +63,7 @@ class Comparison:
             if uuid in self.present and uuid not in self.nova.aggregates
             and entry.deleted == deleted)
 
-    def changes(self, hosts: Collection[str]) -> list[plan.Change]:
+    def changes(self, hosts: abc.Collection[str]) -> list[plan.Change]:
         """List the differences of these hosts, or of all when empty."""
         desired = self.nova.desired()
         if hosts:
@@ -74,8 +72,8 @@ class Comparison:
         return plan.compute(desired, self.current, self.owned, self.only,
                             self.nova.disputes())
 
-    def contradictions(self, hosts: Collection[str]
-                       ) -> Mapping[str, exceptions.Contradiction]:
+    def contradictions(self, hosts: abc.Collection[str]
+                       ) -> abc.Mapping[str, exceptions.Contradiction]:
         """Describe the providers whose hosts are in different aggregates."""
         return {
             node: exceptions.Contradiction(
@@ -88,7 +86,7 @@ class Comparison:
                     'is' if len(uuids) == 1 else 'are'))
             for node, uuids in self.disputes(hosts).items()}
 
-    def disputes(self, hosts: Collection[str]) -> source.Memberships:
+    def disputes(self, hosts: abc.Collection[str]) -> source.Memberships:
         """Map providers to the requested aggregates that are disputed."""
         disputes = {node: uuids & self.only if self.only else uuids
                     for node, uuids in self.nova.disputes().items()
@@ -97,7 +95,7 @@ class Comparison:
                             hosts))}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
-    def narrowed(self, hosts: Collection[str]) -> source.Nova:
+    def narrowed(self, hosts: abc.Collection[str]) -> source.Nova:
         """Return nova limited to the requested members."""
         sure = frozenset(self.nova.members).union(
             *map(self.nova.hosts_of, self.nova.nodes)
@@ -115,7 +113,7 @@ class Comparison:
             hosts_down={host: names for host, names
                         in self.nova.hosts_down.items() if host in members})
 
-    def after(self, changes: Iterable[plan.Change]) -> 'Comparison':
+    def after(self, changes: abc.Iterable[plan.Change]) -> 'Comparison':
         """Return the comparison as it would be after these changes."""
         current = dict(self.current)
         for change in changes:
@@ -124,7 +122,7 @@ class Comparison:
                     current[change.provider])
         return dataclasses.replace(self, current=current)
 
-    def dirty(self, nodes: Iterable[str]) -> list[journal.Dirty]:
+    def dirty(self, nodes: abc.Iterable[str]) -> list[journal.Dirty]:
         """Group these compute nodes by host, shared ones by each."""
         by_host: dict[str, set[str]] = {}
         for node in nodes:
@@ -133,7 +131,7 @@ class Comparison:
         return [journal.Dirty(host=host, nodes=frozenset(nodes))
                 for host, nodes in by_host.items()]
 
-    def foreign(self) -> Mapping[str, frozenset[str]]:
+    def foreign(self) -> abc.Mapping[str, frozenset[str]]:
         """Map providers that are not compute nodes to owned aggregates."""
         if not self.whole:
             return {}
@@ -149,8 +147,8 @@ class Comparison:
         return frozenset(self.ledger) - self.present
 
 
-def resolve(requested: frozenset[str], aggregates: Mapping[str, str],
-            ledger: Collection[str]) -> frozenset[str]:
+def resolve(requested: frozenset[str], aggregates: abc.Mapping[str, str],
+            ledger: abc.Collection[str]) -> frozenset[str]:
     """Return the UUIDs of aggregates that were requested by name or UUID.
 
     :param ledger: UUIDs that are, or once were, aggregates

@@ -7,10 +7,7 @@ Per provider: GET its aggregates and generation, *then* read nova's truth,
 Long because this order serves hosts and deletions alike.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 from oslo_log import log as logging
@@ -30,7 +27,7 @@ AGGREGATE, HOST, PROVIDER = (
     outcome.AGGREGATE, outcome.HOST, outcome.PROVIDER)
 Outcome = outcome.Outcome
 Subject = outcome.Subject
-States = Mapping[str, client.Provider]
+States = abc.Mapping[str, client.Provider]
 
 # Attempts for a provider that other writers keep changing.
 ROUNDS = 5
@@ -61,7 +58,7 @@ class Mode:
     """Aggregates that may be changed; empty means all."""
     whole: bool = True
     """All nodes of a host, and not only the given nodes."""
-    down: Mapping[str, str] | None = None
+    down: abc.Mapping[str, str] | None = None
     """The cells that did not answer the comparison, if the difference was
     found by one; see ``source.Source.read``."""
     retries: bool = True
@@ -82,10 +79,10 @@ class Decision:
     """All providers that have to be converged."""
 
 
-Decide = Callable[[States], Decision]
+Decide = abc.Callable[[States], Decision]
 
 
-def hosts(context: context.Context, dirty: Collection[journal.Dirty],
+def hosts(context: context.Context, dirty: abc.Collection[journal.Dirty],
           mode: Mode) -> Outcome:
     """Converge the compute nodes of hosts, and the nodes recorded for them."""
     outcome = Outcome()
@@ -228,13 +225,13 @@ def _rounds(context: context.Context, todo: frozenset[str], decide: Decide,
     outcome.failed |= _failures(conflicts)
 
 
-def _failures(conflicts: Mapping[str, exceptions.MirrorError]
+def _failures(conflicts: abc.Mapping[str, exceptions.MirrorError]
               ) -> dict[Subject, exceptions.MirrorError]:
     return {Subject(PROVIDER, provider): exc
             for provider, exc in conflicts.items()}
 
 
-def _get(context: context.Context, providers: Iterable[str], mode: Mode,
+def _get(context: context.Context, providers: abc.Iterable[str], mode: Mode,
          outcome: Outcome) -> States:
     states = {}
 
@@ -271,8 +268,8 @@ def _write(context: context.Context, states: States, decision: Decision,
     return conflicts
 
 
-def _isolated(request: Callable[[str], None], context: context.Context,
-              mode: Mode, outcome: Outcome) -> Callable[[str], None]:
+def _isolated(request: abc.Callable[[str], None], context: context.Context,
+              mode: Mode, outcome: Outcome) -> abc.Callable[[str], None]:
     """Return the request of a provider, for ``each``.
 
     With ``Mode.silent``, a provider without an answer fails by itself while

@@ -4,11 +4,7 @@
 Long because all steps share one comparison.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import functools
 import math
@@ -66,7 +62,7 @@ class Request:
     foreign: bool = False
     """Also read each provider of a compute node, for the aggregates that
     nova never had while the ledger exists."""
-    may_retry: Callable[[], bool] = lambda: True
+    may_retry: abc.Callable[[], bool] = lambda: True
     """Whether there is time for more providers whose last attempt failed:
     they come last, and the rest is left to the next sync."""
 
@@ -84,9 +80,9 @@ class SyncOutcome:
     outcome: Outcome
     nova: source.Nova
     """Nova as it was compared, limited to the requested members."""
-    associations: Sequence[Association] = ()
+    associations: abc.Sequence[Association] = ()
     """Those that were not in sync, or changed, with the state afterwards."""
-    drift: Sequence[Association] = ()
+    drift: abc.Sequence[Association] = ()
     """Those that the comparison found missing or stale."""
     refused: exceptions.RemovalsRefused | None = None
     """Why the brake refused the removals, if it did."""
@@ -96,7 +92,7 @@ class SyncOutcome:
     """Foreign aggregates of compute nodes alone."""
 
 
-def run(mirror: reconciler.Reconciler, rows: Iterable[journal.Row] = (),
+def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         request: Request = Request()) -> SyncOutcome:
     """Compare all of nova with all of placement, and repair what differs.
 
@@ -154,7 +150,7 @@ def uncompared(error: exceptions.MirrorError, outcome: Outcome | None = None
                        not_compared=error)
 
 
-def _covered(context: context.Context, rows: Iterable[journal.Row],
+def _covered(context: context.Context, rows: abc.Iterable[journal.Row],
              request: Request) -> list[journal.Row]:
     """Return the rows that the request covers entirely."""
     rows = list(rows)
@@ -165,7 +161,7 @@ def _covered(context: context.Context, rows: Iterable[journal.Row],
     return [row for row in rows if request.covers(row.dirty, nova)]
 
 
-def _drain(mirror: reconciler.Reconciler, rows: Collection[journal.Row],
+def _drain(mirror: reconciler.Reconciler, rows: abc.Collection[journal.Row],
            request: Request) -> Outcome:
     """Mirror the journal rows, or compute what that would change."""
     context = mirror.context
@@ -196,7 +192,7 @@ def _refusal(compared: Comparison, changes: list[plan.Change],
 
 
 def _repair(mirror: reconciler.Reconciler, compared: Comparison,
-            changes: Iterable[plan.Change], request: Request,
+            changes: abc.Iterable[plan.Change], request: Request,
             mode: converge.Mode, outcome: Outcome) -> None:
     """Converge the providers that differ."""
     nodes = [change.provider for change in changes
@@ -226,7 +222,7 @@ def _repair(mirror: reconciler.Reconciler, compared: Comparison,
 
 
 def _in_order(mirror: reconciler.Reconciler,
-              dirty: Collection[journal.Dirty]) -> list[list[journal.Dirty]]:
+              dirty: list[journal.Dirty]) -> list[list[journal.Dirty]]:
     """Group hosts: those that may delay others come later.
 
     Hosts with journal rows are mirrored by the drain, too, unless their
@@ -241,7 +237,7 @@ def _in_order(mirror: reconciler.Reconciler,
 
 
 def _retry(mirror: reconciler.Reconciler, compared: Comparison,
-           failing: Mapping[str, exceptions.MirrorError], request: Request,
+           failing: abc.Mapping[str, exceptions.MirrorError], request: Request,
            mode: converge.Mode) -> tuple[Outcome, frozenset[str]]:
     """Converge providers that failed before, while there is time for them.
 
@@ -339,7 +335,7 @@ def _find_foreign(context: context.Context, compared: Comparison,
 
 
 def _find_occupied_names(context: context.Context, compared: Comparison,
-                         differences: Iterable[Association],
+                         differences: abc.Iterable[Association],
                          outcome: Outcome) -> None:
     """Look for other providers with the names of those that are missing.
 

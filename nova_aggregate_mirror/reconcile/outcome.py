@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Result of a converge: changes and failures, and a memory of failures."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Container
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 import threading
 
@@ -105,7 +102,7 @@ class Outcome:
                     exc, exceptions.CellUnavailable) for exc in errors):
                 self.waiting.add(dirty)
 
-    def write_journal(self, write: Callable[[], None]) -> None:
+    def write_journal(self, write: abc.Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
         try:
             write()
@@ -157,7 +154,7 @@ class Failing:
         self._errors: dict[str, exceptions.MirrorError] = {}
 
     def observe(self, result: Outcome,
-                silent: Container[Subject] = ()) -> None:
+                silent: abc.Container[Subject] = ()) -> None:
         """Remember the failures of a converge, and forget what it repaired.
 
         :param silent: providers without an answer while placement answered
@@ -176,7 +173,7 @@ class Failing:
                 elif isinstance(error, exceptions.NotTried):
                     self._errors.pop(subject.name, None)
 
-    def select(self, nodes: Iterable[str]
+    def select(self, nodes: abc.Iterable[str]
                ) -> dict[str, exceptions.MirrorError]:
         """Map those of these providers that fail to their errors.
 
@@ -188,7 +185,7 @@ class Failing:
                     if uuid in nodes}
 
 
-def _silent(truth: source.Nova, cells: Collection[str]
+def _silent(truth: source.Nova, cells: abc.Collection[str]
             ) -> exceptions.CellUnavailable:
     return exceptions.CellUnavailable('; '.join(
         'cell %s did not answer: %s' % (cell, truth.cells_down[cell])

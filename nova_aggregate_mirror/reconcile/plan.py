@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes that placement needs in order to mirror nova: pure, no I/O."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
@@ -34,7 +33,7 @@ class Change:
         """Return the aggregates of the provider after this change."""
         return aggregates - frozenset(self.remove) | frozenset(self.add)
 
-    def describe(self, names: Mapping[str, str]) -> str:
+    def describe(self, names: abc.Mapping[str, str]) -> str:
         """Return the change as text, for a log.
 
         :param names: aggregates, UUID to name; a deleted aggregate has none
@@ -85,7 +84,7 @@ def compute(desired: source.Memberships, current: source.Memberships,
     return [difference for difference in changes if difference]
 
 
-def check_safe(changes: Iterable[Change], current: source.Memberships,
+def check_safe(changes: abc.Iterable[Change], current: source.Memberships,
                desired: source.Memberships, owned: frozenset[str],
                max_removed_share: float, foreign: int = 0) -> None:
     """Check that a plan does not result from a damaged or wrong database.

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reconciliation of journal rows, dirty hosts and deleted aggregates."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import dataclasses
 import functools
@@ -45,7 +42,7 @@ class Reconciler:
 
     def __init__(self, ledger: journal.Ledger, nova: source.Source,
                  placement: client.Client, rows: 'rows.Rows | None' = None,
-                 stopping: Callable[[], bool] = lambda: False,
+                 stopping: abc.Callable[[], bool] = lambda: False,
                  count: int = 1,
                  display: context.Progress = context.Progress(),
                  batch: int = BATCH,
@@ -57,7 +54,7 @@ class Reconciler:
         self._stopping = stopping
         self._batch = batch
 
-    def close(self, rows: Iterable[journal.Row],
+    def close(self, rows: abc.Iterable[journal.Row],
               before: source.Memberships | None = None,
               locks: row_locks.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows, and close the rows in sync.
@@ -89,8 +86,8 @@ class Reconciler:
                 outcome.unfinished.setdefault(row.dirty, exc)
         return outcome
 
-    def _are_settled(self, generations: Mapping[str, int],
-                     rows: Iterable[journal.Row]) -> bool:
+    def _are_settled(self, generations: abc.Mapping[str, int],
+                     rows: abc.Iterable[journal.Row]) -> bool:
         """Check whether providers that were not written may stay so."""
         # Two operations, of which one reverted the other, may both have found
         # no change. The later one sees the row of the other, or its write.
@@ -103,7 +100,7 @@ class Reconciler:
             # The next converge has the same error and reports it.
             return False
 
-    def drain(self, rows: Collection[journal.Row],
+    def drain(self, rows: abc.Collection[journal.Row],
               locks: row_locks.RowLocks | None = None) -> Outcome:
         """Converge the hosts of these rows; close the rows handed over.
 
@@ -141,7 +138,7 @@ class Reconciler:
                 return self._rows.hosts()
         return frozenset()
 
-    def remove(self, aggregates: Iterable[str],
+    def remove(self, aggregates: abc.Iterable[str],
                mode: Mode = Mode()) -> Outcome:
         """Remove aggregates that nova does not have from every provider.
 
@@ -159,7 +156,7 @@ class Reconciler:
             outcome.add(removal)
         return outcome
 
-    def converge(self, dirty: Iterable[journal.Dirty],
+    def converge(self, dirty: abc.Iterable[journal.Dirty],
                  mode: Mode = Mode()) -> Outcome:
         """Converge the providers of dirty hosts."""
         # A host may have several rows, each with its own nodes.
@@ -196,7 +193,7 @@ def _outage(outcome: Outcome, mode: Mode) -> exceptions.MirrorError | None:
                  and subject not in (mode.silent or ())), None)
 
 
-def _not_begun(dirty: Collection[journal.Dirty],
+def _not_begun(dirty: abc.Collection[journal.Dirty],
                outage: exceptions.MirrorError | None) -> Outcome:
     """Return the outcome of a batch that is not started.
 

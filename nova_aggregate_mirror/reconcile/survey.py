@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read of placement and then nova, for their comparison."""
 
-from collections.abc import Collection
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
@@ -88,7 +88,7 @@ def _with_providers(context: context.Context, current: source.Memberships,
             **current}
 
 
-def check_placement(context: context.Context, providers: Collection[str],
+def check_placement(context: context.Context, providers: abc.Collection[str],
                     nova: source.Nova) -> None:
     """Check that nova uses this placement.
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of nova: host aggregates, their member hosts and compute nodes."""
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 from typing import Protocol
 
-Memberships = Mapping[str, frozenset[str]]
+Memberships = abc.Mapping[str, frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -33,28 +31,28 @@ class Nova:
     listed, so that it is never mistaken for an empty result.
     """
 
-    aggregates: Mapping[str, str]
+    aggregates: abc.Mapping[str, str]
     """Requested aggregates that exist, and those of the hosts: UUID to
     name."""
 
     members: Memberships
     """Host to the UUIDs of its aggregates."""
 
-    nodes: Mapping[str, str]
+    nodes: abc.Mapping[str, str]
     """Compute node UUID, which is also the provider UUID, to host; to the
     first one if it is in ``shared``."""
 
     unmapped: frozenset[str] = frozenset()
     """Member hosts without a host mapping."""
 
-    cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""
 
     hosts_down: Memberships = dataclasses.field(default_factory=dict)
     """Member hosts that may have a compute node in ``cells_down``, to the
     names of these cells."""
 
-    shared: Mapping[str, tuple[NodeRow, ...]] = dataclasses.field(
+    shared: abc.Mapping[str, tuple[NodeRow, ...]] = dataclasses.field(
         default_factory=dict)
     """Compute nodes that several hosts have, to the rows that say so."""
 
@@ -105,7 +103,7 @@ class Nova:
         disputes = {node: self.disputed(node) for node in self.shared}
         return {node: uuids for node, uuids in disputes.items() if uuids}
 
-    def nodes_of(self, hosts: Collection[str]) -> frozenset[str]:
+    def nodes_of(self, hosts: abc.Collection[str]) -> frozenset[str]:
         return frozenset(node for node in self.nodes
                          if not self.hosts_of(node).isdisjoint(hosts))
 
@@ -134,7 +132,7 @@ class Scope:
     nodes: frozenset[str] = frozenset()
     """UUIDs of the host's compute nodes, in the cells that answered."""
 
-    cells_down: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cells_down: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Cells that did not answer, name to the reason."""
 
     members: frozenset[str] = frozenset()
@@ -149,11 +147,11 @@ Since = float | None
 class Aggregates:
     """Every host aggregate, by UUID."""
 
-    names: Mapping[str, str]
-    metadata: Mapping[str, Mapping[str, str]]
-    members: Mapping[str, Mapping[str, Since]]
+    names: abc.Mapping[str, str]
+    metadata: abc.Mapping[str, abc.Mapping[str, str]]
+    members: abc.Mapping[str, abc.Mapping[str, Since]]
     """Host to its aggregates, each with the time when it was added."""
-    changed: Mapping[tuple[str, str], Since] = dataclasses.field(
+    changed: abc.Mapping[tuple[str, str], Since] = dataclasses.field(
         default_factory=dict)
     """Aggregate and metadata key to the time when the value was set."""
 
@@ -210,15 +208,15 @@ class Source(Protocol):
     def scope(self, aggregate_id: int, host: str = '') -> Scope:
         """Read an aggregate's UUID, and a host's nodes and aggregates."""
 
-    def aggregates(self) -> Mapping[str, str]:
+    def aggregates(self) -> abc.Mapping[str, str]:
         """Read every aggregate, UUID to name."""
 
-    def sizes(self) -> Mapping[str, int]:
+    def sizes(self) -> abc.Mapping[str, int]:
         """Read every aggregate with a host, UUID to its number of hosts."""
 
-    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = (),
-             down: Mapping[str, str] | None = None) -> Nova:
+    def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
+             aggregates: abc.Iterable[str] = (),
+             down: abc.Mapping[str, str] | None = None) -> Nova:
         """Read nova's state for the given hosts, nodes and aggregates.
 
         :param aggregates: aggregate UUIDs to check for existence
@@ -228,7 +226,7 @@ class Source(Protocol):
             for in its own cell, and then only undecided nodes in others
         """
 
-    def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:
+    def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         """Read the names of compute nodes that nova-compute gives providers.
 
         :param nodes: UUIDs; those that no cell has are omitted

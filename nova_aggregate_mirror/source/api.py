@@ -6,10 +6,7 @@ be deleted, on an unmapped host, or in a cell that is down, so it is never
 treated as a node without aggregates.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import dataclasses
 from typing import Any
@@ -22,7 +19,7 @@ from nova_aggregate_mirror.source import api_connection
 from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror import uuids
 
-Parse = Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
+Parse = abc.Callable[[errors.Call, dict[str, Any]], tuple[str, str]]
 
 UNKNOWN = 'UNKNOWN'
 """Status of the services of a cell that is down."""
@@ -59,11 +56,11 @@ class ApiSource:
         return source.Scope(uuid, nova.nodes_of({host}), nova.cells_down,
                             nova.members.get(host, frozenset()))
 
-    def aggregates(self) -> Mapping[str, str]:
+    def aggregates(self) -> abc.Mapping[str, str]:
         return {aggregate.uuid: aggregate.name
                 for aggregate in self.all_aggregates()}
 
-    def sizes(self) -> Mapping[str, int]:
+    def sizes(self) -> abc.Mapping[str, int]:
         return {aggregate.uuid: len(aggregate.hosts)
                 for aggregate in self.all_aggregates() if aggregate.hosts}
 
@@ -72,9 +69,9 @@ class ApiSource:
         return self._api.entries(
             '/os-aggregates', 'aggregates', api_connection.aggregate)
 
-    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = (),
-             down: Mapping[str, str] | None = None) -> source.Nova:
+    def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
+             aggregates: abc.Iterable[str] = (),
+             down: abc.Mapping[str, str] | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         requested = frozenset(aggregates)
         rows = self._nodes()
@@ -143,7 +140,7 @@ class ApiSource:
             nodes.update(page)
             marker = '?marker=' + page[-1][0]
 
-    def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:
+    def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         return {uuids.canonical(node): name for node, name
                 in self._hypervisors(api_connection.node_name)
                 if uuids.canonical(node) in nodes}
@@ -163,8 +160,8 @@ class ApiSource:
             api_connection.service)
 
 
-def _nova(aggregates: Iterable[api_connection.ListedAggregate],
-          rows: Iterable[source.NodeRow], down: frozenset[str],
+def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
+          rows: abc.Iterable[source.NodeRow], down: frozenset[str],
           gone: frozenset[str] = frozenset()) -> source.Nova:
     members: dict[str, set[str]] = {}
     for aggregate in aggregates:
@@ -185,7 +182,7 @@ def _nova(aggregates: Iterable[api_connection.ListedAggregate],
             members.keys() & down, frozenset({cell})))
 
 
-def _unseen(gone: frozenset[str]) -> Mapping[str, str]:
+def _unseen(gone: frozenset[str]) -> abc.Mapping[str, str]:
     """Report nodes that may be deleted, or in a cell that cannot be named."""
     if not gone:
         return {}

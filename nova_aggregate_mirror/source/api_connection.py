@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests to the compute API for the entries of a list, validated."""
 
-from collections.abc import Callable
+from collections import abc
 import dataclasses
 from typing import Any
 from typing import TypeVar
@@ -30,7 +30,7 @@ class Api:
         self._timeout = timeout
 
     def entries(self, path: str, key: str,
-                parse: Callable[[errors.Call, dict[str, Any]], T],
+                parse: abc.Callable[[errors.Call, dict[str, Any]], T],
                 microversion: str = '') -> list[T]:
         """Read a list.
 

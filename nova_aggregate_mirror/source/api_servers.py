@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers on hosts, and the zones that nova-api shows of their requests."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import datetime
 import operator
@@ -37,8 +36,8 @@ class ApiServers:
     def __init__(self, nova: Any, timeout: float) -> None:
         self._api = api_connection.Api(nova, timeout)
 
-    def pages(self, hosts: Sequence[str] = (), project: str = ''
-              ) -> Iterator[list[ListedServer]]:
+    def pages(self, hosts: abc.Sequence[str] = (), project: str = ''
+              ) -> abc.Iterator[list[ListedServer]]:
         """Read the servers of all projects, page by page.
 
         :raises UnexpectedNova: nova-api does not show the zone

@@ -4,9 +4,7 @@
 It is long because the wait for one cell depends on the reads of all.
 """
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import dataclasses
 import functools
@@ -41,12 +39,12 @@ LATEST = 2.0
 """Seconds after which a cell is late while hosts of other cells wait as well:
 they may have to wait for two reads."""
 
-Nodes = Collection[tuple[str, str]]
+Nodes = abc.Collection[tuple[str, str]]
 """Compute nodes, each with its host."""
-Query = Callable[[Any], Nodes]
+Query = abc.Callable[[Any], Nodes]
 """Takes a connection to a cell."""
-Reads = Mapping[str, Callable[[], Nodes]]
-Answers = Mapping[str, Nodes | exceptions.CellUnavailable]
+Reads = abc.Mapping[str, abc.Callable[[], Nodes]]
+Answers = abc.Mapping[str, Nodes | exceptions.CellUnavailable]
 
 # Statements are built once, because building takes longer than executing.
 COLUMNS = (*tables.cell_mappings.c,)
@@ -117,7 +115,7 @@ class Threads:
         return min(self._timeout, max(self._soon, min(
             LATEST, SLOWER * self._took.get(name, 0.0))))
 
-    def _start(self, name: str, read: Callable[[], Nodes],
+    def _start(self, name: str, read: abc.Callable[[], Nodes],
                answers: 'queue.SimpleQueue[tuple[str, Any]]',
                full: bool) -> bool:
         """Start a query unless such a query of the cell still runs."""
@@ -161,7 +159,8 @@ def _late(waited: float) -> exceptions.CellUnavailable:
         else 'an earlier query has not been answered in time')
 
 
-def _attempt(read: Callable[[], Nodes]) -> Nodes | exceptions.CellUnavailable:
+def _attempt(read: abc.Callable[[], Nodes]
+             ) -> Nodes | exceptions.CellUnavailable:
     began = time.monotonic()
     try:
         return read()
@@ -210,8 +209,8 @@ class Cells:
         return [cell_of(row) for row in connection.execute(_ALL)
                 if row.uuid != CELL0]
 
-    def rows(self, queries: Mapping[Cell, Query], full: bool = False
-             ) -> tuple[list[source.NodeRow], Mapping[str, str]]:
+    def rows(self, queries: abc.Mapping[Cell, Query], full: bool = False
+             ) -> tuple[list[source.NodeRow], abc.Mapping[str, str]]:
         """Run a query in each of the given cells.
 
         :param full: see ``Threads.read``
@@ -232,7 +231,7 @@ class Cells:
                          for node, host in answer]
         return rows, down
 
-    def ask(self, cell: Cell, query: Callable[[Any], Any]) -> Any:
+    def ask(self, cell: Cell, query: abc.Callable[[Any], Any]) -> Any:
         """Run a query in one cell.
 
         :raises CellUnavailable: when the cell does not answer in time
@@ -244,7 +243,7 @@ class Cells:
             raise answer
         return answer
 
-    def _read(self, cell: Cell, query: Callable[[Any], Any],
+    def _read(self, cell: Cell, query: abc.Callable[[Any], Any],
               full: bool) -> Any:
         pool = self._pools.setdefault(
             (cell.connection, full), connections.Pool(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections to nova's databases, apart from nova's own."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import threading
 import time
@@ -28,7 +27,7 @@ class Pool:
     :param settings: oslo.db's options of the database, by name
     """
 
-    def __init__(self, find: Callable[[], str], settings: Any,
+    def __init__(self, find: abc.Callable[[], str], settings: Any,
                  limits: engines.Limits) -> None:
         self._find = find
         self._settings = settings
@@ -38,7 +37,7 @@ class Pool:
         self._engine: sa.engine.Engine | None = None
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Any]:
+    def reading(self) -> abc.Iterator[Any]:
         """Open a transaction on the writer; one of ``ERRORS`` may be raised.
 
         It is new, so that it sees everything committed before it.
@@ -67,7 +66,7 @@ class ApiDatabase:
                           CONF.api_database, engines.Limits(answer))
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Any]:
+    def reading(self) -> abc.Iterator[Any]:
         """Open a new transaction on the writer, for reading.
 
         :raises NovaUnavailable: when the database cannot be read

@@ -4,10 +4,7 @@
 Long because one read joins the answers of the API database and of the cells.
 """
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 import functools
 from typing import Any
@@ -21,8 +18,8 @@ from nova_aggregate_mirror.source import nodes as compute_nodes
 from nova_aggregate_mirror.source import statements
 from nova_aggregate_mirror import uuids
 
-Zones = Mapping[str, str]
-Down = Mapping[str, str]
+Zones = abc.Mapping[str, str]
+Down = abc.Mapping[str, str]
 
 CHUNK = 500
 """Values per IN list; every database that nova supports accepts as many."""
@@ -41,11 +38,11 @@ class _HostData:
         self._names: set[str] = set()
 
     @property
-    def home(self) -> Mapping[str, str]:
+    def home(self) -> abc.Mapping[str, str]:
         """Host to the name of the cell of its host mapping."""
         return {host: cell.name for host, cell in self.mapped.items()}
 
-    def missing(self, rows: Iterable[source.NodeRow]) -> frozenset[str]:
+    def missing(self, rows: abc.Iterable[source.NodeRow]) -> frozenset[str]:
         """Return the hosts of these nodes that were not read."""
         return frozenset(row.host for row in rows) - self._names
 
@@ -104,15 +101,15 @@ class DatabaseSource:
             uuid, frozenset(row.node for row in rows), down, frozenset(
                 row.member_of for row in answer if row.member in hosts))
 
-    def aggregates(self) -> Mapping[str, str]:
+    def aggregates(self) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
             return _aggregates(api)
 
-    def sizes(self) -> Mapping[str, int]:
+    def sizes(self) -> abc.Mapping[str, int]:
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(statements.SIZES)))
 
-    def cell_mappings(self) -> Mapping[str, str]:
+    def cell_mappings(self) -> abc.Mapping[str, str]:
         """Read UUID to display name of every cell except cell0."""
         with self._api.reading() as api:
             return {cell.uuid: cell.name for cell in self._cells.all(api)}
@@ -136,8 +133,8 @@ class DatabaseSource:
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(statements.ZONES)))
 
-    def read(self, hosts: Iterable[str], nodes: Iterable[str] = (),
-             aggregates: Iterable[str] = (),
+    def read(self, hosts: abc.Iterable[str], nodes: abc.Iterable[str] = (),
+             aggregates: abc.Iterable[str] = (),
              down: Down | None = None) -> source.Nova:
         hosts, nodes = frozenset(hosts), frozenset(nodes)
         records = _HostData()
@@ -183,7 +180,7 @@ class DatabaseSource:
             cells_down=down, hosts_down=_hidden(members, home, down),
             shared=located.shared, unknown=located.unknown)
 
-    def node_names(self, nodes: Collection[str]) -> Mapping[str, str]:
+    def node_names(self, nodes: abc.Collection[str]) -> abc.Mapping[str, str]:
         names: dict[str, str] = {}
         with self._api.reading() as api:
             existing = self._cells.all(api)
@@ -194,7 +191,7 @@ class DatabaseSource:
         return names
 
     def _search(self, records: _HostData,
-                candidates: Collection[cells.Cell], hosts: frozenset[str],
+                candidates: abc.Collection[cells.Cell], hosts: frozenset[str],
                 nodes: frozenset[str]) -> tuple[list[source.NodeRow], Down]:
         """Search for the nodes of hosts, and for the given nodes.
 
@@ -214,9 +211,9 @@ class DatabaseSource:
         return rows, down
 
     def _query(self, records: _HostData,
-               candidates: Iterable[cells.Cell], hosts: Collection[str],
-               nodes: frozenset[str], full: bool = False
-               ) -> tuple[list[source.NodeRow], Down]:
+               candidates: abc.Iterable[cells.Cell],
+               hosts: abc.Collection[str], nodes: frozenset[str],
+               full: bool = False) -> tuple[list[source.NodeRow], Down]:
         """Query cells, and read the data of hosts that are new."""
         rows, down = self._cells.rows({cell: functools.partial(
             _find_nodes, nodes=nodes, hosts=frozenset(
@@ -230,14 +227,14 @@ class DatabaseSource:
         return rows, down
 
 
-def _chunks(values: Iterable[str]) -> Iterator[list[str]]:
+def _chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
     """Split values into sorted lists of at most ``CHUNK``."""
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start:start + CHUNK]
 
 
-def _ordered(mapped: Iterable[cells.Cell]) -> list[cells.Cell]:
+def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(mapped), key=lambda cell: cell.id)
 
 
@@ -274,14 +271,14 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
     return rows
 
 
-def _names_of(cell: Any, nodes: Collection[str]) -> dict[str, str]:
+def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
     return {uuids.canonical(node): name for chunk in _chunks(
         node.replace('-', '') for node in nodes)
         for node, name in cell.execute(
             statements.NODE_NAMES, {'some': chunk})}
 
 
-def _hidden(hosts: Iterable[str], home: Mapping[str, str], down: Down
+def _hidden(hosts: abc.Iterable[str], home: abc.Mapping[str, str], down: Down
             ) -> source.Memberships:
     """Return hosts that may have a node in a cell that did not answer."""
     hidden = {host: frozenset({home[host]} if host in home else down)

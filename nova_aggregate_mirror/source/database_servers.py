@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers in nova's databases: by page with their requests, and by name."""
 
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import datetime
 import functools
@@ -62,8 +59,8 @@ _SERVERS_NAMED = sa.select(
 class Page:
     """Some servers of a cell."""
 
-    servers: Sequence[source.PlacedServer]
-    requests: Mapping[str, str]
+    servers: abc.Sequence[source.PlacedServer]
+    requests: abc.Mapping[str, str]
     """Server UUID to its RequestSpec, as nova stored it; JSON."""
 
 
@@ -79,8 +76,8 @@ class DatabaseServers:
         self.cells_down: dict[str, str] = {}
         """Cells that did not answer so far, name to the reason."""
 
-    def pages(self, hosts: Collection[str] = (), project: str = ''
-              ) -> Iterator[Page]:
+    def pages(self, hosts: abc.Collection[str] = (), project: str = ''
+              ) -> abc.Iterator[Page]:
         """Read the servers, by cell and in the order of their creation."""
         statement = _SERVERS
         if hosts:
@@ -124,8 +121,8 @@ class DatabaseServers:
         with self._api.reading() as api:
             return _uuids(api, _GROUPS_NAMED, name)
 
-    def _requests(self, servers: Sequence[source.PlacedServer]
-                  ) -> Mapping[str, str]:
+    def _requests(self, servers: abc.Sequence[source.PlacedServer]
+                  ) -> abc.Mapping[str, str]:
         with self._api.reading() as api:
             return dict(map(tuple, api.execute(
                 _REQUESTS, {'some': [server.uuid for server in servers]})))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host aggregates with metadata and members, and since when they have them."""
 
-from collections.abc import Collection
+from collections import abc
 
 import sqlalchemy as sa
 
@@ -21,7 +21,7 @@ _VALUES = sa.select(
 
 
 def read(database: connections.ApiDatabase | None = None,
-         hosts: Collection[str] | None = None) -> source.Aggregates:
+         hosts: abc.Collection[str] | None = None) -> source.Aggregates:
     """Read every aggregate of nova's API database.
 
     :param hosts: hosts whose aggregates to read; all by default

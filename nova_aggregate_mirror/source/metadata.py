@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata of host aggregates, restricted to some keys, in one query."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 import functools
 from typing import Any
@@ -24,7 +23,7 @@ _KNOWN = sa.select(_AGGREGATE.uuid).where(
 class MatchingAggregates:
     """Aggregates that have any of the requested keys."""
 
-    metadata: Mapping[str, Mapping[str, str]]
+    metadata: abc.Mapping[str, abc.Mapping[str, str]]
     """Aggregate UUID to the requested keys and their values."""
 
     together: frozenset[frozenset[str]]
@@ -41,7 +40,7 @@ class MetadataSource:
         self._api = connections.ApiDatabase()
 
     def read(self, keys: Keys, paired: Keys = Keys(),
-             texts: Iterable[str] = ()) -> MatchingAggregates:
+             texts: abc.Iterable[str] = ()) -> MatchingAggregates:
         """Read aggregates and their values of ``keys``, in one statement.
 
         :param paired: the keys for which to find pairs: one aggregate of a
@@ -63,7 +62,7 @@ class MetadataSource:
                 metadata.setdefault(uuid, {})[key] = value
         return MatchingAggregates(metadata, frozenset(together))
 
-    def known(self, uuids: Iterable[str]) -> frozenset[str]:
+    def known(self, uuids: abc.Iterable[str]) -> frozenset[str]:
         """Return those of the UUIDs that are host aggregates of nova."""
         with self._api.reading() as api:
             return frozenset(api.scalars(_KNOWN, {'some': sorted(uuids)}))

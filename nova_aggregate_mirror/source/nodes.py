@@ -5,14 +5,12 @@ The same node can be in several cells: after its host was moved to another
 cell, or while another nova-compute has taken over an ironic node.
 """
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import source
 
-Homes = Mapping[str, str]
+Homes = abc.Mapping[str, str]
 """Host to the name of the cell that its host mapping has."""
 
 
@@ -20,12 +18,12 @@ Homes = Mapping[str, str]
 class Locations:
     """Compute nodes with their hosts, as in ``source.Nova``."""
 
-    nodes: Mapping[str, str]
-    shared: Mapping[str, tuple[source.NodeRow, ...]]
-    unknown: Mapping[str, frozenset[str]]
+    nodes: abc.Mapping[str, str]
+    shared: abc.Mapping[str, tuple[source.NodeRow, ...]]
+    unknown: abc.Mapping[str, frozenset[str]]
 
 
-def decisive(rows: Collection[source.NodeRow], homes: Homes, complete: bool
+def decisive(rows: abc.Collection[source.NodeRow], homes: Homes, complete: bool
              ) -> frozenset[source.NodeRow] | None:
     """Return the rows that say where a compute node is.
 
@@ -42,8 +40,8 @@ def decisive(rows: Collection[source.NodeRow], homes: Homes, complete: bool
     return frozenset(rows) if complete else None
 
 
-def undecided(rows: Iterable[source.NodeRow], homes: Homes,
-              nodes: Collection[str]) -> frozenset[str]:
+def undecided(rows: abc.Iterable[source.NodeRow], homes: Homes,
+              nodes: abc.Collection[str]) -> frozenset[str]:
     """Return the nodes for which every cell has to be searched.
 
     :param nodes: further compute nodes, which may have no row
@@ -53,8 +51,8 @@ def undecided(rows: Iterable[source.NodeRow], homes: Homes,
         if decisive(node_rows, homes, complete=False) is None)
 
 
-def locate(rows: Iterable[source.NodeRow], homes: Homes, complete: bool,
-           nodes: Collection[str] = ()) -> Locations:
+def locate(rows: abc.Iterable[source.NodeRow], homes: Homes, complete: bool,
+           nodes: abc.Collection[str] = ()) -> Locations:
     """Return the hosts of compute nodes.
 
     :param complete: whether every cell answered that was asked for what
@@ -77,8 +75,8 @@ def locate(rows: Iterable[source.NodeRow], homes: Homes, complete: bool,
     return Locations(located, shared, unknown)
 
 
-def _by_node(rows: Iterable[source.NodeRow], nodes: Collection[str]
-             ) -> Mapping[str, set[source.NodeRow]]:
+def _by_node(rows: abc.Iterable[source.NodeRow], nodes: abc.Collection[str]
+             ) -> abc.Mapping[str, set[source.NodeRow]]:
     by_node: dict[str, set[source.NodeRow]] = {node: set() for node in nodes}
     for row in rows:
         by_node.setdefault(row.node, set()).add(row)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal's database: engine, timeouts and version of the tables."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import pathlib
 import time
@@ -37,7 +37,7 @@ MEMORY = 'sqlite://'
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translated() -> abc.Iterator[None]:
     """Translate errors of the database and its files to JournalUnavailable."""
     began = time.monotonic()
     try:
@@ -124,7 +124,7 @@ class Database:
         self._patient.dispose()
 
     @contextlib.contextmanager
-    def transaction(self, lock_wait: float | None = None) -> Iterator[Any]:
+    def transaction(self, lock_wait: float | None = None) -> abc.Iterator[Any]:
         """Open a connection in a new transaction, committed on exit."""
         with self._engine.begin() as connection, engines.lock_wait(
                 connection, self._limits, lock_wait):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose tables a database has, and their migration to this release."""
 
-from collections.abc import Iterator
+from collections import abc
 import dataclasses
 import pathlib
 from typing import Any
@@ -146,7 +146,7 @@ def _scripts() -> Any:
 
 
 def _differences(inspector: sa.engine.reflection.Inspector,
-                 table: sa.Table) -> Iterator[str]:
+                 table: sa.Table) -> abc.Iterator[str]:
     columns = {column['name']: column
                for column in inspector.get_columns(table.name)}
     for name in table.c.keys():

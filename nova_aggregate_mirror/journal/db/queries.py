@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of the journal's SQL statements that several of its tables need."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,11 +13,11 @@ from nova_aggregate_mirror.journal.db import models
 CHUNK = 500
 SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 """Values of an IN list: one of ``chunks``."""
-_ON_CONFLICT: dict[str, Callable[[sa.Table], Any]] = {
+_ON_CONFLICT: dict[str, abc.Callable[[sa.Table], Any]] = {
     'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
 
 
-def chunks(values: Iterable[str]) -> Iterator[list[str]]:
+def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
     ordered = sorted(values)
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start:start + CHUNK]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQLite engine of the journal: many processes, one writer at a time."""
 
-from collections.abc import Callable
+from collections import abc
 import contextlib
 import os
 import pathlib
@@ -65,7 +65,7 @@ _ENGINES: 'weakref.WeakSet[sa.engine.Engine]' = weakref.WeakSet()
 os.register_at_fork(after_in_child=_forget_connections)
 
 
-def _in_turn(statement: Callable[[], object]) -> None:
+def _in_turn(statement: abc.Callable[[], object]) -> None:
     """Run a statement; wait while other processes write.
 
     SQLite's own wait is not used: its pauses grow, so that new writers

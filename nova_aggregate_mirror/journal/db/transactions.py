@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions in the journal's database, which opens on first use."""
 
-from collections.abc import Callable
+from collections import abc
 import contextlib
 import random
 import threading
@@ -39,7 +39,7 @@ class Transactions:
         self._limits = limits
         self._breaker = engines.DatabaseBreaker(limits)
 
-    def run(self, work: Callable[[Any], T], insist: bool = False,
+    def run(self, work: abc.Callable[[Any], T], insist: bool = False,
             lock_wait: float | None = None) -> T:
         """Run work in one transaction; retry on deadlock or write conflict.
 
