@@ -117,6 +117,7 @@ class Cells(cells.Cells):
     def rows(self, *arguments: Any, **options: Any) -> Any:
         # A later transaction than that in the API database.
         self._clock.world.give_way('read of cells')
+        self._clock.catch_up()
         return super().rows(*arguments, **options)
 
     def _read(self, cell: cells.Cell, query: Callable[[Any], Any],

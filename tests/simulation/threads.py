@@ -80,6 +80,12 @@ class Clock(fixtures.Fixture):
             self.world.now + seconds, next(self._number), thread))
         thread.parent.switch()
 
+    def catch_up(self) -> None:
+        """Let threads continue for which time passed while none was awaited.
+        """
+        while self._waiting and self._waiting[0][0] <= self.world.now:
+            self.wake(self.world.now)
+
     def wake(self, end: float) -> bool:
         """Let time pass until a thread continues; return whether one did.
 
