@@ -174,8 +174,7 @@ class Drain:
             if row not in errors:
                 self._reschedule(row, locks)
         self._update_queues(cells, errors, start)
-        self._handle_errors(
-            errors, outcome.waiting, locks, fresh, start, alone)
+        self._handle_errors(errors, outcome.waiting, locks, start, alone)
         self._figures.observe_drain(
             'unavailable' if self._outage
             else 'failure' if errors or locks.locked else 'success',
@@ -228,8 +227,7 @@ class Drain:
 
     def _handle_errors(
             self, errors: Errors, waiting: set[journal.Dirty],
-            locks: row_locks.RowLocks, fresh: abc.Collection[journal.Row],
-            start: float, alone: bool) -> None:
+            locks: row_locks.RowLocks, start: float, alone: bool) -> None:
         """Record why rows are not in sync, and reschedule them.
 
         :param start: when they were tried
@@ -241,10 +239,7 @@ class Drain:
                 self._schedule.reschedule(row.id, 0.0)
             return
         for row, error in errors.items():
-            # Log a row once, not at each attempt. The number of attempts of
-            # a locked row cannot be written.
-            if (row.attempts < 2 and row in fresh
-                    and row.dirty not in waiting):
+            if row.dirty not in waiting and self._schedule.report(row.id):
                 LOG.warning('Host %s (request %s) is not mirrored yet: %s',
                             row.dirty.host, row.dirty.request_id or '-', error)
         if errors:

@@ -34,6 +34,8 @@ class _Timing:
     due: float
     has_failed: bool = False
     """Whether the row has failed for itself: rows that have not come first."""
+    is_reported: bool = False
+    """Whether the log has why the row is not mirrored."""
     cells: frozenset[str] = frozenset()
     """The cells that the row waits for."""
     lock: backoff.Backoff | None = None
@@ -99,11 +101,12 @@ class Schedule:
             if timing is None:
                 timing = _Timing(
                     row, now, now + self._overdue if row.running else now,
-                    has_failed=row.attempts > 1)
+                    has_failed=row.attempts > 1, is_reported=row.attempts > 1)
             elif (timing.row.running and not row.running
                   or row.attempts < timing.row.attempts):
                 self._dequeue(row.id, timing)
-                timing.due, timing.has_failed = now, False
+                timing.due = now
+                timing.has_failed = timing.is_reported = False
                 is_new = True
             timing.row = row
             self._timings[row.id] = timing
@@ -176,6 +179,12 @@ class Schedule:
         """Check whether a row neither waits for cells nor has failed."""
         timing = self._timings[row]
         return not (timing.cells or timing.has_failed)
+
+    def report(self, row: str) -> bool:
+        """Note that the log has why a row failed; return if this is new."""
+        timing = self._timings[row]
+        is_new, timing.is_reported = not timing.is_reported, True
+        return is_new
 
     def reschedule(self, row: str, seconds: float | None = None) -> None:
         """Reschedule a row that waits for nothing in particular.

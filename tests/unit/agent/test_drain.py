@@ -2,10 +2,14 @@
 """The drain, with an in-memory nova and placement."""
 
 import contextlib
+import logging
+
+import fixtures
 
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
+from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.reconcile import reconciler
 from tests.unit.agent import case
 
@@ -76,6 +80,27 @@ class TestDrain(case.AgentTest):
         self.assertEqual({'a'}, self.placement.aggregates['n1'])
         self.assertEqual([], self.left())
         self.assertEqual('success', self.figures.last('observe_drain')[0])
+
+    def test_failure_of_a_row_that_was_locked_before(self):
+        """It is logged once, though no batch with new rows had this row."""
+        rows = {self.hand_over(host).id: host
+                for host in ['h1', 'h2'] * row_locks.LOST_WAITS}
+        with fixtures.MockPatchObject(
+                self.journal.rows, 'close',
+                side_effect=exceptions.JournalLocked('locked')):
+            self.drain.step()
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        for node in 'n1', 'n2':
+            self.placement.broken['PUT', node] = exceptions.RequestRejected(
+                '400')
+        for _step in range(3):
+            self.clock += drain.LONGEST_BACKOFF
+            self.drain.step()
+        self.assertEqual(
+            sorted('Host %s (request -) is not mirrored yet: 400' % host
+                   for host in rows.values()),
+            sorted(line for line in log.output.splitlines()
+                   if 'not mirrored yet' in line))
 
     def test_stopping_agent_leaves_the_rest_as_it_was(self):
         """The next agent finds each row due; nothing is half done."""
