@@ -35,9 +35,6 @@ Subject = outcome.Subject
 UNLIMITED = math.inf
 """A share of removals that no sync exceeds."""
 
-LOOKED_UP = 20
-"""Missing providers whose names are looked up in one sync, a request each."""
-
 MANY_NODES = 20
 """Compute nodes of a host that is converged after those with fewer."""
 
@@ -127,7 +124,7 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         down=compared.nova.cells_down, silent={})
     outcome.add(mirror.remove(compared.deleted, mode))
     _repair(mirror, compared, changes, request, mode, outcome)
-    _find_occupied_names(mirror.context, compared, differences, outcome)
+    _find_occupied_names(mirror, compared, differences, outcome)
     removable: frozenset[str] = frozenset()
     if request.foreign:
         removable = _find_foreign(mirror.context, compared, request, outcome)
@@ -334,38 +331,17 @@ def _find_foreign(context: context.Context, compared: Comparison,
         return frozenset()
 
 
-def _find_occupied_names(context: context.Context, compared: Comparison,
+def _find_occupied_names(mirror: reconciler.Reconciler, compared: Comparison,
                          differences: abc.Iterable[Association],
                          outcome: Outcome) -> None:
-    """Look for other providers with the names of those that are missing.
-
-    Nova-compute of a host that was reinstalled cannot create its provider
-    while another one has its name: https://launchpad.net/bugs/1817833.
-    """
-    pending = sorted({
+    """Report missing providers that nova-compute cannot create."""
+    conflicts = mirror.occupied.find(mirror.context, {
         association.provider for association in differences
-        if association.state is associations.State.PENDING})[:LOOKED_UP]
-    if not pending:
-        return
-    try:
-        for node, name in sorted(context.nova.node_names(pending).items()):
-            for other in sorted(context.placement.named(name) - {node}):
-                subject = Subject(PROVIDER, node)
-                outcome.unwritten.add(subject)
-                # Another compute node's provider is in use.
-                outcome.failed[subject] = exceptions.Contradiction(
-                    'its nova-compute cannot create the resource provider, '
-                    'because %s has the name %s' % (
-                        'that of another compute node, %s,' % other
-                        if other in compared.nova.compute_nodes()
-                        else 'another one', name),
-                    step='' if other in compared.nova.compute_nodes() else
-                    'when it has no allocations any more, run "openstack '
-                    'resource provider delete %s", then restart nova-compute '
-                    'on that host' % other)
-    except exceptions.MirrorError as exc:
-        # Only what is said about them depends on it.
-        LOG.debug('Names of resource providers could not be read: %s', exc)
+        if association.state is associations.State.PENDING
+    }, compared.nova.compute_nodes())
+    for node, conflict in conflicts.items():
+        outcome.failed[Subject(PROVIDER, node)] = conflict
+        outcome.unwritten.add(Subject(PROVIDER, node))
 
 
 def _observe(context: context.Context, compared: Comparison, request: Request,

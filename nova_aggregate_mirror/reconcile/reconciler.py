@@ -14,6 +14,7 @@ from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
+from nova_aggregate_mirror.reconcile import occupied_names
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
 
@@ -50,6 +51,7 @@ class Reconciler:
         self.context = context.Context(
             ledger, nova, placement, parallel.Workers(count, stopping).each,
             display, failing)
+        self.occupied = occupied_names.OccupiedNames()
         self._rows = rows
         self._stopping = stopping
         self._batch = batch

@@ -169,6 +169,28 @@ class TestSync(SyncTest):
                       str(raised))
         self.assertIn('region RegionOne', str(raised))
 
+    def test_names_of_missing_providers_are_looked_up_once(self):
+        """Until others are missing; what is occupied is looked up again."""
+        lookups = []
+        for missing in ('n1',), ('n1',), ('n1', 'n2'), ('n1', 'n2'):
+            for node in missing:
+                self.placement.aggregates.pop(node, None)
+            self.log.clear()
+            self.sync()
+            lookups.append([name for call, name in self.log
+                            if call == 'NAMED'])
+        self.assertEqual(
+            [['name of h1'], [], ['name of h1', 'name of h2'], []], lookups)
+        self.placement.create('other')
+        self.placement.names['other'] = 'name of h4'
+        self.nova.hosts_of['a'].add('h4')
+        self.nova.nodes['n4'] = 'h4'
+        for _sync in range(2):
+            self.assertIn('has the name name of h4', str(
+                self.sync().outcome.failed[Subject(PROVIDER, 'n4')]))
+        del self.placement.aggregates['other']
+        self.assertEqual({}, self.sync().outcome.failed)
+
     def test_missing_provider_is_pending(self):
         """It is reported with its host, if the host is in an aggregate."""
         del self.placement.aggregates['n2']
