@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit: each server's request compared with the host that it is on."""
 
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import audit
@@ -57,14 +53,14 @@ class Auditor:
     :param complete: adds when and how a server arrived on its host
     """
 
-    def __init__(self, audited: Sequence[rules.AuditRule],
+    def __init__(self, audited: abc.Sequence[rules.AuditRule],
                  aggregates: source.Aggregates,
                  settings: rules.Settings = rules.Settings(),
-                 syncs: Sequence[causes.PastSync] = (), zone: str = '',
+                 syncs: abc.Sequence[causes.PastSync] = (), zone: str = '',
                  default_zone: str = '',
-                 complete: Callable[[source.PlacedServer],
-                                    source.PlacedServer] = lambda server:
-                 server) -> None:
+                 complete: abc.Callable[
+                     [source.PlacedServer], source.PlacedServer] = (
+                         lambda server: server)) -> None:
         self.totals = Totals()
         self._aggregates = aggregates
         self._audited = audited
@@ -75,7 +71,7 @@ class Auditor:
         self._default_zone = default_zone
         self._complete = complete
 
-    def refresh(self, aggregates: source.Aggregates, hosts: Collection[str]
+    def refresh(self, aggregates: source.Aggregates, hosts: abc.Collection[str]
                 ) -> None:
         """Compare with these aggregates from now on.
 
@@ -95,18 +91,19 @@ class Auditor:
                             self._aggregates.metadata)
         return frozenset(zones).union(filter(None, [self._default_zone]))
 
-    def suspects(self, page: Iterable[AuditedServer]) -> frozenset[str]:
+    def suspects(self, page: abc.Iterable[AuditedServer]) -> frozenset[str]:
         """Return the hosts with servers that appear to be misplaced."""
         return frozenset(audited.server.host for audited in page
                          if self._broken(audited))
 
-    def run(self, page: Iterable[AuditedServer]
-            ) -> Iterator[audit.Misplacement]:
+    def run(self, page: abc.Iterable[AuditedServer]
+            ) -> abc.Iterator[audit.Misplacement]:
         """Audit servers one after another."""
         for audited in page:
             yield from self._audit(audited)
 
-    def _audit(self, audited: AuditedServer) -> Iterator[audit.Misplacement]:
+    def _audit(self, audited: AuditedServer
+               ) -> abc.Iterator[audit.Misplacement]:
         totals = self.totals
         totals.hosts.add(audited.server.host)
         if audited.request is None:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contradictions of a request, and their causes: pure, no I/O."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import time
 
@@ -31,7 +30,7 @@ class PastSync:
 
 
 def cause(server: source.PlacedServer, rule: constraints.Rule, forced: bool,
-          aggregates: source.Aggregates, syncs: Sequence[PastSync] = ()
+          aggregates: source.Aggregates, syncs: abc.Sequence[PastSync] = ()
           ) -> audit.Cause:
     """Find out why, as far as nova and the history of syncs tell.
 
@@ -82,7 +81,7 @@ def _changed(server: source.PlacedServer, rule: constraints.Rule,
         audit.CHANGED, text + ' after the server had arrived', at)
 
 
-def _drift(at: float | None, syncs: Sequence[PastSync]) -> str:
+def _drift(at: float | None, syncs: abc.Sequence[PastSync]) -> str:
     """Report what the first sync after a time found; empty if nothing."""
     if at is None or not any(sync.started <= at for sync in syncs):
         return ''
@@ -114,7 +113,7 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
     return 'not in %s' % _listed(rule.matching, aggregates.names)
 
 
-def _listed(uuids: frozenset[str], names: Mapping[str, str]) -> str:
+def _listed(uuids: frozenset[str], names: abc.Mapping[str, str]) -> str:
     """Name a few aggregates."""
     titles = sorted('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids)
     count = len(titles) - 3

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Misplaced servers as text and as JSON: pure, no I/O."""
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import json
 import time
 from typing import Any
@@ -22,7 +20,7 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
           'found', 'cause', 'why', 'since', 'command')
 
 
-def table(misplacements: Iterable[audit.Misplacement]) -> str:
+def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
     """Render some misplacements."""
     rows = prettytable.PrettyTable(COLUMNS)
     rows.align, rows.max_width = 'l', WIDTH
@@ -39,7 +37,7 @@ def table(misplacements: Iterable[audit.Misplacement]) -> str:
     return str(rows.get_string())
 
 
-def fields(misplacement: audit.Misplacement) -> Mapping[str, Any]:
+def fields(misplacement: audit.Misplacement) -> abc.Mapping[str, Any]:
     """Return a misplacement for a program; see the command's page."""
     server, cause = misplacement.server, misplacement.cause
     return dict(zip(FIELDS, (
@@ -49,17 +47,17 @@ def fields(misplacement: audit.Misplacement) -> Mapping[str, Any]:
         moment(cause.since) if cause.since else None, misplacement.command)))
 
 
-def figures(totals: auditor.Totals, cells_down: Mapping[str, str]
-            ) -> Mapping[str, Any]:
+def figures(totals: auditor.Totals, cells_down: abc.Mapping[str, str]
+            ) -> abc.Mapping[str, Any]:
     """Return the totals for a program."""
     return {'servers': totals.servers, 'misplaced': totals.misplaced,
             'without_request': totals.unknown,
             'rules': dict(totals.by_rule), 'cells_down': dict(cells_down)}
 
 
-def document(pages: Iterable[Iterable[audit.Misplacement]],
-             totals: auditor.Totals, cells_down: Mapping[str, str]
-             ) -> Iterator[str]:
+def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
+             totals: auditor.Totals, cells_down: abc.Mapping[str, str]
+             ) -> abc.Iterator[str]:
     """Yield the parts of a JSON object; totals follow the misplacements."""
     yield '{"misplacements": ['
     separator = '\n'

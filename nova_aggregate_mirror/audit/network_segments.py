@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments of routed networks that servers have addresses of."""
 
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections import abc
 import contextlib
 
 from oslo_config import cfg
@@ -24,17 +23,18 @@ class Segments:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
-                 aggregates: Collection[str]) -> None:
+                 aggregates: abc.Collection[str]) -> None:
         self._timeout = conf.aggregate_mirror.request_timeout
         self._networks = networks.Networks(conf)
         self._placement = placement
         self._host_aggregates = frozenset(aggregates)
-        self._segments: Mapping[str, str] | None = None
+        self._segments: abc.Mapping[str, str] | None = None
         """Subnet to its segment."""
         self._aggregates: dict[str, frozenset[str]] = {}
         """Segment to its host aggregates."""
 
-    def read(self, servers: Collection[str]) -> Mapping[str, rules.Segments]:
+    def read(self, servers: abc.Collection[str]
+             ) -> abc.Mapping[str, rules.Segments]:
         """Return the segments of each server, with their host aggregates.
 
         :raises MirrorError: neutron or placement could not be read

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit of nova's databases, with nova's options and the history."""
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 
 from oslo_config import cfg
 
@@ -32,8 +30,9 @@ class DatabaseAudit:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, placement: client.Client,
-                 names: Collection[str] = (),
-                 past: Iterable[history.Entry] = (), zone: str = '') -> None:
+                 names: abc.Iterable[str] = (),
+                 past: abc.Iterable[history.Entry] = (),
+                 zone: str = '') -> None:
         self._database = connections.ApiDatabase()
         aggregates = host_aggregates.read(self._database)
         selected = list(dict.fromkeys(names))
@@ -57,8 +56,8 @@ class DatabaseAudit:
         """Names of the zones that nova has."""
         return self._auditor.zones
 
-    def run(self, pages: Iterable[database_servers.Page]
-            ) -> Iterator[list[audit.Misplacement]]:
+    def run(self, pages: abc.Iterable[database_servers.Page]
+            ) -> abc.Iterator[list[audit.Misplacement]]:
         """Audit page after page; yield what each has.
 
         :raises MirrorError: neutron or placement could not be read
@@ -73,7 +72,7 @@ class DatabaseAudit:
             yield list(self._auditor.run(audited))
 
     def _audited(self, page: database_servers.Page
-                 ) -> Iterator[auditor.AuditedServer]:
+                 ) -> abc.Iterator[auditor.AuditedServer]:
         segments = self._segments.read(
             [server.uuid for server in page.servers]) if self._segments else {}
         for server in page.servers:
@@ -87,7 +86,7 @@ class DatabaseAudit:
                 server, request, '', forced, segments.get(server.uuid, {}))
 
 
-def read_settings(conf: cfg.ConfigOpts, names: Collection[str]
+def read_settings(conf: cfg.ConfigOpts, names: abc.Collection[str]
                   ) -> rules.Settings:
     """Read options, and load the request filters whose rules are checked.
 
@@ -112,7 +111,7 @@ def read_settings(conf: cfg.ConfigOpts, names: Collection[str]
         {name: plugin for name, plugin in loaded if hasattr(plugin, 'rules')})
 
 
-def past_syncs(past: Iterable[history.Entry]) -> list[causes.PastSync]:
+def past_syncs(past: abc.Iterable[history.Entry]) -> list[causes.PastSync]:
     """Return the full syncs that compared everything, oldest first."""
     return sorted((causes.PastSync(
         entry.started_at, entry.ended_at, entry.added + entry.removed)

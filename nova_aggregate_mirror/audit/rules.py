@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules that an audit checks, as a list of pure functions."""
 
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import functools
 
@@ -13,7 +11,7 @@ from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.scheduler import filter_rules
 from nova_aggregate_mirror.scheduler import filter_table
 
-Segments = Mapping[str, frozenset[str]]
+Segments = abc.Mapping[str, frozenset[str]]
 """Segments that a server has addresses of, to their host aggregates."""
 
 RULES_CACHED = 4096
@@ -30,7 +28,7 @@ class Settings:
     """Nova's ``limit_tenants_to_placement_aggregate``."""
     tenants_need_aggregate: bool = False
     """Nova's ``placement_aggregate_required_for_tenants``."""
-    filters: Mapping[str, filter_rules.RequestFilter] = dataclasses.field(
+    filters: abc.Mapping[str, filter_rules.RequestFilter] = dataclasses.field(
         default_factory=dict)
     """Request filters by name."""
 
@@ -52,9 +50,9 @@ class AuditRule:
     name: str
     compares: str
     """What it compares, for the help and the command's page."""
-    enforced: Callable[[cfg.ConfigOpts], bool]
+    enforced: abc.Callable[[cfg.ConfigOpts], bool]
     """Whether nova-scheduler enforces it."""
-    conditions: Callable[[RuleInput], Sequence[constraints.Rule]]
+    conditions: abc.Callable[[RuleInput], abc.Sequence[constraints.Rule]]
     per_server: bool = False
     """Whether servers with the same request may differ."""
 
@@ -159,7 +157,7 @@ def descriptions() -> dict[str, str]:
 class RuleCache:
     """The rules of each request, kept for the next request of that kind."""
 
-    def __init__(self, audited: Sequence[AuditRule], settings: Settings,
+    def __init__(self, audited: abc.Sequence[AuditRule], settings: Settings,
                  metadata: constraints.Metadata) -> None:
         self._shared = [rule for rule in audited if not rule.per_server]
         self._per_server = [rule for rule in audited if rule.per_server]

@@ -5,7 +5,7 @@ A check changes nothing that nova, an agent or placement would see. It returns
 a list of findings, which is empty when all is well.
 """
 
-from collections.abc import Iterable
+from collections import abc
 import dataclasses
 
 from oslo_upgradecheck import upgradecheck
@@ -56,7 +56,7 @@ def skipped(reason: str) -> Finding:
     return Finding(None, reason)
 
 
-def some(names: Iterable[str]) -> str:
+def some(names: abc.Iterable[str]) -> str:
     """List the first few names, sorted, and count the others."""
     ordered = sorted(names)
     text = ', '.join(ordered[:NAMES])

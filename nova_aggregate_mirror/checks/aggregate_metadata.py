@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of what the metadata of host aggregates means to nova."""
 
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import shlex
 
 from oslo_config import cfg
@@ -35,8 +33,8 @@ def zones(deployment: inputs.Deployment) -> checks.Findings:
 
 
 def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
-           by_zone: Mapping[str, Collection[str]]
-           ) -> Iterator[checks.Finding]:
+           by_zone: abc.Mapping[str, abc.Collection[str]]
+           ) -> abc.Iterator[checks.Finding]:
     """Report the names that mean something else to nova."""
     reserved = {
         conf.default_availability_zone: (
@@ -61,7 +59,7 @@ def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
                   % shlex.quote(aggregates.names[uuid]) for uuid in uuids))
 
 
-def _hosts(aggregates: source.Aggregates) -> Iterator[checks.Finding]:
+def _hosts(aggregates: source.Aggregates) -> abc.Iterator[checks.Finding]:
     """Report hosts in several zones, which nova's API does not allow."""
     for host, members in sorted(aggregates.members.items()):
         by_uuid = {uuid: aggregates.metadata[uuid][ZONE]
@@ -79,7 +77,8 @@ def _hosts(aggregates: source.Aggregates) -> Iterator[checks.Finding]:
 
 
 def _empty(aggregates: source.Aggregates, nova: source.Nova,
-           by_zone: Mapping[str, Collection[str]]) -> Iterator[checks.Finding]:
+           by_zone: abc.Mapping[str, abc.Collection[str]]
+           ) -> abc.Iterator[checks.Finding]:
     """Report zones that have no host with a compute node."""
     if nova.cells_down:
         # Their hosts may be in these zones.
@@ -99,8 +98,8 @@ def _empty(aggregates: source.Aggregates, nova: source.Nova,
                 for uuid in uuids))
 
 
-def _scheduled(conf: cfg.ConfigOpts, by_zone: Collection[str]
-               ) -> Iterator[checks.Finding]:
+def _scheduled(conf: cfg.ConfigOpts, by_zone: abc.Collection[str]
+               ) -> abc.Iterator[checks.Finding]:
     """Check the zone of requests that name none."""
     zone = conf.default_schedule_zone
     if zone and zone not in (*by_zone, conf.default_availability_zone):
@@ -169,8 +168,8 @@ def isolated(deployment: inputs.Deployment) -> checks.Findings:
 
 
 def _lacking(aggregate: str, trait: str,
-             nodes: Mapping[str, Collection[str]],
-             placement: client.Client) -> Iterator[checks.Finding]:
+             nodes: abc.Mapping[str, abc.Collection[str]],
+             placement: client.Client) -> abc.Iterator[checks.Finding]:
     """Report compute nodes that lack a trait that requests have to have."""
     try:
         having = placement.having(trait)
@@ -198,5 +197,5 @@ def _lacking(aggregate: str, trait: str,
               for node in lacking[:checks.NAMES]))
 
 
-def _named(aggregates: source.Aggregates, uuids: Collection[str]) -> str:
+def _named(aggregates: source.Aggregates, uuids: abc.Collection[str]) -> str:
     return checks.some(aggregates.names[uuid] for uuid in uuids)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service discovery in single steps: token, endpoint, microversions."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import functools
 import re
@@ -89,14 +89,14 @@ class Discovery:
         raise call.malformed('no microversions')
 
     @contextlib.contextmanager
-    def _asking(self, occasion: str) -> Iterator[ks_adapter.Adapter]:
+    def _asking(self, occasion: str) -> abc.Iterator[ks_adapter.Adapter]:
         with self._bounded(errors.Call(self.group, occasion)):
             adapter = self._adapter
             with errors.parsing():
                 yield adapter
 
     @contextlib.contextmanager
-    def _bounded(self, call: errors.Call) -> Iterator[None]:
+    def _bounded(self, call: errors.Call) -> abc.Iterator[None]:
         with deadline.within(self.conf.aggregate_mirror.inline_timeout), \
                 errors.translated(call):
             yield

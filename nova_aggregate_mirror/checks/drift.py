@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check of drift: differences between nova and placement, by zone."""
 
-from collections.abc import Iterator
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import checks
@@ -59,7 +59,7 @@ def find(deployment: inputs.Deployment) -> checks.Findings:
 
 
 def _wrong(sync: full_sync.SyncOutcome,
-           zones: database.Zones) -> Iterator[checks.Finding]:
+           zones: database.Zones) -> abc.Iterator[checks.Finding]:
     """List the differences by availability zone, then the repair."""
     missing = _by_place(sync, zones, State.MISSING)
     stale = _by_place(sync, zones, State.STALE, State.STALE_KEPT)
@@ -104,7 +104,7 @@ def _by_place(sync: full_sync.SyncOutcome, zones: database.Zones,
     return places
 
 
-def _hosts(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
+def _hosts(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
     """List the member hosts that cannot be mirrored now."""
     pending = {host for association in sync.associations
                if association.state is State.PENDING
@@ -124,7 +124,7 @@ def _hosts(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
             yield checks.warning(text % checks.some(hosts), *cure)
 
 
-def _unknown(sync: full_sync.SyncOutcome) -> Iterator[checks.Finding]:
+def _unknown(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
     """List what could not be compared."""
     for name, reason in sorted(sync.nova.cells_down.items()):
         yield checks.warning(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input of the checks: a deployment, each part read at its first use."""
 
-from collections.abc import Callable
+from collections import abc
 import functools
 import os
 
@@ -24,7 +24,7 @@ class Deployment:
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 source: Callable[[], database.DatabaseSource]) -> None:
+                 source: abc.Callable[[], database.DatabaseSource]) -> None:
         self.conf = conf
         self.placement = discovery.Discovery(conf, 'placement')
         self.neutron = discovery.Discovery(conf, 'neutron')

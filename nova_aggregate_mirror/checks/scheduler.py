@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of request filters, their host filters, and routed networks."""
 
-from collections.abc import Iterator
+from collections import abc
 from importlib import metadata
 import inspect
 
@@ -171,7 +171,7 @@ def _enabled(names: list[str], enabled: list[str]) -> tuple[str, str]:
 
 
 def _addresses(conf: cfg.ConfigOpts, names: list[str]
-               ) -> Iterator[checks.Finding]:
+               ) -> abc.Iterator[checks.Finding]:
     """Check what the request filter for free addresses needs."""
     enabled = conf.filter_scheduler.enabled_filters
     if SEGMENT_ADDRESSES not in names:
@@ -190,7 +190,7 @@ def _addresses(conf: cfg.ConfigOpts, names: list[str]
 
 
 def _unavailable(conf: cfg.ConfigOpts,
-                 configured: bool) -> Iterator[checks.Finding]:
+                 configured: bool) -> abc.Iterator[checks.Finding]:
     """List the host filters that nova-scheduler would not find."""
     available = conf.filter_scheduler.available_filters
     enabled = conf.filter_scheduler.enabled_filters

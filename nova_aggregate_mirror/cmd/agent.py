@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nova-aggregate-mirror-agent``: the daemon that mirrors and syncs."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import functools
 import gc
 import signal
@@ -111,7 +110,7 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     from nova_aggregate_mirror.audit import readers
     figures.expect_audits(enforced)
 
-    def audit() -> Iterator[periodic_audit.Progress]:
+    def audit() -> abc.Iterator[periodic_audit.Progress]:
         source = database_servers.DatabaseServers(
             engines.Limits(CONF.aggregate_mirror.cell_timeout))
         auditing = readers.DatabaseAudit(CONF, client.Client(CONF))
@@ -210,7 +209,7 @@ def _reload() -> None:
                   'values keep their previous values: %s', exc)
 
 
-def _configure(argv: Sequence[str]) -> None:
+def _configure(argv: abc.Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     guru_report.register_opts(CONF)
     components.read_configuration(argv, PROGRAM, DESCRIPTION, EPILOG)
@@ -223,7 +222,7 @@ def _configure(argv: Sequence[str]) -> None:
     components.placement()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: abc.Sequence[str] | None = None) -> int:
     """Run until SIGTERM; return the exit status, see ``program.run``."""
     def command() -> int:
         _configure(sys.argv[1:] if argv is None else argv)

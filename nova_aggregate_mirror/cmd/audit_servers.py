@@ -23,9 +23,7 @@ Exit status, the lowest that applies:
 """
 
 import argparse
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 import sys
 import time
 from typing import Any
@@ -125,8 +123,8 @@ def _unknown(arguments: argparse.Namespace, auditing: Any,
                                   hosts)]
 
 
-def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
-            names: Collection[str] = (), zone: str = '') -> Any:
+def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[history.Entry],
+            names: abc.Collection[str] = (), zone: str = '') -> Any:
     """Return an audit of nova's databases.
 
     :param names: of rules; those that nova-scheduler enforces by default
@@ -140,7 +138,7 @@ def prepare(conf: cfg.ConfigOpts, past: Iterable[history.Entry],
         conf, client.Client(conf), names, past, zone)
 
 
-def _show(form: str, pages: Iterable[list[audit.Misplacement]],
+def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
           totals: auditor.Totals, source: database_servers.DatabaseServers
           ) -> None:
     from nova_aggregate_mirror.audit import display
@@ -172,7 +170,7 @@ def _show(form: str, pages: Iterable[list[audit.Misplacement]],
             print(display.table(rows), flush=True)
 
 
-def _show_yaml(pages: Iterable[list[audit.Misplacement]],
+def _show_yaml(pages: abc.Iterable[list[audit.Misplacement]],
                totals: auditor.Totals,
                source: database_servers.DatabaseServers) -> None:
     from nova_aggregate_mirror.audit import display
@@ -191,9 +189,9 @@ def _show_yaml(pages: Iterable[list[audit.Misplacement]],
         'yaml', display.figures(totals, source.cells_down)), end='')
 
 
-def with_progress(pages: Iterator[list[audit.Misplacement]],
+def with_progress(pages: abc.Iterator[list[audit.Misplacement]],
                   totals: auditor.Totals, display: context.Progress
-                  ) -> Iterator[list[audit.Misplacement]]:
+                  ) -> abc.Iterator[list[audit.Misplacement]]:
     """Report the progress of a long audit."""
     shown_at = time.monotonic()
     for page in pages:

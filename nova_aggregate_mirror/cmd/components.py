@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration, source, journal and reconciler of all commands."""
 
-from collections.abc import Sequence
+from collections import abc
 import importlib.metadata
 from typing import Any
 
@@ -21,7 +21,7 @@ from nova_aggregate_mirror.source import database
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
 
-def read_configuration(argv: Sequence[str], program: str, description: str,
+def read_configuration(argv: abc.Sequence[str], program: str, description: str,
                        epilog: str | None = None) -> None:
     """Read the files and options that nova reads, in nova's order.
 

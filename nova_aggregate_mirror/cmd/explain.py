@@ -31,9 +31,7 @@ Exit status:
        could not be written; no page is written
 """
 
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import signal
 import sys
@@ -91,7 +89,7 @@ def _write_page(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def _terminable() -> abc.Iterator[None]:
     """Exit normally on SIGTERM, so that no temporary file is left."""
     before = signal.signal(
         signal.SIGTERM, lambda *_signal: sys.exit(exit_status.TERMINATED))
@@ -159,7 +157,7 @@ def _show(form: str, answer: explanation.Answer) -> None:
 
 
 def _image(conf: cfg.ConfigOpts, identifier: str,
-           properties: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+           properties: abc.Sequence[tuple[str, str]]) -> abc.Mapping[str, Any]:
     """Return the image, with these properties added or replaced."""
     if not identifier:
         return {'properties': dict(properties)}
@@ -180,7 +178,7 @@ def _pending(journal: rows.Rows) -> tuple[dict[str, float], list[str]]:
         return {}, ['What is pending in the journal is not known: %s' % exc]
 
 
-def _lists(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
+def _lists(pairs: abc.Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

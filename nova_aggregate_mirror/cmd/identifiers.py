@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IDs of what the arguments of ``-manage`` name."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import sys
 
 from oslo_config import cfg
@@ -54,8 +53,8 @@ class Identifiers:
             'nova', 'server', name, uuids,
             'openstack server list --all-projects', down)
 
-    def hints(self, hints: Mapping[str, Sequence[str]]
-              ) -> Mapping[str, Sequence[str]]:
+    def hints(self, hints: abc.Mapping[str, abc.Sequence[str]]
+              ) -> abc.Mapping[str, abc.Sequence[str]]:
         """Convert the values of hints that name servers or a group."""
         convert = {**dict.fromkeys(SERVER_HINTS, self.server),
                    GROUP_HINT: self._server_group}

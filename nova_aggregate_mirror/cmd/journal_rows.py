@@ -2,8 +2,7 @@
 """``journal list``, ``retry`` and ``forget``: the rows of the journal."""
 
 import argparse
-from collections.abc import Callable
-from collections.abc import Collection
+from collections import abc
 import datetime
 import sys
 import time
@@ -37,7 +36,7 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
 
 
 def show(journal_rows: rows.Rows, form: str, name: str,
-         now: Callable[[], float] = time.time) -> int:
+         now: abc.Callable[[], float] = time.time) -> int:
     """List the operations in the journal, oldest first."""
     rows = journal_rows.all()
     cells = [[row.id, row.dirty.host, row.state,
@@ -58,7 +57,7 @@ def show(journal_rows: rows.Rows, form: str, name: str,
     return OK
 
 
-def retry(journal_rows: rows.Rows, ids: Collection[str]) -> int:
+def retry(journal_rows: rows.Rows, ids: abc.Collection[str]) -> int:
     """Make the agent retry failed rows immediately; all rows without IDs."""
     present = {row.id for row in journal_rows.all()}
     status = _report_unknown(set(ids) - present)
@@ -67,7 +66,7 @@ def retry(journal_rows: rows.Rows, ids: Collection[str]) -> int:
     return status
 
 
-def forget(journal_rows: rows.Rows, ids: Collection[str],
+def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
            force: bool = False) -> int:
     """Delete rows from the journal although they are not mirrored.
 
@@ -86,7 +85,7 @@ def forget(journal_rows: rows.Rows, ids: Collection[str],
     return status
 
 
-def _report_unknown(unknown: Collection[str]) -> int:
+def _report_unknown(unknown: abc.Collection[str]) -> int:
     for row in sorted(unknown):
         print('There is no row %s; see "nova-aggregate-mirror-manage journal '
               'list"' % row, file=sys.stderr)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of a process, as lines that cannot control a terminal."""
 
-from collections.abc import Collection
+from collections import abc
 import copy
 import logging
 import re
@@ -43,7 +43,7 @@ class _EscapingFormatter(logging.Formatter):
     """Escape what another formatter returns."""
 
     def __init__(self, formatter: logging.Formatter,
-                 colors: Collection[str]) -> None:
+                 colors: abc.Collection[str]) -> None:
         super().__init__()
         self._formatter = formatter
         self._colors = frozenset(colors)

@@ -2,8 +2,7 @@
 """``nova-aggregate-mirror-manage``: syncs, the report and the journal."""
 
 import argparse
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import inspect
 import sys
@@ -145,11 +144,11 @@ class Command:
 
     words: str
     """Its name, after the name of its group if it has one."""
-    run: Callable[[], int]
+    run: abc.Callable[[], int]
     """Its first line is in the list of commands."""
     example: str
     """Arguments of an example; empty if it is without any."""
-    add_arguments: Callable[[argparse.ArgumentParser], None] = (
+    add_arguments: abc.Callable[[argparse.ArgumentParser], None] = (
         lambda parser: None)
     manual: str | None = None
     """The docstring of ``run`` by default."""
@@ -200,7 +199,7 @@ def add_commands(subparsers: Subparsers) -> None:
         parser.set_defaults(run=command.run)
 
 
-def _configure(argv: Sequence[str]) -> None:
+def _configure(argv: abc.Sequence[str]) -> None:
     nova_aggregate_mirror.conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt(
         'command', title='Commands', handler=add_commands))
@@ -214,7 +213,7 @@ def _configure(argv: Sequence[str]) -> None:
     nova_aggregate_mirror.conf.check(CONF)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: abc.Sequence[str] | None = None) -> int:
     """Run a command; return the exit status, see ``program.run``."""
     def command() -> int:
         _configure((sys.argv[1:] if argv is None else argv) or ['--help'])

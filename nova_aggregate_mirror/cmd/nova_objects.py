@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of nova's objects and databases as in nova-scheduler."""
 
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import logging
 import math
@@ -70,7 +70,7 @@ def bound(conf: cfg.ConfigOpts) -> None:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translated() -> abc.Iterator[None]:
     """Translate errors of nova's objects to errors of this package.
 
     :raises NovaUnavailable: a database of nova could not be read

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Error messages and exit statuses that all commands share."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import abc
 import contextlib
 import errno
 import io
@@ -25,7 +24,7 @@ UNWRITABLE = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Errors of standard output; those of an opened file have its name."""
 
 
-def run(program: str, command: Callable[[], int]) -> int:
+def run(program: str, command: abc.Callable[[], int]) -> int:
     """Run a command; print an error as one line, without a traceback.
 
     :returns: the command's exit status, 255 when it could not run, 130 when
@@ -85,7 +84,7 @@ class _EscapingStream:
 
 
 @contextlib.contextmanager
-def printing() -> Iterator[None]:
+def printing() -> abc.Iterator[None]:
     """Make all text printable that a command prints; the log has colors."""
     out, err = (cast(TextIO, _EscapingStream(stream))
                 for stream in (sys.stdout, sys.stderr))

@@ -25,8 +25,7 @@ Exit status, the lowest that applies; the page is written except where noted:
 """
 
 import argparse
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections import abc
 import functools
 import sys
 import time
@@ -89,8 +88,8 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
     return render.status(collected)
 
 
-def _audit(conf: cfg.ConfigOpts, stopping: Callable[[], bool],
-           display: context.Progress, past: Sequence[history.Entry]
+def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
+           display: context.Progress, past: abc.Sequence[history.Entry]
            ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     totals, trouble, groups = auditor.Totals(), '', misplaced.Groups()

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nova-aggregate-mirror-status``: the checks of a deployment."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import logging
 import sys
@@ -40,10 +38,10 @@ class Check:
     """A row of the table."""
 
     name: str
-    find: Callable[[inputs.Deployment], checks.Findings]
+    find: abc.Callable[[inputs.Deployment], checks.Findings]
     needs: tuple[str, ...] = ()
     """Checks that must succeed before this check can run."""
-    applies: Callable[[inputs.Deployment], bool] = lambda deployment: True
+    applies: abc.Callable[[inputs.Deployment], bool] = lambda deployment: True
     unless: str = ''
     """Why it does not apply."""
 
@@ -99,7 +97,7 @@ class Checks(upgradecheck.UpgradeCommands):
     display_title = 'Host aggregates in placement'
 
     def __init__(self, deployment: inputs.Deployment,
-                 rows: Iterable[Check] = CHECKS) -> None:
+                 rows: abc.Iterable[Check] = CHECKS) -> None:
         self._deployment = deployment
         self._causes: dict[str, str] = {}
         """Checks that did not succeed, to the first check that caused it."""
@@ -180,7 +178,7 @@ class Checks(upgradecheck.UpgradeCommands):
             for line in (title + result.details).splitlines())[len(title):]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: abc.Sequence[str] | None = None) -> int:
     """Run every check; return the worst result, see ``program.run``."""
     nova_aggregate_mirror.conf.register_opts(CONF)
     # The checks report what is wrong, not the log of a library.

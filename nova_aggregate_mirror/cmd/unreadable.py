@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration files that the user of a command may not read."""
 
-from collections.abc import Iterable
+from collections import abc
 import grp
 import os
 import pathlib
@@ -10,7 +10,7 @@ import pwd
 from nova_aggregate_mirror import exceptions
 
 
-def check(paths: Iterable[str | pathlib.Path], program: str) -> None:
+def check(paths: abc.Iterable[str | pathlib.Path], program: str) -> None:
     """Check that the user may read these files and directories.
 
     What does not exist is not checked.

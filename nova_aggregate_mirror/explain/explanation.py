@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanation of a scheduling decision: steps and verdicts."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import shlex
 
@@ -67,14 +66,14 @@ class Verdict:
 class Answer:
     """The explanation of one request."""
 
-    request: Mapping[str, str]
+    request: abc.Mapping[str, str]
     """The arguments of the request, for display."""
-    steps: Sequence[Step]
-    verdicts: Sequence[Verdict]
+    steps: abc.Sequence[Step]
+    verdicts: abc.Sequence[Verdict]
     """One for each compute node; acceptable nodes first, by weight."""
-    notes: Sequence[str] = ()
+    notes: abc.Sequence[str] = ()
     """Parts that are not explained, or may differ in nova-scheduler."""
-    placed: Sequence[str] = ()
+    placed: abc.Sequence[str] = ()
     """Hosts of the servers, if several are requested at once."""
     count: int = 1
     """Number of servers that are requested at once."""
@@ -82,7 +81,7 @@ class Answer:
     """Why the request fails whatever hosts there are; empty if it does not."""
 
     @property
-    def acceptable(self) -> Sequence[Verdict]:
+    def acceptable(self) -> abc.Sequence[Verdict]:
         """The verdicts on the nodes that pass every step."""
         return [verdict for verdict in self.verdicts
                 if verdict.reason.kind == ACCEPTABLE]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extra specs of a flavor that are for host filters, and that none reads."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Any
 
@@ -22,7 +21,7 @@ _OF_NOVA = ('group_policy', 'hide_hypervisor_id')
 
 
 def unread(spec: request_spec.RequestSpec, manager: host_states.HostManager,
-           states: Sequence[Any]) -> Mapping[str, Sequence[str]]:
+           states: abc.Sequence[Any]) -> dict[str, list[str]]:
     """Find the extra specs that exclude no host.
 
     :returns: host filter to enable, to the extra specs that it compares
@@ -57,7 +56,7 @@ def _narrows(request: constraints.ServerRequest, name: str) -> bool:
 
 
 def _filters(spec: request_spec.RequestSpec, manager: host_states.HostManager,
-             states: Sequence[Any], name: str) -> bool:
+             states: abc.Sequence[Any], name: str) -> bool:
     """Check whether a host filter compares an extra spec.
 
     It then rejects a host for a value that no host can have.

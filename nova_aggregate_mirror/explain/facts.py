@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about a request, from which its explanation follows: pure, no I/O."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror.explain import funnel
@@ -26,7 +25,7 @@ class FilterRun:
     """The result of a host filter of nova."""
 
     name: str
-    rejected: Mapping[str, str]
+    rejected: abc.Mapping[str, str]
     """Rejected compute node to what the filter has logged about it."""
     broken_rules: frozenset[str] = frozenset()
     """Compute nodes whose aggregates, as nova has them, exclude the request;
@@ -41,17 +40,17 @@ class Facts:
 
     nova: source.Nova
     """Every host and aggregate."""
-    request: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    request: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The arguments of the request, for display."""
-    notes: Sequence[str] = ()
+    notes: abc.Sequence[str] = ()
     """Parts of the request that are not explained."""
     scope: frozenset[str] = frozenset()
     """The compute nodes to explain."""
-    disabled: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    disabled: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Host whose nova-compute is disabled, to the reason given for it."""
     forced_down: frozenset[str] = frozenset()
     """Hosts whose nova-compute an operator has forced down."""
-    pending: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    pending: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Host in the journal to the age of its oldest operation in seconds."""
 
     refusal: Refusal | None = None
@@ -59,7 +58,7 @@ class Facts:
     """Conditions for which the query of this package had no room."""
     funnel: Funnel | None = None
     """None if nova does not query placement for the request."""
-    figures: Mapping[str, Inventories] = dataclasses.field(
+    figures: abc.Mapping[str, Inventories] = dataclasses.field(
         default_factory=dict)
     """Inventories of some compute nodes with too few resources."""
     candidates: frozenset[str] = frozenset()
@@ -75,15 +74,15 @@ class Facts:
     """Compute nodes of the hosts that the request leaves out."""
     requested: frozenset[str] = frozenset()
     """Compute nodes of the hosts that the request names, or all others."""
-    filter_runs: Sequence[FilterRun] = ()
-    weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    filter_runs: abc.Sequence[FilterRun] = ()
+    weights: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Compute node that passes every filter to the sum of nova's weighers."""
-    unread_extra_specs: Mapping[str, Sequence[str]] = dataclasses.field(
+    unread_extra_specs: abc.Mapping[str, list[str]] = dataclasses.field(
         default_factory=dict)
     """Host filter that is not enabled to the extra specs that are for it."""
     count: int = 1
     """Number of servers that are requested at once."""
-    placed: Sequence[str] = ()
+    placed: abc.Sequence[str] = ()
     """Hosts of the servers, if several are requested at once."""
 
     def host(self, node: str) -> str:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers that placement leaves after each condition of a query."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror import exceptions
@@ -14,7 +12,7 @@ from nova_aggregate_mirror.placement import parallel
 FIGURES = 20
 """Maximum number of providers whose inventories are read, per condition."""
 
-Inventories = Mapping[str, candidates.Inventory]
+Inventories = abc.Mapping[str, candidates.Inventory]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +21,10 @@ class Funnel:
 
     existing: frozenset[str]
     """Compute nodes that have a resource provider."""
-    conditions: Sequence[placement_query.Condition]
-    passed: Sequence[frozenset[str]]
+    conditions: abc.Sequence[placement_query.Condition]
+    passed: abc.Sequence[frozenset[str]]
     """The compute nodes that meet each condition and all before it."""
-    answers: Sequence[candidates.Candidates]
+    answers: abc.Sequence[candidates.Candidates]
     """The response to each query, without its limit."""
     plain: bool
     """Whether each provider provides resources by itself only."""
@@ -39,7 +37,7 @@ class Funnel:
 
 def narrow(reader: candidates.CandidateReader, sharing: bool,
            for_each: parallel.Each,
-           queries: Sequence[placement_query.PlacementQuery],
+           queries: abc.Sequence[placement_query.PlacementQuery],
            nodes: frozenset[str]) -> Funnel:
     """Add the conditions of a query to it one by one.
 
@@ -87,8 +85,8 @@ def narrow(reader: candidates.CandidateReader, sharing: bool,
 
 
 def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
-                 funnel: Funnel, nodes: Sequence[str]
-                 ) -> Mapping[str, Inventories]:
+                 funnel: Funnel, nodes: abc.Sequence[str]
+                 ) -> abc.Mapping[str, Inventories]:
     """Read the inventories of the nodes with too few resources.
 
     :param nodes: all compute nodes; the first of them are read
@@ -110,8 +108,8 @@ def read_figures(reader: candidates.CandidateReader, for_each: parallel.Each,
 
 
 def limited(reader: candidates.CandidateReader,
-            queries: Sequence[placement_query.PlacementQuery],
-            answers: Sequence[candidates.Candidates]
+            queries: abc.Sequence[placement_query.PlacementQuery],
+            answers: abc.Sequence[candidates.Candidates]
             ) -> tuple[frozenset[str], str]:
     """Return the providers within nova's limit, and a limit that cuts."""
     providers: frozenset[str] = frozenset()
@@ -133,5 +131,5 @@ def _inventories(reader: candidates.CandidateReader, node: str
         return None
 
 
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+def _union(sets: abc.Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*sets)

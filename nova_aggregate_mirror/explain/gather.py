@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gather the facts that explain a request: all input and output."""
 
-from collections.abc import Collection
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Any
 
@@ -40,13 +38,13 @@ class Cloud:
     nova: source.Nova
     """Every host and aggregate."""
     placement: client.Client
-    pending: Mapping[str, float]
+    pending: abc.Mapping[str, float]
     """Host in the journal to the age of its oldest operation in seconds."""
     for_each: parallel.Each
 
 
 def gather(cloud: Cloud, request: requests.PreparedRequest,
-           hosts: Collection[str] = ()) -> Facts:
+           hosts: abc.Collection[str] = ()) -> Facts:
     """Rehearse the scheduling of a request; return what was observed.
 
     Nothing is claimed and nothing is written.
@@ -102,7 +100,7 @@ def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''
 
 
 def _ask_placement(cloud: Cloud,
-                   queries: Sequence[placement_query.PlacementQuery],
+                   queries: abc.Sequence[placement_query.PlacementQuery],
                    facts: Facts) -> Facts:
     """Add what placement responds to the queries."""
     reader = candidates.CandidateReader(cloud.placement)

@@ -2,12 +2,7 @@
 """Nova's host manager without a memory, and with a record of its filters."""
 
 import collections
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 import functools
 import logging
@@ -27,7 +22,7 @@ from nova_aggregate_mirror.scheduler import filters
 # A pattern for each host would be compiled for each host.
 _NAME = re.compile(r'[\w.-]+')
 
-Loader = Callable[[], Mapping[str, Mapping[str, Any]]]
+Loader = abc.Callable[[], abc.Mapping[str, abc.Mapping[str, Any]]]
 """Returns host to its instances by UUID."""
 
 
@@ -38,7 +33,7 @@ NOVAS = 'nova.scheduler.filters'
 class _Instances(collections.UserDict[str, Any]):
     """The instances of a host, read when a filter or weigher needs them."""
 
-    def __init__(self, load: Callable[[], Mapping[str, Any]]
+    def __init__(self, load: abc.Callable[[], abc.Mapping[str, Any]]
                  ) -> None:
         self._load = load
 
@@ -50,7 +45,7 @@ class _Instances(collections.UserDict[str, Any]):
 class _Messages(logging.Handler):
     """Keeps the last log record about each host state."""
 
-    def __init__(self, states: Iterable[host_manager.HostState]) -> None:
+    def __init__(self, states: abc.Iterable[host_manager.HostState]) -> None:
         super().__init__(logging.DEBUG)
         self._last: dict[str, logging.LogRecord] = {}
         self._states: dict[Any, list[host_manager.HostState]] = {}
@@ -60,7 +55,7 @@ class _Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         args: Any = record.args or ()
-        args = [*args.values()] if isinstance(args, Mapping) else [*args]
+        args = [*args.values()] if isinstance(args, abc.Mapping) else [*args]
         states = [state for arg in args for state in self._states.get(
             arg if isinstance(arg, str) else id(arg), ())]
         # A host may have several nodes.
@@ -91,10 +86,10 @@ class _Recorder:
     def __init__(self, handler: Any) -> None:
         self._handler = handler
         self.runs: list[facts.FilterRun] = []
-        self.requested: Sequence[Any] | None = None
+        self.requested: abc.Sequence[Any] | None = None
 
     def get_filtered_objects(
-            self, enabled: Iterable[Any], objs: Iterable[Any],
+            self, enabled: abc.Iterable[Any], objs: abc.Iterable[Any],
             spec_obj: Any, index: int = 0) -> list[Any]:
         states = self.requested = list(objs)
         for host_filter in enabled:
@@ -112,7 +107,7 @@ class _Recorder:
         rejected = [
             state for state in states if id(state) not in passed_ids]
         module = type(host_filter).__module__
-        excluded: Iterable[Any] = ()
+        excluded: abc.Iterable[Any] = ()
         if isinstance(host_filter, filters.AggregateMembershipFilter):
             excluded = host_filter.breaking_rules(rejected, spec)
         self.runs.append(facts.FilterRun(
@@ -124,8 +119,8 @@ class _Recorder:
 
 
 @contextlib.contextmanager
-def _listening(states: Sequence[host_manager.HostState]
-               ) -> Iterator[_Messages]:
+def _listening(states: abc.Sequence[host_manager.HostState]
+               ) -> abc.Iterator[_Messages]:
     """Receive what the filters log, whatever the log level is."""
     messages = _Messages(states)
     with contextlib.ExitStack() as stack:
@@ -147,7 +142,7 @@ class HostManager(host_manager.HostManager):
     it is created, and starts no thread.
     """
 
-    def leave_out(self, cells: Collection[str]) -> None:
+    def leave_out(self, cells: abc.Collection[str]) -> None:
         """Do not read cells: they have not answered before."""
         for uuid, cell in list(self.cells.items()):
             if any(uuid in name for name in cells):
@@ -155,7 +150,7 @@ class HostManager(host_manager.HostManager):
                 if cell in self.enabled_cells:
                     self.enabled_cells.remove(cell)
 
-    def filtered(self, states: Sequence[host_manager.HostState], spec: Any
+    def filtered(self, states: abc.Sequence[host_manager.HostState], spec: Any
                  ) -> tuple[frozenset[str], list[facts.FilterRun],
                             list[host_manager.HostState]]:
         """Run nova's host filters.
@@ -176,16 +171,16 @@ class HostManager(host_manager.HostManager):
         return (frozenset(state.uuid for state in requested), recorder.runs,
                 passed)
 
-    def rejects(self, states: Sequence[host_manager.HostState], spec: Any
+    def rejects(self, states: abc.Sequence[host_manager.HostState], spec: Any
                 ) -> bool:
         """Check whether a host filter of nova rejects any of these hosts."""
         return any(len(list(host_filter.filter_all(states, spec) or ()))
                    < len(states) for host_filter in self.enabled_filters)
 
-    def services(self, context: Any, cell: Any = None) -> Mapping[str, Any]:
+    def services(self, context: Any, cell: Any = None) -> dict[str, Any]:
         """Read the nova-compute service of each host."""
         cells = [cell] if cell else list(self.cells.values())
-        services: Mapping[str, Any] = self._get_computes_for_cells(
+        services: dict[str, Any] = self._get_computes_for_cells(
             context, cells, compute_uuids=[])[1]
         return services
 
@@ -201,10 +196,10 @@ class HostManager(host_manager.HostManager):
             for compute in computes}
         return super()._get_host_states(context, compute_nodes, services)
 
-    def _loader(self, context: Any, cell: str, hosts: Sequence[str]
+    def _loader(self, context: Any, cell: str, hosts: abc.Sequence[str]
                 ) -> Loader:
         @functools.cache
-        def load() -> Mapping[str, Mapping[str, Any]]:
+        def load() -> abc.Mapping[str, abc.Mapping[str, Any]]:
             with nova_context.target_cell(context, self.cells[cell]) as target:
                 instances: dict[str, dict[str, Any]] = {}
                 for uuid, host in _read_instances(target, hosts):
@@ -220,7 +215,7 @@ class HostManager(host_manager.HostManager):
 
 
 @main_db.pick_context_manager_reader  # type: ignore[untyped-decorator]
-def _read_instances(context: Any, hosts: Iterable[str]) -> list[Any]:
+def _read_instances(context: Any, hosts: abc.Iterable[str]) -> list[Any]:
     """Read the instances of some hosts in one query."""
     rows: list[Any] = context.session.query(
         models.Instance.uuid, models.Instance.host).filter(

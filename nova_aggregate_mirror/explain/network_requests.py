@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks and ports of a request, and the resources that ports request."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections import abc
 import contextlib
 from typing import Any
 
@@ -18,7 +15,7 @@ from nova_aggregate_mirror.http import errors
 
 
 def complete(context: Any, spec: Any, instance: Any,
-             networks: Sequence[str], ports: Sequence[str],
+             networks: abc.Sequence[str], ports: abc.Sequence[str],
              notes: list[str]) -> None:
     """Add what nova does not store: networks, and resources of ports.
 
@@ -47,7 +44,7 @@ def complete(context: Any, spec: Any, instance: Any,
                      '--port.')
 
 
-def _add_ports(context: Any, spec: Any, ports: Iterable[str],
+def _add_ports(context: Any, spec: Any, ports: abc.Iterable[str],
                notes: list[str]) -> None:
     """Add the resources that ports request, such as bandwidth."""
     for port in ports:
@@ -65,7 +62,7 @@ def _add_ports(context: Any, spec: Any, ports: Iterable[str],
 
 
 @contextlib.contextmanager
-def translated(occasion: str) -> Iterator[None]:
+def translated(occasion: str) -> abc.Iterator[None]:
     """Translate errors of neutron and keystone to a MirrorError."""
     call = errors.Call('neutron', occasion)
     try:
@@ -76,7 +73,7 @@ def translated(occasion: str) -> Iterator[None]:
             exceptions.ServiceFailed, 'failed: %s' % exc) from exc
 
 
-def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:
+def _ask_neutron(ask: abc.Callable[[], Any], notes: list[str]) -> Any:
     """Return neutron's answer, or None after a note."""
     try:
         with translated('reading ports'):
@@ -89,7 +86,7 @@ def _ask_neutron(ask: Callable[[], Any], notes: list[str]) -> Any:
         return None
 
 
-def _networks(networks: Iterable[str], ports: Iterable[str]) -> Any:
+def _networks(networks: abc.Iterable[str], ports: abc.Iterable[str]) -> Any:
     return objects.NetworkRequestList(objects=[
         *(objects.NetworkRequest(network_id=network) for network in networks),
         *(objects.NetworkRequest(port_id=port) for port in ports)])

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Query to placement as conditions, apart and together: pure, no I/O."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import re
 
@@ -17,7 +14,7 @@ _KEY = re.compile('(%s)(.*)' % '|'.join(_ORDER))
 # Parameters with a list of values that must all be met.
 _LISTS = (RESOURCES, REQUIRED, ROOT)
 
-Parameters = Sequence[tuple[str, str]]
+Parameters = abc.Sequence[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Condition:
         return self.value.removeprefix('!').removeprefix('in:').split(',')
 
     @property
-    def amounts(self) -> Mapping[str, int]:
+    def amounts(self) -> abc.Mapping[str, int]:
         """The amounts of resources, by class."""
         return {name: int(amount) for name, _colon, amount in (
             part.partition(':') for part in self.value.split(',') if part)}
@@ -93,7 +90,7 @@ class PlacementQuery:
     """``group_policy``, required as soon as there are two numbered groups."""
     limit: str = ''
 
-    def parameters(self, conditions: Sequence[Condition] | None = None
+    def parameters(self, conditions: abc.Sequence[Condition] | None = None
                    ) -> Parameters:
         """Return the parameters of a query, without its limit."""
         if conditions is None:
@@ -118,8 +115,8 @@ class PlacementQuery:
                    for condition in self.conditions)
 
 
-def parse(parameters: Iterable[tuple[str, str]],
-          origin: Callable[[Condition], Origin] = lambda condition: Origin()
+def parse(parameters: abc.Iterable[tuple[str, str]],
+          origin: abc.Callable[[Condition], Origin] = lambda _: Origin()
           ) -> PlacementQuery:
     """Split the parameters of a query into conditions.
 
@@ -159,7 +156,7 @@ def of_providers(parameters: Parameters) -> Parameters:
     return [*pairs, (REQUIRED, ','.join(traits))] if traits else pairs
 
 
-def prefixes(queries: Sequence[PlacementQuery]
+def prefixes(queries: abc.Sequence[PlacementQuery]
              ) -> list[list[list[Condition]]]:
     """List the parts of each query to ask, for each condition of the first.
 

@@ -4,7 +4,7 @@
 Long because all reasons are here, in the order of the steps.
 """
 
-from collections.abc import Mapping
+from collections import abc
 import shlex
 
 from nova_aggregate_mirror.explain import explanation
@@ -51,7 +51,7 @@ LEFT_OUT = Reason(
 NOT_REQUESTED = Reason('not_requested', 'not the requested host')
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
 # Filter to a phrase for the summary and advice.
-_PHRASES: Mapping[str, tuple[str, str]] = {
+_PHRASES: abc.Mapping[str, tuple[str, str]] = {
     'AffinityFilter': ('on the wrong side of an affinity', 'see the hints'),
     **{row.host_filter: (row.phrase, row.advice)
        for row in filter_table.FILTERS if row.host_filter},
@@ -150,7 +150,7 @@ def title(condition: Condition, nova: source.Nova) -> str:
     return str(condition)
 
 
-def _amounts(amounts: Mapping[str, int]) -> str:
+def _amounts(amounts: abc.Mapping[str, int]) -> str:
     return ', '.join('%d %s' % (amount, name)
                      for name, amount in amounts.items())
 

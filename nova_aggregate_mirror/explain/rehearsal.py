@@ -7,9 +7,7 @@ to placement as nova builds it, and nova's host filters and weighers.
 Long because it is one walk from the request to the hosts of its servers.
 """
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 from typing import Any
 import urllib.parse
 
@@ -31,7 +29,7 @@ from nova_aggregate_mirror.scheduler import request_spec
 
 Condition = placement_query.Condition
 Origin = placement_query.Origin
-States = Sequence[host_manager.HostState]
+States = abc.Sequence[host_manager.HostState]
 
 
 class NoHost(Exception):
@@ -102,7 +100,7 @@ class Rehearsal:
         return [placement_query.parse(self._parameters(query), self._origin)
                 for query in resources]
 
-    def states(self, answers: Sequence[candidates.Candidates] | None
+    def states(self, answers: abc.Sequence[candidates.Candidates] | None
                ) -> list[host_manager.HostState]:
         """Read the host states of the candidates, as nova-scheduler does.
 
@@ -124,8 +122,8 @@ class Rehearsal:
         return states
 
     def filtered(self, states: States
-                 ) -> tuple[frozenset[str], Sequence[facts.FilterRun],
-                            Mapping[str, float]]:
+                 ) -> tuple[frozenset[str], abc.Sequence[facts.FilterRun],
+                            abc.Mapping[str, float]]:
         """Run the host filters and the weighers of nova.
 
         :returns: the nodes that the request does not leave out, the result of
@@ -136,8 +134,8 @@ class Rehearsal:
             weighed.obj.uuid: weighed.weight for weighed
             in self._manager.get_weighed_hosts(passed, self._spec)}
 
-    def place(self, states: States, answers: Iterable[candidates.Candidates]
-              ) -> list[str]:
+    def place(self, states: States,
+              answers: abc.Iterable[candidates.Candidates]) -> list[str]:
         """Choose a host for each server until none is left, as nova does.
 
         With a ``[filter_scheduler] host_subset_size`` of more than 1 nova
@@ -228,14 +226,14 @@ class Rehearsal:
 class _Capacity:
     """The free resources of providers, as placement reported them."""
 
-    def __init__(self, answers: Iterable[candidates.Candidates]) -> None:
+    def __init__(self, answers: abc.Iterable[candidates.Candidates]) -> None:
         self._free = {
             (provider, name): figures['capacity'] - figures['used']
             for answer in answers
             for provider, summary in answer.summaries.items()
             for name, figures in summary['resources'].items()}
 
-    def claim(self, request: Mapping[str, Any]) -> bool:
+    def claim(self, request: abc.Mapping[str, Any]) -> bool:
         """Take the resources of an allocation request if they are free."""
         amounts = {
             (provider, name): amount

@@ -2,7 +2,7 @@
 """Explanations as text and as documents: pure, no I/O."""
 
 import collections
-from collections.abc import Iterable
+from collections import abc
 import textwrap
 from typing import Any
 
@@ -47,7 +47,7 @@ def sentence(answer: explanation.Answer) -> str:
             in by_host.most_common(SENTENCE_HOSTS)) if by_host else '')
 
 
-def names(hosts: Iterable[str], limit: int) -> str:
+def names(hosts: abc.Iterable[str], limit: int) -> str:
     """Join the first hosts; a host with several nodes is named once."""
     names = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
              for host, nodes in collections.Counter(hosts).items()]

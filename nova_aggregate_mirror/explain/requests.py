@@ -4,8 +4,7 @@
 Long because nova-api and nova-conductor prepare a request in many small steps.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 import json
 from typing import Any
@@ -39,9 +38,9 @@ class PreparedRequest:
     """A request, and what is known about it."""
 
     spec: request_spec.RequestSpec
-    about: Mapping[str, str]
+    about: abc.Mapping[str, str]
     """Its arguments, for display."""
-    notes: Sequence[str] = ()
+    notes: abc.Sequence[str] = ()
     """Parts of the request that are not explained."""
 
 
@@ -51,15 +50,15 @@ class ServerDescription:
 
     flavor: str
     """Name or ID."""
-    image: Mapping[str, Any]
+    image: abc.Mapping[str, Any]
     """As nova gets it from glance, or the part of it that is known."""
     from_volume: bool = False
     """Whether its root disk is a volume."""
     project: str = ''
     zone: str = ''
-    networks: Sequence[str] = ()
-    ports: Sequence[str] = ()
-    hints: Mapping[str, Sequence[str]] = dataclasses.field(
+    networks: abc.Sequence[str] = ()
+    ports: abc.Sequence[str] = ()
+    hints: abc.Mapping[str, abc.Sequence[str]] = dataclasses.field(
         default_factory=dict)
     count: int = 1
 
@@ -101,7 +100,7 @@ def described(context: Any, server: ServerDescription) -> PreparedRequest:
 
 
 def of_server(context: Any, server: str, operation: str, flavor: str = '',
-              networks: Sequence[str] = (), ports: Sequence[str] = ()
+              networks: abc.Sequence[str] = (), ports: abc.Sequence[str] = ()
               ) -> PreparedRequest:
     """Build the request of a server for an operation.
 
@@ -167,14 +166,14 @@ def _zone(context: Any, zone: str) -> str:
     return name
 
 
-def _decoded(image: Mapping[str, Any]) -> dict[str, Any]:
+def _decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:
     """Decode the properties that are JSON in glance, as nova does."""
     return {**image, 'properties': {
         name: json.loads(value) if name in _DEVICES else value
         for name, value in image['properties'].items()}}
 
 
-def _boots_from_volume(image: Mapping[str, Any]) -> bool:
+def _boots_from_volume(image: abc.Mapping[str, Any]) -> bool:
     """Check whether nova-api creates the root disk of an image as a volume.
 
     The image is then a snapshot of a server whose root disk was a volume.
@@ -189,7 +188,7 @@ def _boots_from_volume(image: Mapping[str, Any]) -> bool:
     return bool(root and root.get('destination_type') == 'volume')
 
 
-def _check(project: str, from_volume: bool, image: Mapping[str, Any]) -> None:
+def _check(project: str, from_volume: bool, image: dict[str, Any]) -> None:
     """Check what nova's request filters read of a request."""
     if CONF.scheduler.limit_tenants_to_placement_aggregate and not project:
         raise exceptions.InvalidConfiguration(
@@ -289,7 +288,7 @@ def _instance(context: Any, server: str) -> tuple[Any, Any]:
         return None, None
 
 
-def _group(context: Any, hints: Mapping[str, Sequence[str]]) -> Any:
+def _group(context: Any, hints: abc.Mapping[str, abc.Sequence[str]]) -> Any:
     """Read the server group of a hint."""
     if 'group' not in hints:
         return None
@@ -313,5 +312,5 @@ def _flavor(context: Any, name: str) -> Any:
         'list --all"' % name)
 
 
-def _present(about: Mapping[str, str]) -> Mapping[str, str]:
+def _present(about: abc.Mapping[str, str]) -> abc.Mapping[str, str]:
     return {name: value for name, value in about.items() if value}

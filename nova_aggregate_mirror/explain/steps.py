@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first step of scheduling that a compute node does not pass: pure."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 from nova_aggregate_mirror.explain import explanation
@@ -11,6 +9,7 @@ from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import reasons
 
 Facts = facts.Facts
+Nodes = frozenset[str]
 Reason = explanation.Reason
 
 
@@ -20,29 +19,29 @@ class Exclusion:
 
     name: str
     asked_by: str
-    reasons: Mapping[str, Reason]
+    reasons: abc.Mapping[str, Reason]
     always: bool = True
     """Whether it is shown if it excludes no node, too."""
 
 
-def request_refused(facts: Facts, nodes: frozenset[str]
-                    ) -> Iterator[Exclusion]:
+Exclusions = abc.Iterator[Exclusion]
+
+
+def request_refused(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.refusal:
         yield Exclusion(facts.refusal.step, '', dict.fromkeys(nodes, Reason(
             'refused', 'not considered, because the request is refused',
             facts.refusal.reason, facts.refusal.advice)))
 
 
-def provider_missing(facts: Facts, nodes: frozenset[str]
-                     ) -> Iterator[Exclusion]:
+def provider_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.funnel:
         yield Exclusion(
             'with a resource provider', '', dict.fromkeys(
                 nodes - facts.funnel.existing, reasons.NO_PROVIDER))
 
 
-def condition_unmet(facts: Facts, nodes: frozenset[str]
-                    ) -> Iterator[Exclusion]:
+def condition_unmet(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.funnel:
         for condition, passed in zip(
                 facts.funnel.conditions, facts.funnel.passed):
@@ -53,8 +52,7 @@ def condition_unmet(facts: Facts, nodes: frozenset[str]
             nodes = nodes & passed
 
 
-def candidate_missing(facts: Facts, nodes: frozenset[str]
-                      ) -> Iterator[Exclusion]:
+def candidate_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     if not facts.funnel:
         return
     failing = nodes - facts.candidates
@@ -69,29 +67,27 @@ def candidate_missing(facts: Facts, nodes: frozenset[str]
             dict.fromkeys(failing, reasons.NOT_RETURNED), always=False)
 
 
-def cell_differs(facts: Facts, nodes: frozenset[str]) -> Iterator[Exclusion]:
+def cell_differs(facts: Facts, nodes: Nodes) -> Exclusions:
     if facts.cell is not None:
         yield Exclusion(
             'in the cell of the server', 'nova', dict.fromkeys(
                 nodes - facts.cell, reasons.OTHER_CELL), always=False)
 
 
-def service_missing(facts: Facts, nodes: frozenset[str]
-                    ) -> Iterator[Exclusion]:
+def service_missing(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion(
         'with a nova-compute service', '', dict.fromkeys(
             nodes - facts.states, reasons.NO_STATE), always=False)
 
 
-def host_not_requested(facts: Facts, nodes: frozenset[str]
-                       ) -> Iterator[Exclusion]:
+def host_not_requested(facts: Facts, nodes: Nodes) -> Exclusions:
     yield Exclusion('requested hosts', 'nova', {
         node: reasons.LEFT_OUT if node in facts.ignored
         else reasons.NOT_REQUESTED
         for node in nodes - facts.requested}, always=False)
 
 
-def filter_rejects(facts: Facts, nodes: frozenset[str]) -> Iterator[Exclusion]:
+def filter_rejects(facts: Facts, nodes: Nodes) -> Exclusions:
     for run in facts.filter_runs:
         yield Exclusion(run.name, 'nova', {
             node: reasons.of_filter(run, node, facts)
@@ -99,7 +95,7 @@ def filter_rejects(facts: Facts, nodes: frozenset[str]) -> Iterator[Exclusion]:
         nodes = nodes.difference(run.rejected)
 
 
-STEPS: tuple[Callable[[Facts, frozenset[str]], Iterator[Exclusion]], ...] = (
+STEPS: tuple[abc.Callable[[Facts, Nodes], Exclusions], ...] = (
     # A request filter, or placement, refuses the request on any host.
     request_refused,
     # Placement has no provider of the compute node.

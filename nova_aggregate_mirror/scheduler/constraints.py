@@ -6,16 +6,13 @@ both agree.
 """
 
 import bisect
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Set
+from collections import abc
 import dataclasses
 from urllib import parse
 
 from nova_aggregate_mirror.source import metadata_keys
 
-Metadata = Mapping[str, Mapping[str, str]]
+Metadata = abc.Mapping[str, abc.Mapping[str, str]]
 """Aggregate UUID to its metadata."""
 
 
@@ -33,8 +30,8 @@ class ServerRequest:
 
     project: str | None
     flavor: str
-    extra_specs: Mapping[str, str]
-    image: Mapping[str, str]
+    extra_specs: abc.Mapping[str, str]
+    image: abc.Mapping[str, str]
     zone: str
 
 
@@ -53,7 +50,7 @@ class Rule:
     keys: metadata_keys.Keys = metadata_keys.Keys()
     """The metadata keys that it depends on."""
 
-    def passes(self, aggregates: Set[str]) -> bool:
+    def passes(self, aggregates: abc.Set[str]) -> bool:
         """Check whether a host in exactly these aggregates passes."""
         if not self.matching.isdisjoint(aggregates):
             return True
@@ -83,7 +80,7 @@ class MemberOf:
                         self.forbidden | other.forbidden)
 
 
-def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
+def narrow(rules: list[Rule], together: abc.Collection[frozenset[str]],
            query: MemberOf, budget: int) -> tuple[MemberOf, int]:
     """Express the rules as conditions of one query, as far as possible.
 
@@ -114,7 +111,7 @@ def narrow(rules: Collection[Rule], together: Collection[frozenset[str]],
     return first(fitting), left_out + len(forbidden) - fitting
 
 
-def subjects(rules: Iterable[Rule]) -> dict[str | frozenset[str], str]:
+def subjects(rules: abc.Iterable[Rule]) -> dict[str | frozenset[str], str]:
     """Name the rules behind the conditions of a narrowed query.
 
     :returns: set of required aggregates, or UUID of a forbidden aggregate, to
@@ -129,8 +126,7 @@ def subjects(rules: Iterable[Rule]) -> dict[str | frozenset[str], str]:
     return by_condition
 
 
-def _required(rules: Collection[Rule], query: MemberOf
-              ) -> list[frozenset[str]]:
+def _required(rules: list[Rule], query: MemberOf) -> list[frozenset[str]]:
     """List the sets that other sets do not imply, the smallest first."""
     for rule in rules:
         if rule.required and not rule.matching:
@@ -144,8 +140,8 @@ def _required(rules: Collection[Rule], query: MemberOf
     return groups
 
 
-def _forbidden(rules: Collection[Rule],
-               together: Collection[frozenset[str]]) -> frozenset[str]:
+def _forbidden(rules: abc.Collection[Rule],
+               together: abc.Collection[frozenset[str]]) -> frozenset[str]:
     return frozenset(
         uuid for rule in rules for uuid in rule.restricting - rule.matching
         if not any(frozenset({uuid, other}) in together

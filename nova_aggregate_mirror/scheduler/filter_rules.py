@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's filters on aggregate metadata, as rules: pure, no I/O."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 from typing import Protocol
 
 from nova_aggregate_mirror.scheduler import constraints
 from nova_aggregate_mirror.source import metadata_keys
 
 Keys = metadata_keys.Keys
-Match = Callable[[str, str], bool]
+Match = abc.Callable[[str, str], bool]
 Metadata = constraints.Metadata
 Rule = constraints.Rule
 
@@ -48,7 +46,7 @@ class RequestFilter(Protocol):
         """Return the rules for the host of a request."""
 
 
-def rules(filters: Iterable[RequestFilter],
+def rules(filters: abc.Iterable[RequestFilter],
           request: constraints.ServerRequest, metadata: Metadata
           ) -> list[Rule]:
     """Return the rules of all these filters for the host of a request."""
@@ -56,7 +54,7 @@ def rules(filters: Iterable[RequestFilter],
             for rule in request_filter.rules(request, metadata)]
 
 
-def extra_spec_keys(specs: Iterable[str]) -> dict[str, str]:
+def extra_spec_keys(specs: abc.Iterable[str]) -> dict[str, str]:
     """Map the extra specs that concern aggregates to their metadata key."""
     keys = {}
     for name in specs:
@@ -68,7 +66,7 @@ def extra_spec_keys(specs: Iterable[str]) -> dict[str, str]:
     return keys
 
 
-def flavor_extra_specs(specs: Mapping[str, str], metadata: Metadata,
+def flavor_extra_specs(specs: abc.Mapping[str, str], metadata: Metadata,
                        match: Match) -> list[Rule]:
     """AggregateInstanceExtraSpecsFilter: each key in a matching aggregate.
 
@@ -126,18 +124,20 @@ def among(subject: str, key: str, value: str, metadata: Metadata) -> Rule:
 
 
 def _having(metadata: Metadata,
-            holds: Callable[[Mapping[str, str]], bool]) -> frozenset[str]:
+            holds: abc.Callable[[abc.Mapping[str, str]], bool]
+            ) -> frozenset[str]:
     return frozenset(uuid for uuid, values in metadata.items()
                      if holds(values))
 
 
-def _values(metadata: Mapping[str, str], key: str) -> frozenset[str]:
+def _values(metadata: abc.Mapping[str, str], key: str) -> frozenset[str]:
     if key not in metadata:
         return frozenset()
     return frozenset(value.strip() for value in metadata[key].split(','))
 
 
-def _tenants(metadata: Mapping[str, str], suffixes: bool) -> frozenset[str]:
+def _tenants(metadata: abc.Mapping[str, str],
+             suffixes: bool) -> frozenset[str]:
     return frozenset(
         value for key in metadata
         if key == TENANT or (suffixes and key in TENANT_KEYS)

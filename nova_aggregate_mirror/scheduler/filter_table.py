@@ -6,8 +6,7 @@ filter is a line here, an entry point in setup.cfg, and a class in
 ``request_filters`` with its rules.
 """
 
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections import abc
 import dataclasses
 
 from oslo_config import cfg
@@ -87,7 +86,7 @@ FILTERS = (
         'see :ref:`segment-addresses`.'),
 )
 
-HOST_FILTERS: Mapping[str, str] = {
+HOST_FILTERS: abc.Mapping[str, str] = {
     row.name: row.host_filter for row in FILTERS if row.host_filter}
 """Request filters to nova's host filters that check the same rules."""
 
@@ -97,8 +96,8 @@ def configured(conf: cfg.ConfigOpts) -> list[str]:
     return list(dict.fromkeys(conf.aggregate_mirror.request_filters))
 
 
-def unchecked(plugins: Mapping[str, object],
-              enabled: Collection[str]) -> list[str]:
+def unchecked(plugins: abc.Mapping[str, object],
+              enabled: abc.Collection[str]) -> list[str]:
     """List the request filters with rules that no host filter checks.
 
     A query to placement does not suffice: nova's API database may fail while

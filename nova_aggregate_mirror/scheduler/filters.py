@@ -5,8 +5,7 @@ Nova calls ``all_filters`` when nova-scheduler starts, if ``[filter_scheduler]
 available_filters`` names it.
 """
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections import abc
 from typing import Any
 
 from nova.conf import CONF
@@ -96,7 +95,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
         self._source = metadata.MetadataSource()
         self._aggregates: frozenset[str] = frozenset()
 
-    def filter_all(self, filter_obj_list: Iterable[Any],
+    def filter_all(self, filter_obj_list: abc.Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
         """Return the host states that the request may use."""
         offered = list(filter_obj_list)
@@ -143,7 +142,7 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 
-    def breaking_rules(self, hosts: Iterable[Any],
+    def breaking_rules(self, hosts: abc.Iterable[Any],
                        spec: request_spec.RequestSpec) -> list[Any]:
         """Return the host states whose aggregates exclude a request."""
         return [host for host, subjects in self._broken(hosts, spec)
@@ -160,8 +159,8 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 passing.append(host)
         return passing
 
-    def _broken(self, hosts: Iterable[Any], spec: request_spec.RequestSpec
-                ) -> Iterator[tuple[Any, list[str]]]:
+    def _broken(self, hosts: abc.Iterable[Any], spec: request_spec.RequestSpec
+                ) -> abc.Iterator[tuple[Any, list[str]]]:
         """Yield each host state with the subjects of the rules it breaks."""
         request = request_spec.request(spec)
         rebuild = request_spec.is_rebuild(spec)
@@ -211,7 +210,7 @@ class SegmentAddressesFilter(filters.BaseHostFilter):
 
     RUN_ON_REBUILD = False
 
-    def filter_all(self, filter_obj_list: Iterable[Any],
+    def filter_all(self, filter_obj_list: abc.Iterable[Any],
                    spec_obj: request_spec.RequestSpec) -> list[Any]:
         """Return the host states with an address for one more server."""
         offered = list(filter_obj_list)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of rules into a placement query, installed into nova."""
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections import abc
 import functools
 import operator
 
@@ -31,7 +29,7 @@ class Narrowing(query_filter.QueryFilter):
     :param budget: bytes that aggregates may take in the URL of the query
     """
 
-    def __init__(self, filters: Sequence[filter_rules.RequestFilter],
+    def __init__(self, filters: abc.Sequence[filter_rules.RequestFilter],
                  source: metadata.MetadataSource, budget: int) -> None:
         self._filters = filters
         self._source = source
@@ -67,7 +65,7 @@ class Narrowing(query_filter.QueryFilter):
         return _union(plugin.keys(request) for plugin in self._filters)
 
     def subjects(self, spec: request_spec.RequestSpec
-                 ) -> Mapping[str | frozenset[str], str]:
+                 ) -> abc.Mapping[str | frozenset[str], str]:
         """Name the rules behind the conditions that a request gets."""
         return constraints.subjects(
             self._read(request_spec.request(spec))[0])
@@ -129,5 +127,5 @@ def install(conf: cfg.ConfigOpts, loaded: request_filters.Loaded) -> None:
                  ', '.join(conf.aggregate_mirror.request_filters))
 
 
-def _union(keys: Iterable[metadata_keys.Keys]) -> metadata_keys.Keys:
+def _union(keys: abc.Iterable[metadata_keys.Keys]) -> metadata_keys.Keys:
     return functools.reduce(operator.or_, keys, metadata_keys.Keys())

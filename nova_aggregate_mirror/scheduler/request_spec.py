@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access to nova's RequestSpec: fields that are read, conditions added."""
 
-from collections.abc import Mapping
-from collections.abc import Set
+from collections import abc
 import dataclasses
 from typing import Any
 from typing import TypeAlias
@@ -125,14 +124,15 @@ def add(spec: RequestSpec, added: constraints.MemberOf) -> None:
             set(added.forbidden))
 
 
-def replace(spec: RequestSpec, before: Set[str], after: Set[str]) -> None:
+def replace(spec: RequestSpec, before: abc.Set[str], after: abc.Set[str]
+            ) -> None:
     """Replace a set of required aggregates by a subset."""
     spec.requested_destination.aggregates = [
         ','.join(sorted(after)) if before == {*group.split(',')} else group
         for group in spec.requested_destination.aggregates]
 
 
-def _properties(spec: RequestSpec) -> Mapping[str, str]:
+def _properties(spec: RequestSpec) -> abc.Mapping[str, str]:
     image = _field(spec, 'image')
     properties = _field(image, 'properties') if image else None
     if not properties:

@@ -5,8 +5,7 @@ Nova queries placement once for all servers of a request, and then chooses a
 host for each. What earlier servers of the request take is counted here.
 """
 
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections import abc
 import dataclasses
 from typing import Any
 
@@ -31,7 +30,7 @@ class Segment:
 class Room:
     """The free addresses of the networks of one request."""
 
-    def __init__(self, networks: Iterable[Sequence[Segment]]) -> None:
+    def __init__(self, networks: abc.Iterable[abc.Sequence[Segment]]) -> None:
         self._networks = list(networks)
         self._before: list[tuple[Any, int]] | None = None
         """Each host state with the servers it had before the request."""

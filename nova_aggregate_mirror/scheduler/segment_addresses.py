@@ -6,10 +6,7 @@ which of them have addresses: nova allocates none in placement.
 """
 
 import collections
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections import abc
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -28,7 +25,7 @@ LOG = logging.getLogger(__name__)
 COMPUTE = 'compute:'
 """Start of the device owner of a server's port; the rest is its zone."""
 
-Used = Callable[[Collection[networks.Subnet]], int]
+Used = abc.Callable[[abc.Collection[networks.Subnet]], int]
 """Counts the used addresses in the allocation pools of some subnets."""
 
 
@@ -57,7 +54,7 @@ class SegmentAddresses(query_filter.QueryFilter):
             ports = self._ports(spec)
             return bool(ports) and self._narrow(spec, ports)
 
-    def _ports(self, spec: request_spec.RequestSpec) -> Mapping[str, int]:
+    def _ports(self, spec: request_spec.RequestSpec) -> abc.Mapping[str, int]:
         """Count the ports of one server that need an address, by network."""
         requested = request_spec.networks(spec)
         counts = collections.Counter(
@@ -71,7 +68,7 @@ class SegmentAddresses(query_filter.QueryFilter):
         return counts
 
     def _narrow(self, spec: request_spec.RequestSpec,
-                ports: Mapping[str, int]) -> bool:
+                ports: abc.Mapping[str, int]) -> bool:
         by_network: dict[str, list[networks.Subnet]] = {}
         for subnet in self._networks.subnets(network_id=sorted(ports)):
             if subnet.segment:
@@ -107,7 +104,7 @@ class SegmentAddresses(query_filter.QueryFilter):
             request_spec.set_room(spec, room.Room(rooms))
         return changed
 
-    def _used(self, subnets: Collection[networks.Subnet]) -> int:
+    def _used(self, subnets: abc.Collection[networks.Subnet]) -> int:
         """Count the used addresses in the allocation pools of subnets."""
         by_id = {subnet.id: subnet for subnet in subnets}
         ports = self._networks.ports(
@@ -116,7 +113,7 @@ class SegmentAddresses(query_filter.QueryFilter):
                    for port in ports for subnet, address in port.addresses)
 
     def _current(self, spec: request_spec.RequestSpec, network: str,
-                 segments: Iterable[str]) -> bool:
+                 segments: abc.Iterable[str]) -> bool:
         """Check that nova has required the aggregates of the segments."""
         for cache in (self._aggregates, {}):
             # The aggregates that were read before may be outdated.
@@ -140,13 +137,13 @@ class SegmentAddresses(query_filter.QueryFilter):
         except exceptions.ProviderNotFound:
             return frozenset()
 
-    def _union(self, segments: Iterable[str]) -> frozenset[str]:
+    def _union(self, segments: abc.Iterable[str]) -> frozenset[str]:
         return frozenset().union(*map(self._of, sorted(segments)))
 
 
-def _limits(subnets: Iterable[networks.Subnet],
-            counts: Mapping[str, networks.Counts], ports: int, servers: int,
-            used: Used) -> Mapping[str, int]:
+def _limits(subnets: abc.Iterable[networks.Subnet],
+            counts: abc.Mapping[str, networks.Counts], ports: int,
+            servers: int, used: Used) -> abc.Mapping[str, int]:
     """Return for how many servers a segment has addresses, if for too few.
 
     A port gets an address of each IP version that its segment has. A segment
@@ -177,8 +174,8 @@ def _reserved(subnet: networks.Subnet) -> bool:
         owner.startswith(COMPUTE) for owner in subnet.services)
 
 
-def _free(subnets: Collection[networks.Subnet],
-          counts: Mapping[str, networks.Counts], needed: int, used: Used
+def _free(subnets: abc.Collection[networks.Subnet],
+          counts: abc.Mapping[str, networks.Counts], needed: int, used: Used
           ) -> int | None:
     """Count the free addresses of subnets; None if there may be enough."""
     if any(subnet.services for subnet in subnets):
