@@ -34,6 +34,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.cmd import audit_servers
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='also show servers whose host contradicts what was requested '
              'for them; reads all servers, and needs the configuration of '
              'nova-scheduler')
+    arguments.add_foreign(parser)
     parser.add_argument('--quiet', action='store_true',
                         help='print no progress')
 
@@ -69,21 +71,21 @@ def run(conf: cfg.ConfigOpts, source: database.DatabaseSource) -> int:
     """
     # Imported here, so that other commands do not load the template engine.
     from nova_aggregate_mirror.html_report import render
-    arguments, stop = conf.command, interruption.Interruption()
+    options, stop = conf.command, interruption.Interruption()
     try:
-        with stop.watched(), output.replaced(arguments.html) as write, \
-                progress.shown(arguments.quiet) as display:
+        with stop.watched(), output.replaced(options.html) as write, \
+                progress.shown(options.quiet) as display:
             collected = collect.collect(conf, collect.Inputs(
                 source, client.Client(conf), stop.stopping, display,
                 functools.partial(_audit, conf, stop.stopping, display)
-                if arguments.servers else None))
+                if options.servers else None, options.foreign))
             write(render.render(collected, time.time()))
     except exceptions.Stopped:
         print('Interrupted before the page was complete; nothing was written',
               file=sys.stderr)
         return stop.status
     summary, findings = render.verdict(collected), collected.findings
-    summarize(arguments.html, '%s; %s' % (summary, findings.summary)
+    summarize(options.html, '%s; %s' % (summary, findings.summary)
               if findings else summary)
     return render.status(collected)
 

@@ -67,10 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--force', action='store_true',
         help='remove even more than [aggregate_mirror] max_removed_share '
              'allows, and even if nova reports no host in any aggregate')
-    parser.add_argument(
-        '--foreign', action='store_true',
-        help='also list the aggregates of compute nodes that nova never had '
-             'while this journal exists; one more request per provider')
+    arguments.add_foreign(parser)
     formats.add_argument(parser)
     parser.add_argument(
         '--workers', type=arguments.workers, metavar='N',

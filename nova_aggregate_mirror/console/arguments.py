@@ -11,6 +11,14 @@ LONGEST = 86400
 MOST_SERVERS = 1000
 
 
+def add_foreign(parser: argparse.ArgumentParser, text: str = (
+        'also list the aggregates of compute nodes that nova never had while '
+        'this journal exists')) -> None:
+    """Add --foreign to the arguments of a command."""
+    parser.add_argument('--foreign', action='store_true',
+                        help=text + '; one more request per provider')
+
+
 def request(arguments: argparse.Namespace, prune: bool,
             max_removed_share: float) -> full_sync.Request:
     """Return the request that the command line describes.
@@ -26,7 +34,6 @@ def request(arguments: argparse.Namespace, prune: bool,
     return full_sync.Request(
         share, write=not arguments.dry_run, hosts=frozenset(arguments.hosts),
         aggregates=frozenset(arguments.aggregates),
-        # Only the ledger tells what nova never had.
         foreign=getattr(arguments, 'foreign', False))
 
 

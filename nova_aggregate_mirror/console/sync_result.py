@@ -32,6 +32,7 @@ AGAIN = 'run this command again'
 HOW = (' An aggregate is removed from a provider by setting the others: '
        '"openstack --os-placement-api-version 1.29 resource provider '
        'aggregate set --generation GENERATION --aggregate OTHER PROVIDER".')
+NEVER = 'nova never had it while this journal exists'
 PRUNE = '--prune removes stale associations'
 
 COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
@@ -69,14 +70,16 @@ class Result:
 
     :param stale_advice: about stale associations that were kept
     :param interruption: exit status of one; 0 without any
+    :param never: about foreign aggregates
     """
 
     def __init__(self, sync: full_sync.SyncOutcome, request: full_sync.Request,
-                 stale_advice: str = PRUNE, interruption: int = 0) -> None:
+                 stale_advice: str = PRUNE, interruption: int = 0,
+                 never: str = NEVER) -> None:
         self.sync = sync
         self.request = request
         self.interruption = interruption
-        self._stale_advice = stale_advice
+        self._stale_advice, self._never = stale_advice, never
         self._nova = sync.nova
 
     def status(self) -> int:
@@ -171,10 +174,10 @@ class Result:
                     self._nova.nodes_of(self.request.hosts)
                     if self.request.hosts else self._nova.nodes),
                     'compute node')))
-        return '\n'.join([*lines, *self._foreign()])
+        return '\n'.join([*lines, *self.foreign()])
 
-    def _foreign(self) -> Iterator[str]:
-        """Describe the aggregates that nova never had, if requested."""
+    def foreign(self) -> Iterator[str]:
+        """Describe the aggregates that are not nova's, if requested."""
         if not self.request.foreign:
             return
         by_aggregate: dict[str, set[str]] = {}
@@ -182,10 +185,9 @@ class Result:
             by_aggregate.setdefault(association.aggregate_uuid, set()).add(
                 association.host)
         for uuid, hosts in sorted(by_aggregate.items())[:MOST_LISTED]:
-            yield ('Aggregate %s of %s: nova never had it while this journal '
-                   'exists; its owner is unknown.%s' % (
-                       uuid, plurals.some(hosts),
-                       HOW if uuid in self.sync.removable else ''))
+            yield 'Aggregate %s of %s: %s; its owner is unknown.%s' % (
+                uuid, plurals.some(hosts), self._never,
+                HOW if uuid in self.sync.removable else '')
         if len(by_aggregate) > MOST_LISTED:
             yield '... and %d more aggregates' % (
                 len(by_aggregate) - MOST_LISTED)

@@ -20,8 +20,8 @@ the display of the progress."""
 
 
 def run(build: Build, rows: Iterable[journal.Row], request: full_sync.Request,
-        quiet: bool, lines: bool, stale: str = sync_result.PRUNE
-        ) -> sync_result.Result:
+        quiet: bool, lines: bool, stale: str = sync_result.PRUNE,
+        never: str = sync_result.NEVER) -> sync_result.Result:
     """Run a sync until its end or Ctrl-C.
 
     :param lines: progress as lines, also on a terminal
@@ -36,4 +36,4 @@ def run(build: Build, rows: Iterable[journal.Row], request: full_sync.Request,
         raise
     except exceptions.MirrorError as exc:
         sync = full_sync.uncompared(exc)
-    return sync_result.Result(sync, request, stale, stop.status)
+    return sync_result.Result(sync, request, stale, stop.status, never)

@@ -40,6 +40,8 @@ class Inputs:
     display: context.Progress = context.Progress()
     audit: Audit | None = None
     """None if the page does not show misplaced servers."""
+    foreign: bool = False
+    """Whether the page shows aggregates that nova never had."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +75,8 @@ def collect(conf: cfg.ConfigOpts, inputs: Inputs) -> Collected:
     :raises Stopped: when it was interrupted
     """
     options = conf.aggregate_mirror
-    request = full_sync.Request(options.max_removed_share, write=False)
+    request = full_sync.Request(
+        options.max_removed_share, write=False, foreign=inputs.foreign)
     journal = read_journal(conf, inputs.nova)
     sync = _compare(inputs, journal, request, options.sync_workers)
     zones: database.Zones = {}

@@ -117,6 +117,7 @@ def values(collected: collect.Collected) -> dict[str, Any]:
         'pending': result.among(State.PENDING),
         'foreign': result.among(
             State.FOREIGN_AGGREGATE, State.FOREIGN_PROVIDER, State.ABSENT),
+        'described': list(result.foreign()),
         'repair': REPAIR if result.among(*associations.DRIFT) else '',
         'syncs': journal.syncs[:SYNCS], 'trouble': journal.trouble,
         'findings': collected.findings, 'audit_command': misplaced.COMMAND}

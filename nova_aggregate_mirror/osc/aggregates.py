@@ -4,6 +4,7 @@
 import argparse
 import collections
 
+from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.osc import command
 from nova_aggregate_mirror.reconcile import associations
 
@@ -16,7 +17,8 @@ STATES = (State.IN_SYNC, State.MISSING, State.STALE, State.PENDING,
 """States that associations may have, without a sync."""
 LONG = tuple(state.value.replace('_', ' ').title() for state in STATES)
 
-OBSTACLES = (State.DISPUTED, State.UNKNOWN, State.NO_NODE, State.PENDING)
+OBSTACLES = (State.FOREIGN_AGGREGATE, State.DISPUTED, State.UNKNOWN,
+             State.NO_NODE, State.PENDING)
 """States of an aggregate without drift, the most important first."""
 
 
@@ -35,6 +37,7 @@ class ListAggregates(command.Lister):
         parser.add_argument(
             '--long', action='store_true',
             help='Also count the associations in each state')
+        arguments.add_foreign(parser, command.FOREIGN)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -43,8 +46,11 @@ class ListAggregates(command.Lister):
         for association in compared:
             by_aggregate[association.aggregate_uuid].append(association)
         rows = []
+        others = {} if parsed_args.formatter == 'table' else {
+            association.aggregate_uuid: '' for association in compared
+            if association.state is State.FOREIGN_AGGREGATE}
         for name, uuid in sorted((name, uuid) for uuid, name
-                                 in nova.aggregates.items()):
+                                 in {**others, **nova.aggregates}.items()):
             members = by_aggregate[uuid]
             states = collections.Counter(
                 association.state for association in members)

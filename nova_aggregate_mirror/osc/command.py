@@ -12,12 +12,17 @@ from osc_lib.command import command
 from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import exit_status
+from nova_aggregate_mirror.console import progress
+from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.osc import clients
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import context
+from nova_aggregate_mirror.reconcile import foreign
+from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
@@ -27,6 +32,12 @@ Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 READS = ('Exit status: 0 when nova and placement could be read, 1 when the '
          'client itself could not authenticate, 2 when placement could not be '
          'read, 255 when nova-api could not be read or has no such aggregate.')
+
+NEVER = ('nova does not have it, and whether it ever had it is only in the '
+         'ledger of nova-aggregate-mirror')
+"""About foreign aggregates: deleted ones are among them."""
+
+FOREIGN = 'Also list the aggregates of compute nodes that nova does not have'
 
 # Nova-api takes as long to list some compute nodes as to list all of them.
 BATCH = 1000
@@ -92,16 +103,36 @@ class Lister(command.Lister):
             journal.Ledger(), self.clients.nova, self.clients.placement,
             None, stopping, parsed_args.workers, display, BATCH)
 
+    def verbosity(self) -> tuple[bool, bool]:
+        """Return whether to show no progress, and whether as lines."""
+        level = self.app.options.verbose_level
+        return level < 2 and not (level and sys.stderr.isatty()), level > 1
+
     def compare(self, parsed_args: argparse.Namespace
                 ) -> tuple[source.Nova, list[associations.Association]]:
-        """Return nova, and all its associations."""
-        context = self.mirror(parsed_args).context
-        compared = survey.read(context, survey.select(context))
+        """Return nova, and all its associations; those requested also."""
+        request = full_sync.Request(
+            write=False, foreign=getattr(parsed_args, 'foreign', False))
+        result, removable = outcome.Outcome(), frozenset[str]()
+        quiet, lines = self.verbosity()
+        with progress.shown(quiet or not request.foreign, lines) as display:
+            context = self.mirror(parsed_args, display=display).context
+            compared = survey.read(context, survey.select(context))
+            if request.foreign:
+                removable = foreign.find(context, compared, (), result)
         tell('Cell %s did not answer: %s' % cell
              for cell in sorted(compared.nova.cells_down.items()))
-        return compared.nova, associations.complete(
+        others = associations.foreign(compared.nova, result.kept)
+        tell(sync_result.Result(full_sync.SyncOutcome(
+            result, compared.nova, others, removable=removable), request,
+            never=NEVER).foreign())
+        for subject, exc in result.failed.items():
+            tell(['The aggregates of %s could not be read: %s'
+                  % (subject, exc)])
+            self.status = exit_status.of(exc)
+        return compared.nova, [*others, *associations.complete(
             compared.nova,
-            associations.compare(compared, compared.changes(())))
+            associations.compare(compared, compared.changes(())))]
 
 
 def run_reporting_errors(command: Callable[[], int]) -> int:

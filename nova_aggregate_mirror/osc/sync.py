@@ -4,7 +4,6 @@
 import argparse
 import dataclasses
 import functools
-import sys
 from typing import Any
 
 from nova_aggregate_mirror import conf
@@ -92,6 +91,7 @@ class Sync(command.Lister):
             help='With --prune: remove even more than %d %%%% of the '
                  'associations, and even if nova reports no host in any '
                  'aggregate' % (100 * conf.MAX_REMOVED_SHARE))
+        arguments.add_foreign(parser, command.FOREIGN)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> command.Table:
@@ -117,10 +117,8 @@ def _sync(lister: command.Lister, parsed_args: argparse.Namespace,
     """Run a sync, and set the exit status."""
     request = dataclasses.replace(
         request, aggregates=lister.clients.find(parsed_args.aggregates))
-    verbosity = lister.app.options.verbose_level
     result = sync_run.run(
         functools.partial(lister.mirror, parsed_args), (), request,
-        quiet=verbosity < 2 and not (verbosity and sys.stderr.isatty()),
-        lines=verbosity > 1)
+        *lister.verbosity(), never=command.NEVER)
     lister.status = result.status()
     return result

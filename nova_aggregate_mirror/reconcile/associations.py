@@ -143,6 +143,8 @@ def after(differences: abc.Iterable[Association], outcome: outcome.Outcome,
                 association, state=State.PENDING
                 if association.provider in outcome.pending else State.UNKNOWN)
         associations[association.pair] = association
+    for association in foreign(nova, outcome.kept):
+        associations[association.pair] = association
     for state, provider, aggregates in _changes(outcome):
         for uuid in aggregates:
             associations[provider, uuid] = _association(
@@ -176,6 +178,19 @@ def complete(nova: source.Nova, differences: abc.Iterable[Association],
     return sorted(associations)
 
 
+def foreign(nova: source.Nova, kept: source.Memberships
+            ) -> list[Association]:
+    """List the foreign aggregates of compute nodes.
+
+    :param kept: provider to these aggregates
+    """
+    return [dataclasses.replace(
+        _association(nova, provider, uuid, State.FOREIGN_AGGREGATE),
+        in_placement=True)
+        for provider, aggregates in sorted(kept.items())
+        for uuid in sorted(aggregates)]
+
+
 def _is_settled(association: Association, result: outcome.Outcome) -> bool:
     """Check whether another writer has repaired an association meanwhile."""
     return association.provider in result.done and not {
@@ -186,8 +201,6 @@ def _is_settled(association: Association, result: outcome.Outcome) -> bool:
 
 def _changes(outcome: outcome.Outcome
              ) -> abc.Iterator[tuple[State, str, abc.Iterable[str]]]:
-    for provider, aggregates in outcome.kept.items():
-        yield State.FOREIGN_AGGREGATE, provider, aggregates
     for change in outcome.changes:
         yield State.MISSING, change.provider, change.add
         yield State.STALE, change.provider, change.remove

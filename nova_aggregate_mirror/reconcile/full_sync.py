@@ -18,6 +18,7 @@ from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import converge
+from nova_aggregate_mirror.reconcile import foreign
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
@@ -127,7 +128,8 @@ def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
     _find_occupied_names(mirror, compared, differences, outcome)
     removable: frozenset[str] = frozenset()
     if request.foreign:
-        removable = _find_foreign(mirror.context, compared, request, outcome)
+        removable = foreign.find(
+            mirror.context, compared, request.hosts, outcome)
     outcome.failed |= {Subject(PROVIDER, node): exc for node, exc
                        in compared.contradictions(request.hosts).items()}
     _observe(mirror.context, compared, request, outcome)
@@ -289,46 +291,6 @@ def _once_more(mirror: reconciler.Reconciler, compared: Comparison,
         % plurals.count(len(failed), 'compute node'))
     mirror.context.display.expect(len(failed))
     return mirror.converge(compared.dirty(failed), mode)
-
-
-def _find_foreign(context: context.Context, compared: Comparison,
-                  request: Request, outcome: Outcome) -> frozenset[str]:
-    """Add the aggregates of compute nodes that nova never had.
-
-    :returns: those that have no provider but compute nodes, and none that
-        shares: others may connect hosts to their storage
-    """
-    nodes = sorted(compared.nova.nodes_of(request.hosts) if request.hosts
-                   else compared.nova.nodes)
-    context.display.step('Reading the aggregates of %s'
-                         % plurals.count(len(nodes), 'provider'))
-    context.display.expect(len(nodes))
-
-    def read(node: str) -> None:
-        try:
-            foreign = (context.placement.get(node).aggregates
-                       - compared.owned - compared.deleted)
-        except exceptions.ProviderNotFound:
-            return
-        except exceptions.MirrorError as exc:
-            outcome.failed[Subject(PROVIDER, node)] = exc
-            if isinstance(exc, exceptions.OUTAGE):
-                raise
-            return
-        context.display.advance()
-        if foreign:
-            outcome.kept[node] = foreign
-
-    try:
-        context.each(read, nodes)
-        others = context.placement.sharing().keys()
-        return frozenset(
-            uuid for uuid in frozenset().union(*outcome.kept.values())
-            if not context.placement.members(uuid)
-            - (compared.nova.compute_nodes() - others))
-    except exceptions.MirrorError:
-        # It is in the outcome, or only the advice depends on it.
-        return frozenset()
 
 
 def _find_occupied_names(mirror: reconciler.Reconciler, compared: Comparison,

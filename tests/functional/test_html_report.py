@@ -102,6 +102,18 @@ class TestPage(ReportTest):
         self.sync()
         self.assertIn('placement sync_aggregates</bdi>', self.report(0))
 
+    def test_foreign(self):
+        """Without a difference they are read and shown only on request."""
+        host = self.host('h1')
+        self.placement.set_aggregates(
+            host.nodes[0], [self.zone.uuid, test_sync_command.FOREIGN])
+        self.assertNotIn(test_sync_command.FOREIGN, self.report(0))
+        page = self.report(0, '--foreign')
+        self.assertIn('Aggregate %s of h1: nova never had it while this '
+                      'journal exists; its owner is unknown.'
+                      % test_sync_command.FOREIGN, page)
+        self.assertIn('resource provider aggregate set', page)
+
     def test_no_journal_yet(self):
         """The report does not create a journal."""
         path = pathlib.Path(engine.sqlite_file(fixtures.CONF))
