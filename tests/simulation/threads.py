@@ -81,8 +81,7 @@ class Clock(fixtures.Fixture):
         thread.parent.switch()
 
     def catch_up(self) -> None:
-        """Let threads continue for which time passed while none was awaited.
-        """
+        """Let threads continue whose time passed while none was awaited."""
         while self._waiting and self._waiting[0][0] <= self.world.now:
             self.wake(self.world.now)
 
