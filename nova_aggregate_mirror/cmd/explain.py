@@ -33,6 +33,7 @@ Exit status:
 
 from collections import abc
 import contextlib
+import dataclasses
 import signal
 import sys
 import time
@@ -139,8 +140,8 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
         facts = gather.gather(
             gather.Cloud(context, truth, placement, pending,
                          parallel.Workers(args.workers).each),
-            requests.PreparedRequest(
-                request.spec, request.about, [*request.notes, *notes]),
+            dataclasses.replace(
+                request, notes=[*request.notes, *notes]),
             args.hosts)
     return steps.explain(facts)
 

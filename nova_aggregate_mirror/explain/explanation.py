@@ -63,6 +63,34 @@ class Verdict:
 
 
 @dataclasses.dataclass(frozen=True)
+class RecordEntry:
+    """A fault of a server, or an event of its last action."""
+
+    time: str
+    """ISO 8601, UTC."""
+    event: str
+    """``fault``, or the action and its event."""
+    host: str
+    """The host that has reported it; empty for nova-conductor."""
+    result: str
+    """The message of a fault, or the result of an event."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerRecord:
+    """The state of a server, and what has led to it, as nova stores it."""
+
+    state: str
+    """Its ``vm_state``."""
+    task: str
+    """Its ``task_state``; empty without one."""
+    fault: str
+    """The message of its last fault; empty without one."""
+    entries: abc.Sequence[RecordEntry]
+    """Oldest first."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Answer:
     """The explanation of one request."""
 
@@ -79,6 +107,8 @@ class Answer:
     """Number of servers that are requested at once."""
     failure: str = ''
     """Why the request fails whatever hosts there are; empty if it does not."""
+    record: ServerRecord | None = None
+    """Of the server whose request this is."""
 
     @property
     def acceptable(self) -> abc.Sequence[Verdict]:

@@ -4,6 +4,7 @@
 from collections import abc
 import dataclasses
 
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import funnel
 from nova_aggregate_mirror import source
 
@@ -42,6 +43,8 @@ class Facts:
     """Every host and aggregate."""
     request: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
     """The arguments of the request, for display."""
+    record: explanation.ServerRecord | None = None
+    """Of the server whose request this is."""
     notes: abc.Sequence[str] = ()
     """Parts of the request that are not explained."""
     scope: frozenset[str] = frozenset()

@@ -57,7 +57,7 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
     services = manager.services(cloud.context)
     trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
     facts = Facts(
-        nova, request.about, request.notes,
+        nova, request.about, request.record, request.notes,
         nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         {host: service.disabled_reason or ''
          for host, service in services.items() if service.disabled},

@@ -3,6 +3,7 @@
 
 import collections
 from collections import abc
+import dataclasses
 import textwrap
 from typing import Any
 
@@ -16,6 +17,7 @@ SENTENCE_HOSTS, ROW_HOSTS = 5, 6
 WIDTH = 44
 
 HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do')
+RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
 NO_NODE = 'nova shows no compute node'
 """Nova has none, or the cells with all of them did not answer."""
@@ -64,11 +66,28 @@ def text(answer: explanation.Answer) -> str:
 
 
 def head(answer: explanation.Answer) -> list[str]:
-    """Render the sentence, the request and the funnel."""
+    """Render the server, the sentence, the request and the funnel."""
     request = ', '.join('%s %s' % field for field in answer.request.items())
-    return [printable.line(sentence(answer)),
+    return [*record(answer.record), printable.line(sentence(answer)),
             _paragraph('Request: ' + request),
             _table(FUNNEL, funnel(answer))]
+
+
+def record(server: explanation.ServerRecord | None) -> list[str]:
+    """Render what nova has stored about a server."""
+    if not server:
+        return []
+    return [_paragraph(state(server)), *(
+        [_table(RECORD, [dataclasses.astuple(entry)
+                         for entry in server.entries])]
+        if server.entries else [])]
+
+
+def state(server: explanation.ServerRecord) -> str:
+    """Return the state of a server and its last fault as one sentence."""
+    return 'The server is in state %s%s%s' % (
+        server.state, ' (%s)' % server.task if server.task else '',
+        ': ' + server.fault if server.fault else '')
 
 
 def notes(answer: explanation.Answer) -> list[str]:
@@ -80,6 +99,7 @@ def document(answer: explanation.Answer) -> dict[str, Any]:
     """Return a JSON object; its keys are documented with the command."""
     return {
         'summary': sentence(answer),
+        'server': dataclasses.asdict(answer.record) if answer.record else None,
         'request': dict(answer.request),
         'failure': answer.failure,
         'steps': [

@@ -21,7 +21,9 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import network_requests
+from nova_aggregate_mirror.explain import server_record
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.scheduler import request_spec
 
@@ -29,6 +31,8 @@ CREATE, REBUILD, RESIZE = 'create', 'rebuild', 'resize'
 LIVE_MIGRATE, UNSHELVE = 'live-migrate', 'unshelve'
 # Operations in which nova leaves out the host of the server.
 _LEAVING = ('migrate', LIVE_MIGRATE, 'evacuate', RESIZE)
+# The event of a host that builds a server.
+BUILD = 'compute__do_build_and_run_instance'
 # Image properties about the disks of a server.
 _DEVICES = ('block_device_mapping', 'mappings')
 
@@ -42,6 +46,8 @@ class PreparedRequest:
     """Its arguments, for display."""
     notes: abc.Sequence[str] = ()
     """Parts of the request that are not explained."""
+    record: explanation.ServerRecord | None = None
+    """Of the server whose request this is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +114,7 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     """
     spec = _stored(context, server)
     notes: list[str] = []
+    record = None
     instance, cell = _instance(context, server)
     about = {'server': server, 'operation': operation}
     if operation != CREATE and (instance is None or (
@@ -122,6 +129,13 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
         # As nova-conductor does: nova 17.0 and earlier did not store it.
         with nova_context.target_cell(context, cell) as target:
             compute_utils.heal_reqspec_is_bfv(target, spec, instance)
+            record = server_record.read(target, instance)
+        if not instance.host and any(
+                entry.event.endswith(BUILD) for entry in record.entries):
+            notes.append(
+                'Nova-compute built the server on hosts above and gave up. '
+                'Nova calls that a success if it tried another host: see the '
+                'nova-compute.log of each host for the reason.')
     _defaults(spec)
     if (spec.flavor.extra_specs or {}).get('accel:device_profile'):
         notes.append('Accelerators of the device profile are not explained.')
@@ -147,7 +161,7 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['flavor'] = spec.flavor.name
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
-    return PreparedRequest(spec, _present(about), notes)
+    return PreparedRequest(spec, _present(about), notes, record)
 
 
 def _zone(context: Any, zone: str) -> str:

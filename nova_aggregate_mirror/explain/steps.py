@@ -149,7 +149,7 @@ def explain(facts: Facts) -> explanation.Answer:
         facts.request, steps,
         [verdict for verdict in verdicts if verdict.node in facts.scope],
         notes(facts), facts.placed, facts.count,
-        facts.refusal.reason if facts.refusal else '')
+        facts.refusal.reason if facts.refusal else '', facts.record)
 
 
 MEMORY = ('nova-scheduler has aggregates in its memory, which may be older '

@@ -3,7 +3,9 @@
 
 import json
 
+import fixtures
 from nova.db.api import api as api_db
+from nova import exception
 from nova import objects
 from nova.scheduler import filters
 from nova.tests import fixtures as nova_fixtures
@@ -25,6 +27,11 @@ class DisksFilter(filters.BaseHostFilter):
 
     def host_passes(self, host_state, spec_obj):
         return int(spec_obj.flavor.extra_specs.get('disks', 0)) < 9
+
+
+def fail(*_arguments, **_options):
+    """Spawn nothing, as a hypervisor without a disk."""
+    raise exception.NovaException('no disk')
 
 
 class TestConditions(explaining.ExplainingTest):
@@ -81,6 +88,29 @@ class TestConditions(explaining.ExplainingTest):
                           'flavor': 'm1.tested', 'zone': ZONE,
                           'project': self.api.project_id}, answer.request)
         self.assertIn('1 disabled', rendering.sentence(answer))
+        self.assertEqual('error', answer.record.state)
+        self.assertIn('No valid host was found', answer.record.fault)
+        self.assertEqual(
+            ['create: conductor_schedule_and_build_instances', 'fault'],
+            sorted(entry.event for entry in answer.record.entries))
+
+    def test_server_whose_builds_failed(self):
+        """What nova stored says it: the hosts could take the server."""
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.fake.FakeDriver.spawn', fail))
+        server = self.boot(flavor_id=self.wanted, az=ZONE)
+        answer = self.explain_server(server)
+        self.assertIn('Exceeded maximum number of retries',
+                      answer.record.fault)
+        self.assertIn(
+            ('create: compute__do_build_and_run_instance', 'good', 'Success'),
+            {(entry.event, entry.host, entry.result)
+             for entry in answer.record.entries})
+        self.assertEqual(['good'], [
+            verdict.host for verdict in answer.acceptable])
+        text = rendering.text(answer)
+        self.assertIn('nova-compute.log of each host', text)
+        self.assertLess(text.index('Exceeded'), text.index('can take'))
 
     def refused(self):
         server = self.boot(flavor_id=self.wanted, az=ZONE)
