@@ -131,11 +131,6 @@ def ratios(deployment: inputs.Deployment) -> checks.Findings:
     return findings
 
 
-def are_isolated(deployment: inputs.Deployment) -> bool:
-    """Check whether nova isolates aggregates that require traits."""
-    return bool(deployment.conf.scheduler.enable_isolated_aggregate_filtering)
-
-
 def isolated(deployment: inputs.Deployment) -> checks.Findings:
     """Check the hosts of aggregates that require traits of requests.
 

@@ -25,14 +25,14 @@ SEGMENT_ADDRESSES = filter_table.SEGMENT_ADDRESSES
 # When neutron deletes a segment, it also deletes the first aggregate of the
 # segment's provider, even if that is a zone: no finding suggests to add any.
 SEGMENT = 'Neutron segment id %s'
-UNFILTERED = 'no request filter is configured'
 # Segments of a request, whose length is limited.
 BATCH = 100
 
 
-def filters_requests(deployment: inputs.Deployment) -> bool:
-    """Check whether request filters are configured."""
-    return bool(filter_table.configured(deployment.conf))
+def unfiltered(deployment: inputs.Deployment) -> str:
+    """Return why no request is filtered; empty if requests are."""
+    return '' if filter_table.configured(deployment.conf) else (
+        'no request filter is configured')
 
 
 def filters(deployment: inputs.Deployment) -> checks.Findings:
@@ -75,12 +75,6 @@ def sharing(deployment: inputs.Deployment) -> checks.Findings:
         *('%s aggregate set --generation GENERATION --aggregate '
           'AGGREGATE_UUID %s' % (checks.PROVIDER, provider)
           for provider in sorted(outside)[:checks.NAMES]))]
-
-
-def are_routed(deployment: inputs.Deployment) -> bool:
-    """Check whether nova-scheduler uses the segments of networks."""
-    return bool(deployment.conf.scheduler
-                .query_placement_for_routed_network_aggregates)
 
 
 def segments(deployment: inputs.Deployment) -> checks.Findings:

@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import sys
 import textwrap
-from typing import Any
 
 from nova.conf import CONF
 from oslo_upgradecheck import upgradecheck
@@ -30,7 +29,13 @@ WIDTH = 60
 DATABASE = 'Nova\'s API database'
 JOURNAL = 'Journal of this nova'
 UNLOOKED = 'Not looked at'
-ROUTED = ('[scheduler] query_placement_for_routed_network_aggregates is off')
+
+
+def _unset(section: str, option: str
+           ) -> abc.Callable[[inputs.Deployment], str]:
+    """Return a check's ``unless`` for an option that has to be true."""
+    return lambda deployment: '' if deployment.conf[section][option] else (
+        '[%s] %s is off' % (section, option))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +46,11 @@ class Check:
     find: abc.Callable[[inputs.Deployment], checks.Findings]
     needs: tuple[str, ...] = ()
     """Checks that must succeed before this check can run."""
-    applies: abc.Callable[[inputs.Deployment], bool] = lambda deployment: True
-    unless: str = ''
-    """Why it does not apply."""
+    unless: abc.Callable[[inputs.Deployment], str] = lambda deployment: ''
+    """Returns why it does not apply; empty if it does."""
 
+
+UNROUTED = _unset('scheduler', 'query_placement_for_routed_network_aggregates')
 
 CHECKS = (
     # Of nova-api: what it loads, and where it records operations.
@@ -68,10 +74,9 @@ CHECKS = (
     Check('Placement rights', placement.rights,
           ('Placement microversions',)),
     # What nova-scheduler reads from neutron.
-    Check('Neutron credentials', placement.neutron,
-          applies=scheduler.are_routed, unless=ROUTED),
+    Check('Neutron credentials', placement.neutron, (), UNROUTED),
     Check('Segments', scheduler.segments, (DATABASE, 'Neutron credentials'),
-          scheduler.are_routed, ROUTED),
+          UNROUTED),
     # Whether the mirror keeps up, and placement equals nova.
     Check('Agent', journal.agent, ('Journal',)),
     Check('Backlog', journal.backlog, ('Journal',)),
@@ -81,13 +86,12 @@ CHECKS = (
     Check('Availability zones', aggregate_metadata.zones, (DATABASE,)),
     Check('Allocation ratios', aggregate_metadata.ratios, (DATABASE,)),
     Check('Isolated aggregates', aggregate_metadata.isolated,
-          (DATABASE, 'Placement rights'), aggregate_metadata.are_isolated,
-          '[scheduler] enable_isolated_aggregate_filtering is off'),
+          (DATABASE, 'Placement rights'),
+          _unset('scheduler', 'enable_isolated_aggregate_filtering')),
     # What the request filters need.
     Check('Request filters', scheduler.filters),
     Check('Sharing providers', scheduler.sharing,
-          (DATABASE, 'Placement rights'), scheduler.filters_requests,
-          scheduler.UNFILTERED),
+          (DATABASE, 'Placement rights'), scheduler.unfiltered),
 )
 
 
@@ -112,7 +116,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _check(self) -> int:
         components.check_configuration()
         self._upgrade_checks = tuple(
-            (name, (Checks._known, {'result': result}))
+            (name, lambda _commands, result=result: result)
             for name, result in self.results().items())
         with program.printing():
             return int(super().check())
@@ -132,21 +136,22 @@ class Checks(upgradecheck.UpgradeCommands):
                 checks.Code.SUCCESS, '\n'.join(skipped))
         return results
 
-    @staticmethod
-    def _known(_commands: Any, result: upgradecheck.Result
-               ) -> upgradecheck.Result:
-        return result
-
     def _findings(self, check: Check) -> checks.Findings:
-        if not check.applies(self._deployment):
-            return [checks.skipped(check.unless)]
+        reason = check.unless(self._deployment)
+        if reason:
+            return [checks.skipped(reason)]
         causes = [self._causes[name] for name in check.needs
                   if name in self._causes]
         if causes:
             self._causes[check.name] = causes[0]
             return [checks.warning('Not checked: resolve "%s" first.'
                                    % causes[0])]
-        return self._find(check)
+        try:
+            return check.find(self._deployment)
+        except exceptions.MirrorError as exc:
+            # It worked a moment ago, for another check.
+            return [checks.failure('%s. Run the checks again:' % exc,
+                                   '%s upgrade check' % PROGRAM)]
 
     def _result(self, check: Check, findings: checks.Findings
                 ) -> upgradecheck.Result:
@@ -158,14 +163,6 @@ class Checks(upgradecheck.UpgradeCommands):
             line for finding in findings for line in (
                 finding.text, *('  ' + command for command in finding.cure)))
             or None)
-
-    def _find(self, check: Check) -> checks.Findings:
-        try:
-            return check.find(self._deployment)
-        except exceptions.MirrorError as exc:
-            # It worked a moment ago, for another check.
-            return [checks.failure('%s. Run the checks again:' % exc,
-                                   '%s upgrade check' % PROGRAM)]
 
     def _get_details(self, result: upgradecheck.Result) -> str | None:
         # The inherited method would break a command at its hyphens.
@@ -187,7 +184,7 @@ def main(argv: abc.Sequence[str] | None = None) -> int:
     try:
         return program.run(PROGRAM, lambda: upgradecheck.main(
             CONF, 'nova', commands,
-            [*(sys.argv[1:] if argv is None else argv)]))
+            [*(sys.argv[1:] if argv is None else argv)] or ['--help']))
     except SystemExit as exc:
         # Argparse exits with 2, which here means that a check failed.
         return exit_status.COULD_NOT_RUN if exc.code else exit_status.OK

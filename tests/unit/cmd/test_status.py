@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How findings become rows, and which checks are skipped."""
 
+import subprocess
+import sys
+
 from oslo_upgradecheck import upgradecheck
 import testtools
 
@@ -16,7 +19,7 @@ class TestRows(testtools.TestCase):
         self.ran = []
         self.findings = {}
 
-    def check(self, name, *needs, applies=True):
+    def check(self, name, *needs, reason=''):
         def find(deployment):
             self.ran.append(name)
             findings = self.findings.get(name, [])
@@ -24,8 +27,7 @@ class TestRows(testtools.TestCase):
                 raise findings
             return findings
 
-        return status.Check(name, find, needs, lambda deployment: applies,
-                            'it is off')
+        return status.Check(name, find, needs, lambda deployment: reason)
 
     def results(self, *rows):
         return [(int(result.code), result.details) for result
@@ -61,7 +63,7 @@ class TestRows(testtools.TestCase):
         self.findings['a'] = [checks.failure('bad')]
         self.findings['c'] = [checks.skipped('nova has no host yet')]
         rows = self.results(self.check('a'), self.check(
-            'b', 'a', applies=False), self.check('c'))
+            'b', 'a', reason='it is off'), self.check('c'))
         self.assertEqual(
             [(2, 'bad'), (0, 'b: it is off.\nc: nova has no host yet.')],
             rows)
@@ -98,6 +100,21 @@ class TestRows(testtools.TestCase):
             self.assertLessEqual(
                 set(line.split()),
                 {'Details:', 'nova-aggregate-mirror-status'})
+
+
+class TestMain(testtools.TestCase):
+
+    def test_without_a_command(self):
+        """It shows its help."""
+        ended = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', 'import sys\n'
+             'from nova_aggregate_mirror.cmd import status\n'
+             'sys.argv = ["nova-aggregate-mirror-status"]\n'
+             'sys.exit(status.main())'],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual((0, ''), (ended.returncode, ended.stderr))
+        self.assertTrue(ended.stdout.startswith(
+            'usage: nova-aggregate-mirror-status'), ended.stdout)
 
 
 class TestNames(testtools.TestCase):
