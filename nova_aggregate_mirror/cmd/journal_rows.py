@@ -10,12 +10,12 @@ from typing import Any
 
 import prettytable
 
+from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror import printable
 
-OK = 0
 NO_SUCH_ROW = 1
 STILL_RUNNING = 2
 
@@ -37,28 +37,26 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
 
 def show(journal_rows: rows.Rows, form: str, name: str,
          now: abc.Callable[[], float] = time.time) -> int:
-    """List the operations in the journal, oldest first."""
     rows = journal_rows.all()
     cells = [[row.id, row.dirty.host, row.state,
               '%d s' % max(0, now() - row.created_at), row.attempts,
               row.last_error] for row in rows]
     if form != 'table':
         formats.show(form, [_document(row) for row in rows], COLUMNS, cells)
-        return OK
-    if not rows:
+    elif not rows:
         print('The journal %s is empty: no operation is pending.' % name)
-        return OK
-    print('Journal: %s' % name)
-    table = prettytable.PrettyTable(COLUMNS)
-    table.align, table.max_width = 'l', WIDTH
-    table.add_rows([[printable.line(str(cell)) for cell in row]
-                    for row in cells])
-    print(table)
-    return OK
+    else:
+        print('Journal: %s' % name)
+        table = prettytable.PrettyTable(COLUMNS)
+        table.align, table.max_width = 'l', WIDTH
+        table.add_rows([[printable.line(str(cell)) for cell in row]
+                        for row in cells])
+        print(table)
+    return exit_status.OK
 
 
 def retry(journal_rows: rows.Rows, ids: abc.Collection[str]) -> int:
-    """Make the agent retry failed rows immediately; all rows without IDs."""
+    """Make rows due now; all rows without IDs."""
     present = {row.id for row in journal_rows.all()}
     status = _report_unknown(set(ids) - present)
     count = journal_rows.retry(set(ids) & present if ids else present)
@@ -68,10 +66,6 @@ def retry(journal_rows: rows.Rows, ids: abc.Collection[str]) -> int:
 
 def forget(journal_rows: rows.Rows, ids: abc.Collection[str],
            force: bool = False) -> int:
-    """Delete rows from the journal although they are not mirrored.
-
-    Their hosts are mirrored by the next full sync.
-    """
     rows = [row for row in journal_rows.all() if row.id in ids]
     status = _report_unknown(set(ids) - {row.id for row in rows})
     running = [row for row in rows if row.running and not force]
@@ -89,7 +83,7 @@ def _report_unknown(unknown: abc.Collection[str]) -> int:
     for row in sorted(unknown):
         print('There is no row %s; see "nova-aggregate-mirror-manage journal '
               'list"' % row, file=sys.stderr)
-    return NO_SUCH_ROW if unknown else OK
+    return NO_SUCH_ROW if unknown else exit_status.OK
 
 
 def _document(row: journal.Row) -> dict[str, Any]:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``nova-aggregate-mirror-manage``: syncs, the report and the journal."""
+"""``nova-aggregate-mirror-manage``: syncs, the report and the journal.
+
+The ``--help`` of a command is the docstring of its module, or of its function
+here if it has no module.
+"""
 
 import argparse
 from collections import abc
@@ -46,7 +50,6 @@ QUIET = ['nova=WARNING', 'nova_aggregate_mirror=WARNING', 'alembic=WARNING',
 
 
 def placement_sync_aggregates() -> int:
-    """Make placement's aggregates equal to nova's host aggregates."""
     components.check_configuration()
     source, placement = components.source(), components.placement()
     arguments = CONF.command
@@ -64,27 +67,23 @@ def placement_sync_aggregates() -> int:
 
 
 def placement_wait() -> int:
-    """Wait until placement has hosts in all their aggregates."""
     components.check_configuration()
     return wait_hosts.run(
         components.source(), components.placement(), CONF.command)
 
 
 def placement_audit_servers() -> int:
-    """List servers whose host contradicts what was requested for them."""
     components.check_configuration()
     return audit_servers.run(
         CONF, components.journal().history, components.source())
 
 
 def show_report() -> int:
-    """Write an HTML page with the differences between nova and placement."""
     components.check_configuration()
     return report.run(CONF, components.source())
 
 
 def scheduling_explain() -> int:
-    """Explain which hosts nova-scheduler can choose for a server, and why."""
     components.check_configuration()
     return explain.run(CONF, components.source(), components.journal().rows)
 
@@ -145,34 +144,35 @@ class Command:
     words: str
     """Its name, after the name of its group if it has one."""
     run: abc.Callable[[], int]
-    """Its first line is in the list of commands."""
-    example: str
-    """Arguments of an example; empty if it is without any."""
+    manual: str | None
+    """Its help, whose first line is also in the list of commands."""
+    example: str = ''
+    """Arguments of an example."""
     add_arguments: abc.Callable[[argparse.ArgumentParser], None] = (
         lambda parser: None)
-    manual: str | None = None
-    """The docstring of ``run`` by default."""
 
 
 COMMANDS = (
     Command('placement sync_aggregates', placement_sync_aggregates,
-            '--dry-run', sync_aggregates.add_arguments,
-            sync_aggregates.__doc__),
-    Command('placement wait', placement_wait, '--host cmp-1',
-            wait_hosts.add_arguments, wait_hosts.__doc__),
+            sync_aggregates.__doc__, '--dry-run',
+            sync_aggregates.add_arguments),
+    Command('placement wait', placement_wait, wait_hosts.__doc__,
+            '--host cmp-1', wait_hosts.add_arguments),
     Command('placement audit_servers', placement_audit_servers,
-            '--zone az-1', audit_servers.add_arguments,
-            audit_servers.__doc__),
-    Command('report', show_report, '--html /var/lib/nova/report.html',
-            report.add_arguments, report.__doc__),
-    Command('scheduling explain', scheduling_explain, '--flavor m1.large',
-            explain_arguments.add_arguments, explain.__doc__),
-    Command('db sync', db_sync, ''),
-    Command('db version', db_version, '', formats.add_argument),
-    Command('journal list', journal_list, '--format json',
+            audit_servers.__doc__, '--zone az-1',
+            audit_servers.add_arguments),
+    Command('report', show_report, report.__doc__,
+            '--html /var/lib/nova/report.html', report.add_arguments),
+    Command('scheduling explain', scheduling_explain, explain.__doc__,
+            '--flavor m1.large', explain_arguments.add_arguments),
+    Command('db sync', db_sync, db_sync.__doc__),
+    Command('db version', db_version, db_version.__doc__, '',
             formats.add_argument),
-    Command('journal retry', journal_retry, '', journal_rows.add_retry),
-    Command('journal forget', journal_forget,
+    Command('journal list', journal_list, journal_list.__doc__,
+            '--format json', formats.add_argument),
+    Command('journal retry', journal_retry, journal_retry.__doc__, '',
+            journal_rows.add_retry),
+    Command('journal forget', journal_forget, journal_forget.__doc__,
             '1d9b1dca-0b0a-4d8a-8b5f-2a4e9a3c9a55', journal_rows.add_forget),
 )
 
@@ -189,10 +189,9 @@ def add_commands(subparsers: Subparsers) -> None:
                     for command in COMMANDS
                     if command.words.startswith(group + ' '))
             ).add_subparsers(metavar='COMMAND', required=True)
-        manual = inspect.getdoc(command.run) or ''
+        manual = inspect.cleandoc(command.manual or '')
         parser = groups[group].add_parser(
-            name, help=manual.partition('\n')[0],
-            description=command.manual or manual,
+            name, help=manual.partition('\n')[0], description=manual,
             epilog=('example:\n  %(prog)s ' + command.example).rstrip(),
             formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_arguments(parser)
