@@ -2,7 +2,6 @@
 """Misplaced servers as text and as JSON: pure, no I/O."""
 
 from collections import abc
-import json
 import time
 from typing import Any
 
@@ -37,7 +36,7 @@ def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
     return str(rows.get_string())
 
 
-def fields(misplacement: audit.Misplacement) -> abc.Mapping[str, Any]:
+def fields(misplacement: audit.Misplacement) -> dict[str, Any]:
     """Return a misplacement for a program; see the command's page."""
     server, cause = misplacement.server, misplacement.cause
     return dict(zip(FIELDS, (
@@ -47,25 +46,18 @@ def fields(misplacement: audit.Misplacement) -> abc.Mapping[str, Any]:
         moment(cause.since) if cause.since else None, misplacement.command)))
 
 
-def figures(totals: auditor.Totals, cells_down: abc.Mapping[str, str]
-            ) -> abc.Mapping[str, Any]:
-    """Return the totals for a program."""
-    return {'servers': totals.servers, 'misplaced': totals.misplaced,
-            'without_request': totals.unknown,
-            'rules': dict(totals.by_rule), 'cells_down': dict(cells_down)}
-
-
 def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
              totals: auditor.Totals, cells_down: abc.Mapping[str, str]
-             ) -> abc.Iterator[str]:
-    """Yield the parts of a JSON object; totals follow the misplacements."""
-    yield '{"misplacements": ['
-    separator = '\n'
-    for page in pages:
-        for misplacement in page:
-            yield separator + json.dumps(fields(misplacement))
-            separator = ',\n'
-    yield '\n], %s\n' % json.dumps(figures(totals, cells_down))[1:]
+             ) -> dict[str, Any]:
+    """Return the misplacements and the totals for a program.
+
+    :param totals: complete after the last page
+    """
+    misplacements = [fields(misplacement) for page in pages
+                     for misplacement in page]
+    return {'misplacements': misplacements, 'servers': totals.servers,
+            'misplaced': totals.misplaced, 'without_request': totals.unknown,
+            'rules': dict(totals.by_rule), 'cells_down': dict(cells_down)}
 
 
 def summary(totals: auditor.Totals) -> str:

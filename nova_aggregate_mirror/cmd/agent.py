@@ -29,10 +29,8 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import outcome
-from nova_aggregate_mirror.source import database_servers
 
 LOG = logging.getLogger(__name__)
 
@@ -111,8 +109,7 @@ def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
     figures.expect_audits(enforced)
 
     def audit() -> abc.Iterator[periodic_audit.Progress]:
-        source = database_servers.DatabaseServers(
-            engines.Limits(CONF.aggregate_mirror.cell_timeout))
+        source = components.servers()
         auditing = readers.DatabaseAudit(CONF, client.Client(CONF))
         for _misplaced in auditing.run(source.pages()):
             yield auditing.totals, 0

@@ -33,6 +33,7 @@ from oslo_config import cfg
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.audit import rules
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
@@ -40,7 +41,6 @@ from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.console import progress
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import context
@@ -80,8 +80,7 @@ def run(conf: cfg.ConfigOpts, past: history.History,
     :raises MirrorError: the servers could not be audited
     """
     arguments = conf.command
-    source = database_servers.DatabaseServers(
-        engines.Limits(conf.aggregate_mirror.cell_timeout))
+    source = components.servers()
     auditing = prepare(
         conf, _entries(past), arguments.rules, arguments.zone)
     pages = auditing.run(source.pages(
@@ -142,12 +141,9 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
           totals: auditor.Totals, source: database_servers.DatabaseServers
           ) -> None:
     from nova_aggregate_mirror.audit import display
-    if form == 'json':
-        for part in display.document(pages, totals, source.cells_down):
-            print(part, end='')
-        return
-    if form == 'yaml':
-        _show_yaml(pages, totals, source)
+    if form in formats.DOCUMENTS:
+        print(formats.document(form, display.document(
+            pages, totals, source.cells_down)), end='')
         return
     if form in formats.LINES:
         if form == 'csv':
@@ -168,25 +164,6 @@ def _show(form: str, pages: abc.Iterable[list[audit.Misplacement]],
         # Also what was found before an interruption or an error.
         if rows:
             print(display.table(rows), flush=True)
-
-
-def _show_yaml(pages: abc.Iterable[list[audit.Misplacement]],
-               totals: auditor.Totals,
-               source: database_servers.DatabaseServers) -> None:
-    from nova_aggregate_mirror.audit import display
-    # A list, and each part of it, has no indentation.
-    print('misplacements:')
-    empty = True
-    for page in pages:
-        if page:
-            empty = False
-            print(formats.document(
-                'yaml', [dict(display.fields(misplacement))
-                         for misplacement in page]), end='')
-    if empty:
-        print('  []')
-    print(formats.document(
-        'yaml', display.figures(totals, source.cells_down)), end='')
 
 
 def with_progress(pages: abc.Iterator[list[audit.Misplacement]],

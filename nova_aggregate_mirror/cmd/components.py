@@ -17,6 +17,7 @@ from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import database_servers
 
 NOVA_CONF = ('/etc/nova/nova.conf', '/etc/nova/nova.conf.d')
 
@@ -65,12 +66,18 @@ def source(skip_late: bool = False) -> database.DatabaseSource:
         skip_late=skip_late)
 
 
-def placement(**options: Any) -> client.Client:
+def servers() -> database_servers.DatabaseServers:
+    """Build the reader of the servers in nova's databases."""
+    return database_servers.DatabaseServers(
+        engines.Limits(CONF.aggregate_mirror.cell_timeout))
+
+
+def placement() -> client.Client:
     """Build a client of placement with complete credentials.
 
     :raises MirrorError: names the options that are missing or invalid
     """
-    placement = client.Client(CONF, **options)
+    placement = client.Client(CONF)
     placement.check_credentials()
     return placement
 

@@ -41,6 +41,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.cmd import explain_arguments
 from nova_aggregate_mirror.cmd import identifiers
 from nova_aggregate_mirror.cmd import report
@@ -53,7 +54,6 @@ from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import deadline
-from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.source import database
@@ -104,8 +104,7 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
              journal: rows.Rows) -> explanation.Answer:
     args = conf.command
     operation, flavor = explain_arguments.check(args)
-    placement = client.Client(conf)
-    placement.check_credentials()
+    placement = components.placement()
     # This fails in time if a database is unavailable.
     truth = nova.read_all()
     unknown = sorted(host for host in set(args.hosts)

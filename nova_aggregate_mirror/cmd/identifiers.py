@@ -7,10 +7,9 @@ import sys
 from oslo_config import cfg
 from oslo_utils import uuidutils
 
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import lookup
 from nova_aggregate_mirror.http import resource_names
-from nova_aggregate_mirror.limits import engines
-from nova_aggregate_mirror.source import database_servers
 
 SERVER_HINTS = ('same_host', 'different_host')
 GROUP_HINT = 'group'
@@ -24,8 +23,7 @@ class Identifiers:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
-        self._servers = database_servers.DatabaseServers(
-            engines.Limits(conf.aggregate_mirror.cell_timeout))
+        self._servers = components.servers()
 
     def project(self, name: str) -> str:
         return self._resource(resource_names.PROJECT, name)

@@ -34,6 +34,7 @@ from oslo_config import cfg
 
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror.cmd import audit_servers
+from nova_aggregate_mirror.cmd import components
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import interruption
 from nova_aggregate_mirror.console import progress
@@ -42,11 +43,9 @@ from nova_aggregate_mirror.html_report import collect
 from nova_aggregate_mirror.html_report import misplaced
 from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.journal import history
-from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.source import database
-from nova_aggregate_mirror.source import database_servers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,8 +94,7 @@ def _audit(conf: cfg.ConfigOpts, stopping: abc.Callable[[], bool],
            ) -> misplaced.Misplacements:
     """Audit all servers; a failure is part of what is found."""
     totals, trouble, groups = auditor.Totals(), '', misplaced.Groups()
-    source = database_servers.DatabaseServers(
-        engines.Limits(conf.aggregate_mirror.cell_timeout))
+    source = components.servers()
     display.step('Auditing the servers')
     try:
         auditing = audit_servers.prepare(conf, past)
