@@ -93,8 +93,8 @@ class Metrics:
             ['zone', 'direction'], registry=self.registry)
         self._uncompared = self._gauge(
             'uncompared_hosts',
-            'Member hosts that the last full sync could not compare, because '
-            'their cell did not answer.')
+            'Member hosts that the last full sync could not compare: their '
+            'cell did not answer, or nova has no compute node for them.')
         self._brake = self._gauge(
             'brake_tripped',
             '1 when the last full sync refused to remove stale associations.')

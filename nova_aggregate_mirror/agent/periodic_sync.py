@@ -105,12 +105,12 @@ class PeriodicSync:
             LOG.error('Full sync: removals refused: %s',
                       sync_result.refusal(sync.refused))
         self._log([failure for failure in result.failures
-                   if failure.error is not sync.refused])
+                   if not failure.error or failure.error is not sync.refused])
         self._figures.observe_sync(
             result.judgement, seconds, added, removed,
             None if sync.not_compared else self._by_zone(sync.drift),
             bool(sync.refused), sync.outcome.conflicts,
-            len(sync.nova.hosts_down))
+            len(sync.uncompared))
 
     def _by_zone(self, drift: abc.Iterable[associations.Association]
                  ) -> abc.Mapping[tuple[str, str], int]:

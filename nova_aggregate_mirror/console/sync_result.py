@@ -57,7 +57,7 @@ class Fault:
     subject: str
     text: str
     error: exceptions.MirrorError | None = None
-    """None if a sync cannot do anything about it: nova has to change."""
+    """None if nova has to change."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -93,7 +93,11 @@ class Result:
 
     @property
     def judgement(self) -> str:
-        """``success``, ``partial``, or ``failure`` if nothing was compared."""
+        """``success``, ``partial``, or ``failure`` if nothing was compared.
+
+        Log, metrics, summary and report follow it, and so does the exit status
+        except for what is pending and for the drift of a dry run.
+        """
         if self.sync.not_compared:
             return 'failure'
         return 'partial' if self.failures else 'success'
@@ -151,7 +155,7 @@ class Result:
         text = plurals.associations(
             len(self.among(State.MISSING)), len(self.among(State.STALE)),
             *verbs)
-        if not text and self._faults and not self.sync.not_compared:
+        if not text and self.judgement == 'partial':
             text = ('No association was changed' if self.request.write
                     else 'No association has to be changed')
         lines = [text + '.'] if text else []
@@ -167,14 +171,21 @@ class Result:
                     len(self.unprocessed), 'host or deleted aggregate',
                     'hosts or deleted aggregates'), AGAIN))
         if not lines and not self.sync.not_compared:
-            lines.append('Placement matches nova: %s, %s' % (
+            lines.append('Placement matches nova: %s, %s%s' % (
                 plurals.count(len(self.request.aggregates
                                   or self._nova.aggregates), 'aggregate'),
                 plurals.count(len(
                     self._nova.nodes_of(self.request.hosts)
                     if self.request.hosts else self._nova.nodes),
-                    'compute node')))
+                    'compute node'), self._without_provider()))
         return '\n'.join([*lines, *self.foreign()])
+
+    def _without_provider(self) -> str:
+        """Return how many compute nodes can be in no aggregate yet."""
+        pending = {association.provider
+                   for association in self.among(State.PENDING)}
+        return ', %d of them without a resource provider yet' % len(
+            pending) if pending else ''
 
     def foreign(self) -> Iterator[str]:
         """Describe the aggregates that are not nova's, if requested."""
@@ -203,8 +214,12 @@ class Result:
 
     @property
     def failures(self) -> list[Fault]:
-        """List the faults that a later sync may not have."""
-        return [fault for fault in self._faults if fault.error]
+        """List what keeps the sync from a success: all but what is pending.
+
+        Nova-compute creates a provider that is missing, as soon as it runs.
+        """
+        return [fault for fault in self._faults
+                if fault.status != exit_status.NO_PROVIDER]
 
     @functools.cached_property
     def unprocessed(self) -> list[str]:

@@ -85,7 +85,7 @@ def verdict(collected: collect.Collected) -> str:
     text = 'Placement differs from nova: %s' % ' and '.join(parts)
     if not parts:
         text = 'Placement is in sync with nova'
-    if result.fault_count or collected.journal.trouble:
+    if result.failures or collected.journal.trouble:
         text += ', as far as it could be compared'
     return text
 

@@ -89,6 +89,11 @@ class SyncOutcome:
     removable: frozenset[str] = frozenset()
     """Foreign aggregates of compute nodes alone."""
 
+    @property
+    def uncompared(self) -> frozenset[str]:
+        """Member hosts without compute node, or whose cell is silent."""
+        return self.nova.nodeless().union(self.nova.hosts_down)
+
 
 def run(mirror: reconciler.Reconciler, rows: abc.Iterable[journal.Row] = (),
         request: Request = Request()) -> SyncOutcome:

@@ -121,6 +121,24 @@ class TestSync(case.AgentTest):
         result, *_figures, uncompared = self.figures.last('observe_sync')
         self.assertEqual(('partial', 1), (result, uncompared))
 
+    def test_member_without_compute_node(self):
+        """It is counted as well, and logged until it has one."""
+        self.nova.hosts_of['a'].add('new')
+        log = self.useFixture(fixtures.FakeLogger(
+            'nova_aggregate_mirror', level=logging.WARNING))
+        for _sync in range(2):
+            self.sync.step()
+            self.clock += self.options.sync_interval
+        result, *_figures, uncompared = self.figures.last('observe_sync')
+        self.assertEqual(('partial', 1), (result, uncompared))
+        line, = log.output.splitlines()
+        self.assertIn('Full sync: Host new has no compute node', line)
+        self.nova.nodes['n9'] = 'new'
+        self.placement.create('n9')
+        self.sync.step()
+        result, *_figures, uncompared = self.figures.last('observe_sync')
+        self.assertEqual(('success', 0), (result, uncompared))
+
     def test_unavailable_placement_is_a_failure(self):
         """The next interval retries."""
         self.placement.broken['LIST', ''] = REFUSED

@@ -21,14 +21,20 @@ def association(number, state):
         associations.State(state))
 
 
-def result(*states, write=True, failed=(), unfinished=(), **options):
+NODELESS = source.Nova({'a': 'zone'}, {'h1': frozenset('a')}, {})
+UNMAPPED = source.Nova({'a': 'zone'}, {'h1': frozenset('a')}, {'n1': 'h1'},
+                       unmapped=frozenset({'h1'}))
+
+
+def result(*states, write=True, failed=(), unfinished=(),
+           nova=source.Nova({}, {}, {}), **options):
     done = outcome.Outcome(
         failed={outcome.Subject(outcome.PROVIDER, uuid): FAILED
                 for uuid in failed},
         unfinished={journal.Dirty(host): STOPPED for host in unfinished})
     return sync_result.Result(
         full_sync.SyncOutcome(
-            done, source.Nova({}, {}, {}), [
+            done, nova, [
                 association(number, state)
                 for number, state in enumerate(states)], **options),
         full_sync.Request(write=write))
@@ -67,7 +73,18 @@ class TestSummary(testtools.TestCase):
             self.assertEqual(said, self.summary(failed=['n1'], write=write))
         self.assertEqual('1 association removed.',
                          self.summary('stale', failed=['n2', 'n3']))
+        for nova in NODELESS, UNMAPPED:
+            self.assertEqual('No association was changed.',
+                             self.summary(nova=nova))
         self.assertEqual('', self.summary(not_compared=FAILED))
+
+    def test_pending(self):
+        """The rest of placement matches, and the exit status is another."""
+        nova = source.Nova({'a': 'zone'}, {}, {'n0': 'h0', 'n1': 'h1'})
+        self.assertEqual(
+            'Placement matches nova: 1 aggregate, 2 compute nodes, 1 of them '
+            'without a resource provider yet',
+            self.summary('pending', nova=nova))
 
     def test_stale_associations_that_are_kept(self):
         self.assertEqual(
@@ -116,12 +133,14 @@ class TestJudgement(testtools.TestCase):
         return result(*states, **options).judgement
 
     def test_success(self):
-        """What only nova can repair is no failure of the sync."""
+        """A provider that is not there yet can be in no aggregate."""
         self.assertEqual('success', self.judgement('missing', 'pending'))
 
     def test_partial(self):
         """A failure or a refusal leaves something to do."""
         self.assertEqual('partial', self.judgement(failed=['n1']))
+        for nova in NODELESS, UNMAPPED:
+            self.assertEqual('partial', self.judgement(nova=nova))
         self.assertEqual('partial', self.judgement(
             refused=exceptions.RemovalsRefused('too many')))
 
