@@ -54,7 +54,8 @@ def _names(conf: cfg.ConfigOpts, aggregates: source.Aggregates,
             yield checks.warning(
                 'Availability zone %s of aggregate %s %s. Give it another '
                 'name, when its hosts have no servers:' % (
-                    zone, _named(aggregates, uuids), reason),
+                    zone, checks.some(
+                        aggregates.names[uuid] for uuid in uuids), reason),
                 *('openstack aggregate set --zone NAME %s'
                   % shlex.quote(aggregates.names[uuid]) for uuid in uuids))
 
@@ -190,7 +191,3 @@ def _lacking(aggregate: str, trait: str,
             *('%s trait set --trait %s --trait ... %s' % (
                 checks.PROVIDER, trait, node)
               for node in lacking[:checks.NAMES]))
-
-
-def _named(aggregates: source.Aggregates, uuids: abc.Collection[str]) -> str:
-    return checks.some(aggregates.names[uuid] for uuid in uuids)

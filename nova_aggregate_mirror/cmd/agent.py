@@ -24,7 +24,6 @@ from nova_aggregate_mirror.cmd import log
 from nova_aggregate_mirror.cmd import program
 import nova_aggregate_mirror.conf
 from nova_aggregate_mirror.console import sync_history
-from nova_aggregate_mirror.console import sync_result
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
@@ -74,7 +73,8 @@ def _build(journal: store.Journal,
             CONF, components.mirror(
                 journal, sync_source, client.Client(CONF),
                 stopping=stop.is_set, failing=providers),
-            figures, note=functools.partial(_note, journal),
+            figures, note=functools.partial(
+                sync_history.note, journal.history, 'agent'),
             zones=sync_source.zones),
         lease.Lease(journal.database, options.leader_lease),
         binding.Binding(journal.database, drain_source), figures, stop,
@@ -123,11 +123,6 @@ def _prepare_nova() -> None:
     # Nova's scheduler takes seconds to import, and memory.
     from nova_aggregate_mirror.cmd import nova_objects
     nova_objects.prepare(CONF)
-
-
-def _note(journal: store.Journal, seconds: float,
-          result: sync_result.Result) -> None:
-    sync_history.note(journal.history, 'agent', seconds, result)
 
 
 def _serve() -> int:

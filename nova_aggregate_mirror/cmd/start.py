@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entry points of the commands, without a traceback at an early failure."""
 
+import functools
 import importlib
 import importlib.metadata
 import sys
@@ -9,6 +10,7 @@ PACKAGE = 'nova_aggregate_mirror'
 
 
 def _run(name: str) -> int:
+    """Run ``nova-aggregate-mirror-`` and a name; return the exit status."""
     program, arguments = 'nova-aggregate-mirror-' + name, sys.argv[1:]
     if '--version' in arguments:
         # Neither nova nor its configuration is needed.
@@ -42,16 +44,6 @@ def _explain(program: str, missing: str, is_help: bool) -> int:
     return 255
 
 
-def agent() -> int:
-    """Run ``nova-aggregate-mirror-agent`` and return its exit status."""
-    return _run('agent')
-
-
-def manage() -> int:
-    """Run ``nova-aggregate-mirror-manage`` and return its exit status."""
-    return _run('manage')
-
-
-def status() -> int:
-    """Run ``nova-aggregate-mirror-status`` and return its exit status."""
-    return _run('status')
+agent = functools.partial(_run, 'agent')
+manage = functools.partial(_run, 'manage')
+status = functools.partial(_run, 'status')
