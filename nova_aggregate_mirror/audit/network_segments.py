@@ -2,15 +2,14 @@
 """Segments of routed networks that servers have addresses of."""
 
 from collections import abc
-import contextlib
 
 from oslo_config import cfg
 
 from nova_aggregate_mirror.audit import rules
-from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.http import networks
 from nova_aggregate_mirror.limits import deadline
 from nova_aggregate_mirror.placement import client
+from nova_aggregate_mirror.scheduler import segment_addresses
 
 MANY = 50
 """Servers per request: 2 KB of URL."""
@@ -62,11 +61,8 @@ class Segments:
         return by_server
 
     def _of(self, segment: str) -> frozenset[str]:
-        """Return the host aggregates of a segment, as nova reads them."""
         if segment not in self._aggregates:
-            aggregates: frozenset[str] = frozenset()
-            with contextlib.suppress(exceptions.ProviderNotFound):
-                # The provider of a segment has the UUID of the segment.
-                aggregates = self._placement.get(segment).aggregates
-            self._aggregates[segment] = aggregates & self._host_aggregates
+            self._aggregates[segment] = (
+                segment_addresses.aggregates_of(self._placement, segment)
+                & self._host_aggregates)
         return self._aggregates[segment]

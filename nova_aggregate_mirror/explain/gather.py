@@ -58,11 +58,12 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
     trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
     facts = Facts(
         nova, request.about, request.record, request.notes,
-        nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
-        {host: service.disabled_reason or ''
-         for host, service in services.items() if service.disabled},
-        frozenset(host for host, service in services.items()
-                  if service.forced_down), cloud.pending)
+        scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
+        disabled={host: service.disabled_reason or '' for host, service
+                  in services.items() if service.disabled},
+        forced_down=frozenset(host for host, service in services.items()
+                              if service.forced_down),
+        pending=cloud.pending)
     try:
         queries = trial.queries()
     except rehearsal.NoHost as exc:

@@ -22,10 +22,6 @@ from nova_aggregate_mirror.scheduler import filters
 # A pattern for each host would be compiled for each host.
 _NAME = re.compile(r'[\w.-]+')
 
-Loader = abc.Callable[[], abc.Mapping[str, abc.Mapping[str, Any]]]
-"""Returns host to its instances by UUID."""
-
-
 NOVAS = 'nova.scheduler.filters'
 """Package of nova's host filters."""
 
@@ -107,13 +103,13 @@ class _Recorder:
         rejected = [
             state for state in states if id(state) not in passed_ids]
         module = type(host_filter).__module__
-        excluded: abc.Iterable[Any] = ()
+        broken: abc.Iterable[tuple[Any, list[str]]] = ()
         if isinstance(host_filter, filters.AggregateMembershipFilter):
-            excluded = host_filter.breaking_rules(rejected, spec)
+            broken = host_filter.broken_rules(rejected, spec)
         self.runs.append(facts.FilterRun(
             type(host_filter).__name__,
             {state.uuid: messages.about(state) for state in rejected},
-            frozenset(state.uuid for state in excluded),
+            frozenset(state.uuid for state, subjects in broken if subjects),
             '' if module.startswith(NOVAS) else module))
         return passed
 
@@ -189,25 +185,23 @@ class HostManager(host_manager.HostManager):
 
     def _get_host_states(self, context: Any, compute_nodes: Any,
                          services: Any) -> Any:
-        self._loaders = {
-            compute.host: load for cell, computes in compute_nodes.items()
-            for load in [self._loader(
-                context, cell, [compute.host for compute in computes])]
-            for compute in computes}
+        self._loaders: dict[str, abc.Callable[[], Any]] = {}
+        for cell, computes in compute_nodes.items():
+            hosts = [compute.host for compute in computes]
+            # The first host whose instances are needed reads those of all.
+            self._loaders |= dict.fromkeys(hosts, functools.cache(
+                functools.partial(self._load, context, cell, hosts)))
         return super()._get_host_states(context, compute_nodes, services)
 
-    def _loader(self, context: Any, cell: str, hosts: abc.Sequence[str]
-                ) -> Loader:
-        @functools.cache
-        def load() -> abc.Mapping[str, abc.Mapping[str, Any]]:
-            with nova_context.target_cell(context, self.cells[cell]) as target:
-                instances: dict[str, dict[str, Any]] = {}
-                for uuid, host in _read_instances(target, hosts):
-                    instances.setdefault(host, {})[uuid] = objects.Instance(
-                        target, uuid=uuid)
-                return instances
-
-        return load
+    def _load(self, context: Any, cell: str, hosts: abc.Sequence[str]
+              ) -> abc.Mapping[str, abc.Mapping[str, Any]]:
+        """Return host to its instances by UUID."""
+        instances: dict[str, dict[str, Any]] = {}
+        with nova_context.target_cell(context, self.cells[cell]) as target:
+            for uuid, host in _read_instances(target, hosts):
+                instances.setdefault(host, {})[uuid] = objects.Instance(
+                    target, uuid=uuid)
+        return instances
 
     def _get_instance_info(self, context: Any, compute: Any) -> Any:
         load, host = self._loaders[compute.host], compute.host

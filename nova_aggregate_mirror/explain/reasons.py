@@ -50,10 +50,13 @@ LEFT_OUT = Reason(
     'ignored', 'the host to leave', 'the server is on it')
 NOT_REQUESTED = Reason('not_requested', 'not the requested host')
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
+_COMPARE_AGGREGATES = (
+    'check the aggregates of the host and their metadata with "openstack '
+    'aggregate show"')
 # Filter to a phrase for the summary and advice.
 _PHRASES: abc.Mapping[str, tuple[str, str]] = {
     'AffinityFilter': ('on the wrong side of an affinity', 'see the hints'),
-    **{row.host_filter: (row.phrase, row.advice)
+    **{row.host_filter: (row.phrase, _COMPARE_AGGREGATES)
        for row in filter_table.FILTERS if row.host_filter},
     filter_table.GUARD: (
         'in other aggregates in nova than in placement',
@@ -317,7 +320,7 @@ def of_filter(run: facts.FilterRun, node: str, facts: Facts) -> Reason:
     if node in run.broken_rules and not stale_memberships(facts, node):
         phrase, advice = (
             'in aggregates that exclude the request',
-            filter_table.COMPARE_AGGREGATES)
+            _COMPARE_AGGREGATES)
     return Reason('filter', phrase, '%s: %s' % (run.name, message)
                   if message else run.name, advice)
 

@@ -22,10 +22,6 @@ COUNTER = 'SegmentAddressesFilter'
 DEFAULT_ZONE = 'default_availability_zone'
 SEGMENT_ADDRESSES = 'segment_addresses'
 
-COMPARE_AGGREGATES = (
-    'check the aggregates of the host and their metadata with "openstack '
-    'aggregate show"')
-
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
@@ -41,8 +37,6 @@ class Filter:
     """What is compared with the metadata of aggregates, as a noun phrase."""
     phrase: str = ''
     """What hosts are that the host filter rejects."""
-    advice: str = COMPARE_AGGREGATES
-    """What to do if the host filter should not reject a host."""
 
 
 FILTERS = (

@@ -142,16 +142,10 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 spec_obj.instance_uuid, ', '.join(sorted(strays)))
         return belonging
 
-    def breaking_rules(self, hosts: abc.Iterable[Any],
-                       spec: request_spec.RequestSpec) -> list[Any]:
-        """Return the host states whose aggregates exclude a request."""
-        return [host for host, subjects in self._broken(hosts, spec)
-                if subjects]
-
     def _passing_rules(self, hosts: list[Any],
                        spec: request_spec.RequestSpec) -> list[Any]:
         passing = []
-        for host, subjects in self._broken(hosts, spec):
+        for host, subjects in self.broken_rules(hosts, spec):
             if subjects:
                 LOG.debug('%s does not pass the rules for %s', host,
                           ', '.join(subjects))
@@ -159,8 +153,9 @@ class AggregateMembershipFilter(filters.BaseHostFilter):
                 passing.append(host)
         return passing
 
-    def _broken(self, hosts: abc.Iterable[Any], spec: request_spec.RequestSpec
-                ) -> abc.Iterator[tuple[Any, list[str]]]:
+    def broken_rules(self, hosts: abc.Iterable[Any],
+                     spec: request_spec.RequestSpec
+                     ) -> abc.Iterator[tuple[Any, list[str]]]:
         """Yield each host state with the subjects of the rules it breaks."""
         request = request_spec.request(spec)
         rebuild = request_spec.is_rebuild(spec)

@@ -126,19 +126,20 @@ class SegmentAddresses(query_filter.QueryFilter):
 
     def _of(self, segment: str) -> frozenset[str]:
         if segment not in self._aggregates:
-            self._aggregates[segment] = self._read(segment)
+            self._aggregates[segment] = aggregates_of(self._placement, segment)
         return self._aggregates[segment]
-
-    def _read(self, segment: str) -> frozenset[str]:
-        """Read the aggregates of a segment, as nova does."""
-        try:
-            # The provider of a segment has the UUID of the segment.
-            return self._placement.get(segment).aggregates
-        except exceptions.ProviderNotFound:
-            return frozenset()
 
     def _union(self, segments: abc.Iterable[str]) -> frozenset[str]:
         return frozenset().union(*map(self._of, sorted(segments)))
+
+
+def aggregates_of(placement: client.Client, segment: str) -> frozenset[str]:
+    """Read the aggregates of a segment, as nova does."""
+    try:
+        # The provider of a segment has the UUID of the segment.
+        return placement.get(segment).aggregates
+    except exceptions.ProviderNotFound:
+        return frozenset()
 
 
 def _limits(subnets: abc.Iterable[networks.Subnet],
