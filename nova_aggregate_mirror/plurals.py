@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts in words, with nouns that agree in number."""
 
-from collections.abc import Iterable
+from collections import abc
 
 SOME = 12
 """Maximum number of names in a message."""
@@ -15,12 +15,15 @@ def count(number: int, noun: str, plural: str = '') -> str:
     return '%d %s' % (number, noun if number == 1 else plural or noun + 's')
 
 
-def some(names: Iterable[str]) -> str:
+def some(names: abc.Iterable[str], limit: int = SOME) -> str:
     """List the first few of the names, sorted, and count the others."""
-    ordered = sorted(names)
-    remainder = ['and %d more' % (len(ordered) - SOME)] if (
-        ordered[SOME:]) else []
-    return ', '.join(ordered[:SOME] + remainder)
+    return first(sorted(names), limit)
+
+
+def first(names: abc.Sequence[str], limit: int) -> str:
+    """List the first names, and count the others."""
+    text, others = ', '.join(names[:limit]), len(names) - limit
+    return '%s and %d more' % (text, others) if others > 0 else text
 
 
 def associations(added: int, removed: int, add: str = 'added',

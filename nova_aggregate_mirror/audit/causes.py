@@ -115,7 +115,5 @@ def contradiction(rule: constraints.Rule, host_aggregates: frozenset[str],
 
 def _listed(uuids: frozenset[str], names: abc.Mapping[str, str]) -> str:
     """Name a few aggregates."""
-    titles = sorted('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids)
-    count = len(titles) - 3
-    return ', '.join(
-        [*titles[:3], *(['%d more' % count] if count > 0 else [])])
+    return plurals.some(
+        ('%s (%s)' % (names.get(uuid, ''), uuid) for uuid in uuids), 3)

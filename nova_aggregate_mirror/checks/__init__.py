@@ -5,10 +5,12 @@ A check changes nothing that nova, an agent or placement would see. It returns
 a list of findings, which is empty when all is well.
 """
 
-from collections import abc
 import dataclasses
+import functools
 
 from oslo_upgradecheck import upgradecheck
+
+from nova_aggregate_mirror import plurals
 
 Code = upgradecheck.Code
 
@@ -56,10 +58,4 @@ def skipped(reason: str) -> Finding:
     return Finding(None, reason)
 
 
-def some(names: abc.Iterable[str]) -> str:
-    """List the first few names, sorted, and count the others."""
-    ordered = sorted(names)
-    text = ', '.join(ordered[:NAMES])
-    if len(ordered) > NAMES:
-        text += ' and %d more' % (len(ordered) - NAMES)
-    return text
+some = functools.partial(plurals.some, limit=NAMES)

@@ -92,13 +92,13 @@ def check(options: argparse.Namespace) -> tuple[str, str]:
             if operation == 'resize' else
             '--for %s takes no further value: %s' % (
                 operation, ' '.join(parameters)))
-    of_flavor = ('image', 'properties', 'volume', 'project', 'zone', 'hints')
-    misused = [name for name in of_flavor if getattr(options, name)]
+    misused = [name for name, value in (
+        ('image', options.image), ('image-property', options.properties),
+        ('volume', options.volume), ('project', options.project),
+        ('zone', options.zone), ('hint', options.hints)) if value]
     if options.server and misused:
         raise exceptions.InvalidConfiguration(
-            '--%s applies to --flavor only: a server has its own' %
-            misused[0].replace('properties', 'image-property').replace(
-                'hints', 'hint'))
+            '--%s applies to --flavor only: a server has its own' % misused[0])
     reserved = [name for name, _value in options.hints
                 if name.startswith('_nova')]
     if reserved:

@@ -73,10 +73,10 @@ def narrow(reader: candidates.CandidateReader, sharing: bool,
         ask, [part for parts in rows for part in parts if part[1]]))
     # Placement may cut the response to a part, and then the complete query's
     # is not within it.
-    complete = _union(answer.providers for answer in answers)
+    complete = frozenset().union(*(answer.providers for answer in answers))
     passed: list[frozenset[str]] = []
     for parts in rows:
-        row = nodes & (complete | _union(
+        row = nodes & complete.union(*(
             next(responses) for part in parts if part[1]))
         # Placement may change between two queries.
         passed.append(row & passed[-1] if passed else row)
@@ -129,7 +129,3 @@ def _inventories(reader: candidates.CandidateReader, node: str
         return reader.inventories(node)
     except exceptions.ProviderNotFound:
         return None
-
-
-def _union(sets: abc.Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*sets)

@@ -10,6 +10,7 @@ from typing import Any
 import prettytable
 
 from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
 
 SENTENCE_HOSTS, ROW_HOSTS = 5, 6
@@ -53,10 +54,7 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
     """Join the first hosts; a host with several nodes is named once."""
     names = [host if nodes == 1 else '%s with %d nodes' % (host, nodes)
              for host, nodes in collections.Counter(hosts).items()]
-    text = ', '.join(names[:limit])
-    rest_count = len(names) - limit
-    return '%s and %d more' % (
-        text, rest_count) if rest_count > 0 else text
+    return plurals.first(names, limit)
 
 
 def text(answer: explanation.Answer) -> str:

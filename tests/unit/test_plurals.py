@@ -19,6 +19,13 @@ class TestWording(testtools.TestCase):
             ['1 of us', '2 of them'],
             [plurals.count(number, 'of us', 'of them') for number in (1, 2)])
 
+    def test_some_names(self):
+        """They are sorted and limited."""
+        self.assertEqual('a, b', plurals.some(['b', 'a']))
+        self.assertEqual('1, 2, 3, 4, 5', plurals.some('54321', 5))
+        self.assertEqual('1, 2, 3, 4, 5 and 2 more',
+                         plurals.some('7654321', 5))
+
     def test_associations(self):
         """A part that is 0 is left out."""
         for counts, text in (

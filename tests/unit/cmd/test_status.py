@@ -115,12 +115,3 @@ class TestMain(testtools.TestCase):
         self.assertEqual((0, ''), (ended.returncode, ended.stderr))
         self.assertTrue(ended.stdout.startswith(
             'usage: nova-aggregate-mirror-status'), ended.stdout)
-
-
-class TestNames(testtools.TestCase):
-
-    def test_some_names(self):
-        """They are sorted and limited."""
-        self.assertEqual('a, b', checks.some(['b', 'a']))
-        self.assertEqual('1, 2, 3, 4, 5', checks.some('54321'))
-        self.assertEqual('1, 2, 3, 4, 5 and 2 more', checks.some('7654321'))
