@@ -54,9 +54,11 @@ from nova_aggregate_mirror.html_report import output
 from nova_aggregate_mirror.http import images
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.limits import deadline
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import database_servers
 
 HOST, NO_HOST = 0, 1
 
@@ -138,7 +140,9 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
                 networks, args.ports, hints, args.count))
         facts = gather.gather(
             gather.Cloud(context, truth, placement, pending,
-                         parallel.Workers(args.workers).each),
+                         parallel.Workers(args.workers).each,
+                         database_servers.DatabaseServers(engines.Limits(
+                             conf.aggregate_mirror.cell_timeout))),
             dataclasses.replace(
                 request, notes=[*request.notes, *notes]),
             args.hosts)

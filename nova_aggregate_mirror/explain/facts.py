@@ -6,9 +6,11 @@ import dataclasses
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror import source
 
 Funnel = funnel.Funnel
+Holders = holders.Holders
 Inventories = funnel.Inventories
 
 
@@ -64,6 +66,9 @@ class Facts:
     figures: abc.Mapping[str, Inventories] = dataclasses.field(
         default_factory=dict)
     """Inventories of some compute nodes with too few resources."""
+    holders: abc.Mapping[str, Holders] = dataclasses.field(
+        default_factory=dict)
+    """Who holds their resources."""
     candidates: frozenset[str] = frozenset()
     """Providers within the limit of nova-scheduler."""
     limit: str = ''

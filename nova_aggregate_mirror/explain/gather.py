@@ -12,6 +12,7 @@ from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import extra_specs
 from nova_aggregate_mirror.explain import facts
 from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror.explain import host_states
 from nova_aggregate_mirror.explain import nova_internals
 from nova_aggregate_mirror.explain import placement_query
@@ -24,6 +25,7 @@ from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror.scheduler import filters
 from nova_aggregate_mirror.scheduler import request_filters
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import database_servers
 
 Facts = facts.Facts
 Refusal = facts.Refusal
@@ -41,6 +43,7 @@ class Cloud:
     pending: abc.Mapping[str, float]
     """Host in the journal to the age of its oldest operation in seconds."""
     for_each: parallel.Each
+    servers: database_servers.DatabaseServers
 
 
 def gather(cloud: Cloud, request: requests.PreparedRequest,
@@ -114,8 +117,9 @@ def _ask_placement(cloud: Cloud,
             node not in facts.scope, facts.host(node))))
     returned, limit = funnel.limited(reader, queries, narrowed.answers)
     return dataclasses.replace(
-        facts, funnel=narrowed, figures=figures, candidates=returned,
-        limit=limit)
+        facts, funnel=narrowed, figures=figures, holders=holders.read(
+            reader, cloud.for_each, cloud.servers, figures, facts.nova.nodes),
+        candidates=returned, limit=limit)
 
 
 def _run_nova(context: Any, spec: Any, trial: rehearsal.Rehearsal,

@@ -9,6 +9,7 @@ import shlex
 
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror.explain import facts
+from nova_aggregate_mirror.explain import holders
 from nova_aggregate_mirror.explain import placement_query
 from nova_aggregate_mirror.scheduler import filter_table
 from nova_aggregate_mirror import source
@@ -49,6 +50,11 @@ NO_STATE = Reason(
 LEFT_OUT = Reason(
     'ignored', 'the host to leave', 'the server is on it')
 NOT_REQUESTED = Reason('not_requested', 'not the requested host')
+# Options of nova-compute that reserve a resource of its host.
+_RESERVATIONS = {
+    'VCPU': 'lower [DEFAULT] reserved_host_cpus of the host',
+    'MEMORY_MB': 'lower [DEFAULT] reserved_host_memory_mb of the host',
+    'DISK_GB': 'lower [DEFAULT] reserved_host_disk_mb of the host'}
 _SEE = 'see the filter in nova\'s documentation of the scheduler'
 _COMPARE_AGGREGATES = (
     'check the aggregates of the host and their metadata with "openstack '
@@ -176,10 +182,17 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
         amount, inventory.free, inventory.total, inventory.ratio) + (
             ', %d reserved' % inventory.reserved if inventory.reserved
             else '')
-    if amount > inventory.max_unit:
+    if not inventory.usable:
         return Reason(
-            'max_unit', 'allow at most %d %s for a server' % (
-                inventory.max_unit, name), detail, 'use a smaller flavor')
+            'reserved', 'have all %s reserved' % name, detail,
+            _RESERVATIONS.get(name, 'of an ironic node: it is in use, in '
+                              'maintenance or being cleaned; see "openstack '
+                              'baremetal node list"'))
+    if amount > min(inventory.usable, inventory.max_unit):
+        return Reason(
+            'max_unit', 'allow at most %d %s for a server' % (min(
+                inventory.usable, inventory.max_unit), name), detail,
+            'use a smaller flavor, or larger hosts')
     if amount < inventory.min_unit or amount % inventory.step_size:
         return Reason(
             'unit', 'do not allocate %d %s to a server' % (amount, name),
@@ -187,10 +200,16 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
                 detail, inventory.min_unit, inventory.step_size),
             'use a flavor with another amount')
     fewer = 'have fewer than %d %s free' % (amount, name)
-    if amount > inventory.free:
-        return Reason('resources', fewer, detail,
-                      'delete or move servers, or add hosts')
-    return Reason('resources', fewer, detail + ' now', 'try again')
+    if amount <= inventory.free:
+        return Reason('resources', fewer, detail + ' now', 'try again')
+    named = holders.largest(facts.holders.get(node, ()), name)
+    if named:
+        detail += '; held: ' + ', '.join(
+            '%d by %s' % (holder.amounts[name], holder.subject)
+            for holder in named)
+    return Reason(
+        'resources', fewer, detail, (named and named[0].advice)
+        or 'delete or move servers, or add hosts')
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:

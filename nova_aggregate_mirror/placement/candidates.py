@@ -42,10 +42,14 @@ class Inventory:
     step_size: int
 
     @property
+    def usable(self) -> int:
+        """The amount that placement allocates while nobody has any."""
+        return max(0, int((self.total - self.reserved) * self.ratio))
+
+    @property
     def free(self) -> int:
         """The amount that placement still allocates, to several servers."""
-        return max(0, int((self.total - self.reserved) * self.ratio)
-                   - self.used)
+        return max(0, self.usable - self.used)
 
 
 class CandidateReader:
@@ -94,6 +98,20 @@ class CandidateReader:
                 if name in used['usages']}
         except (LookupError, TypeError, AttributeError) as exc:
             raise call.malformed('no inventories') from exc
+
+    def allocations(self, provider: str
+                    ) -> abc.Mapping[str, abc.Mapping[str, int]]:
+        """Read what a provider has allocated: consumer to amounts by class.
+
+        :raises ProviderNotFound: placement does not have the provider
+        """
+        call, answer = self._placement.call(
+            'GET', '/resource_providers/%s/allocations' % provider, provider)
+        try:
+            return {consumer: allocation['resources'] for consumer, allocation
+                    in answer['allocations'].items()}
+        except (LookupError, TypeError, AttributeError) as exc:
+            raise call.malformed('no allocations') from exc
 
     def _list(self, parameters: Parameters) -> abc.Mapping[str, str]:
         call, answer = self._placement.call(

@@ -55,6 +55,31 @@ _SERVERS_NAMED = sa.select(
 ).where(*_EXISTS, _SERVER.display_name == sa.bindparam('name'))
 
 
+_SERVERS_OF = sa.select(
+    _SERVER.uuid, _SERVER.display_name, _SERVER.host,
+).where(*_EXISTS, _SERVER.uuid.in_(_SOME))
+_MOVES_OF = sa.select(
+    _MIGRATION.uuid, _MIGRATION.instance_uuid, _MIGRATION.status,
+    _MIGRATION.migration_type,
+).where(_MIGRATION.deleted == 0, _MIGRATION.uuid.in_(_SOME))
+
+
+@dataclasses.dataclass(frozen=True)
+class Consumer:
+    """A server, or a migration of one, for which resources are allocated."""
+
+    server: str
+    """UUID."""
+    name: str = ''
+    """Of a server."""
+    host: str = ''
+    """Of a server; empty without one."""
+    move: str = ''
+    """The type of a migration."""
+    status: str = ''
+    """Of a migration."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Page:
     """Some servers of a cell."""
@@ -116,6 +141,25 @@ class DatabaseServers:
                 self.cells_down[cell.name] = str(exc)
         return sorted(uuids)
 
+    def consumers(self, uuids: abc.Iterable[str]
+                  ) -> abc.Mapping[str, Consumer]:
+        """Read servers and migrations: two statements in each cell.
+
+        One that is missing may be in a cell of ``cells_down``.
+        """
+        some = sorted(uuids)
+        found: dict[str, Consumer] = {}
+        if some:
+            with self._api.reading() as api:
+                existing = self._cells.all(api)
+            for cell in existing:
+                try:
+                    found |= self._cells.ask(cell, functools.partial(
+                        _consumers, some=some))
+                except exceptions.CellUnavailable as exc:
+                    self.cells_down[cell.name] = str(exc)
+        return found
+
     def groups_named(self, name: str) -> list[str]:
         """Return the UUIDs of the server groups with a name."""
         with self._api.reading() as api:
@@ -142,6 +186,16 @@ def _page(cell: Any, statement: Any, after: int
             moves[move.instance_uuid, move.dest_compute] = move
     return rows[-1].id, [_server(row, moves.get((row.uuid, row.host)))
                          for row in rows]
+
+
+def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
+    consumers = {
+        row.uuid: Consumer(row.instance_uuid, move=row.migration_type
+                           or 'migration', status=row.status or '')
+        for row in cell.execute(_MOVES_OF, {'some': some})}
+    return consumers | {
+        row.uuid: Consumer(row.uuid, row.display_name or '', row.host or '')
+        for row in cell.execute(_SERVERS_OF, {'some': some})}
 
 
 def _uuids(connection: Any, statement: Any, name: str) -> list[str]:

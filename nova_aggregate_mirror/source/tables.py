@@ -39,7 +39,7 @@ instances = sa.table(
     sa.column('task_state', sa.String), sa.column('hidden', sa.Boolean),
     sa.column('launched_at', sa.DateTime), sa.column('deleted', sa.Integer))
 migrations = sa.table(
-    'migrations', sa.column('id', sa.Integer),
+    'migrations', sa.column('id', sa.Integer), sa.column('uuid', sa.String),
     sa.column('instance_uuid', sa.String), sa.column('status', sa.String),
     sa.column('migration_type', sa.String),
     sa.column('source_compute', sa.String),

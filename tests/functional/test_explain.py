@@ -4,11 +4,13 @@
 import json
 
 import fixtures
+from nova.cmd import manage
 from nova.db.api import api as api_db
 from nova import exception
 from nova import objects
 from nova.scheduler import filters
 from nova.tests import fixtures as nova_fixtures
+from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
 from nova_aggregate_mirror.explain import rendering
@@ -64,17 +66,17 @@ class TestConditions(explaining.ExplainingTest):
             'elsewhere': 'not in zone az-1',
             'lagging': 'in zone az-1 in nova but not in placement',
             'off': 'disabled',
-            'full': 'have fewer than 1 VCPU free',
+            'full': 'have all VCPU reserved',
             'plain': 'without trait CUSTOM_FAST',
         }, self.reasons(answer))
         self.assertEqual(
-            '1 of 6 hosts can take the server (good): 1 disabled, 1 have '
-            'fewer than 1 VCPU free, 1 in zone az-1 in nova but not in '
+            '1 of 6 hosts can take the server (good): 1 disabled, 1 have all '
+            'VCPU reserved, 1 in zone az-1 in nova but not in '
             'placement, 1 not in zone az-1, 1 without trait CUSTOM_FAST',
             rendering.sentence(answer))
         conditions = 7
-        # Inventories of one host; the list, sharing ones and the whole query.
-        self.assertEqual(conditions + 2 + 3, self.asked.asked)
+        # Figures and holders of one host; the list, sharing ones and the whole query.
+        self.assertEqual(conditions + 3 + 3, self.asked.asked)
         server = self.boot(flavor_id=self.wanted, az=ZONE)
         self.assertEqual('good', server[HOST])
 
@@ -175,6 +177,84 @@ class TestMoves(explaining.ExplainingTest):
         with api_db.get_engine().connect() as connection:
             return connection.execute(sa.text(
                 'SELECT * FROM request_specs')).all()
+
+
+class TestHolders(explaining.ExplainingTest):
+    """Two hosts with room for one server each."""
+
+    hosts = ('first', 'second')
+
+    def setUp(self):
+        super().setUp()
+        for host in self.hosts:
+            self.provide(host, 'CUSTOM_SLOT', 1)
+        self.wanted = self.flavor(**{'resources:CUSTOM_SLOT': '1'})
+        self.server = self.boot(flavor_id=self.wanted)
+        self.providers = {host: self._get_provider_uuid_by_host(host)
+                          for host in self.hosts}
+
+    def verdicts(self):
+        return {verdict.host: verdict for verdict
+                in self.explain_flavor(self.wanted).verdicts}
+
+    def test_server(self):
+        """It uses what it holds."""
+        first = self.verdicts()['first']
+        self.assertIn('held: 1 by server %s (%s)' % (
+            self.server['name'], self.server['id']), first.detail)
+        self.assertEqual('delete or move servers, or add hosts', first.advice)
+
+    def allocate(self, **resources):
+        """Allocate resources of the second host to nobody."""
+        self.assertEqual(204, self.placement.put(
+            '/allocations/' + uuidsentinel.consumer, {
+                'allocations': {self.providers['second']: {
+                    'resources': resources}},
+                'project_id': 'p', 'user_id': 'u',
+                'consumer_generation': None}, version='1.28').status)
+        return uuidsentinel.consumer
+
+    def test_consumer_of_another_service(self):
+        """Nova's audit would not remove it."""
+        consumer = self.allocate(CUSTOM_SLOT=1)
+        self.assertEqual(
+            'ask the owner: "openstack resource provider allocation show %s"'
+            % consumer, self.verdicts()['second'].advice)
+
+    def test_unknown_consumer(self):
+        """Nova's audit, which the advice names, removes it."""
+        consumer = self.allocate(CUSTOM_SLOT=1, VCPU=1)
+        second = self.verdicts()['second']
+        self.assertIn('held: 1 by %s, which is no server' % consumer,
+                      second.detail)
+        self.assertIn('placement audit --verbose --resource_provider '
+                      + self.providers['second'], second.advice)
+        manage.PlacementCommands().audit(
+            delete=True, provider_uuid=self.providers['second'])
+        self.assertEqual('acceptable', self.verdicts()['second'].reason.kind)
+
+    def test_resize_that_is_not_confirmed(self):
+        """It holds the host that the server has left."""
+        self.admin_api.post_server_action(
+            self.server['id'], {'migrate': None})
+        self.become(self.server, status='VERIFY_RESIZE')
+        first = self.verdicts()['first']
+        self.assertIn('held: 1 by the migration of server '
+                      + self.server['id'], first.detail)
+        self.assertIn('openstack server resize confirm ' + self.server['id'],
+                      first.advice)
+        self.admin_api.post_server_action(
+            self.server['id'], {'confirmResize': None})
+        self.become(self.server, status='ACTIVE')
+        self.assertEqual('acceptable', self.verdicts()['first'].reason.kind)
+
+    def test_everything_is_reserved(self):
+        """As of an ironic node in maintenance: no server frees it."""
+        self.reserve('second', 'CUSTOM_SLOT')
+        second = self.verdicts()['second']
+        self.assertEqual('have all CUSTOM_SLOT reserved',
+                         second.reason.phrase)
+        self.assertIn('baremetal node list', second.advice)
 
 
 class TestVolume(explaining.ExplainingTest):

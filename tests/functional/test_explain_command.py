@@ -96,11 +96,11 @@ class TestExplain(ExplainTest):
         self.assertEqual(1, done.returncode)
         self.assertIn('DEBUG', done.stderr)
         answer = json.loads(done.stdout)
-        self.assertEqual('0 of 1 hosts: 1 have fewer than 9 VCPU free',
+        self.assertEqual('0 of 1 hosts: 1 allow at most 2 VCPU for a server',
                          answer['summary'])
         [host] = answer['hosts']
         self.assertEqual(
-            ('far', 'resources', 'asked 9, free 2 of 2 x 1'),
+            ('far', 'max_unit', 'asked 9, free 2 of 2 x 1'),
             (host['host'], host['kind'], host['detail']))
 
     def test_hosts_that_share_a_compute_node(self):
@@ -245,7 +245,7 @@ class TestPage(ExplainTest):
         for flavor, status, summary in (
                 ('m1.small', 0, '1 of 2 hosts can take the server (near): '
                  '1 not in zone az1'),
-                ('m1.huge', 1, '0 of 2 hosts: 2 have fewer than 9 VCPU free')):
+                ('m1.huge', 1, '0 of 2 hosts: 2 allow at most 2 VCPU for a server')):
             done = self.explain('--flavor', flavor, '--zone', 'az1', '--html',
                                 str(self.file))
             self.assertEqual(

@@ -217,7 +217,7 @@ class TestSegments(FiltersTest):
             self.reasons(self.compared(request)))
         self.reserve('right', 'VCPU')
         self.assertEqual(
-            '0 of 3 hosts: 2 %s, 1 have fewer than 1 VCPU free' % elsewhere,
+            '0 of 3 hosts: 2 %s, 1 have all VCPU reserved' % elsewhere,
             rendering.sentence(self.compared(request)))
 
 
@@ -246,7 +246,7 @@ class TestCells(FiltersTest):
                     server, operation))), operation)
         self.reserve('second', 'VCPU')
         self.assertEqual(
-            '0 of 3 hosts: 1 have fewer than 1 VCPU free, 1 in another cell '
+            '0 of 3 hosts: 1 have all VCPU reserved, 1 in another cell '
             'than the server, 1 the host to leave', rendering.sentence(
                 self.compared(lambda: self.move(server, 'migrate'))))
         self.admin_api.post_server_action(server['id'], {'migrate': None})

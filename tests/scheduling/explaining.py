@@ -26,6 +26,7 @@ from nova_aggregate_mirror.placement import parallel
 from nova_aggregate_mirror.placement import responses
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import database
+from nova_aggregate_mirror.source import database_servers
 from tests.scheduling import cloud
 
 
@@ -75,7 +76,9 @@ class ExplainingTest(cloud.CloudTest):
         return steps.explain(gather.gather(gather.Cloud(
             self.context, database.DatabaseSource(
                 engines.Limits(60.0)).read_all(),
-            self.asked, pending, parallel.Workers().each), request, hosts))
+            self.asked, pending, parallel.Workers().each,
+            database_servers.DatabaseServers(engines.Limits(60.0))),
+            request, hosts))
 
     def explain_server(self, server: Any, operation: str = 'create',
                        **options: Any) -> explanation.Answer:

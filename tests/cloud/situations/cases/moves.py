@@ -55,8 +55,8 @@ def resize(at: scene.Scene) -> Rounds:
         at, furnish.flavor(at), SOURCE, '%s:%s' % (zone, SOURCE))
     large, smaller = (furnish.flavor(at, vcpus=number) for number in (5, 4))
     yield situation.Round(
-        _resize(at, server, large), HOST, 'resources',
-        'have fewer than 5 VCPU free', '', 'resize to a smaller flavor',
+        _resize(at, server, large), HOST, 'max_unit',
+        'allow at most 4 VCPU', '', 'resize to a smaller flavor',
         _resize(at, server, smaller))
 
 

@@ -130,7 +130,7 @@ def forced(at: scene.Scene) -> Rounds:
         servers.Create(at, large, 'nova:' + OTHER), HOST, 'not_requested',
         'not the requested host', 'request another host',
         'request this host', servers.Create(at, large, 'nova:' + HOST),
-        summary='have fewer than 2 VCPU free')
+        summary='allow at most 1 VCPU for a server')
 
 
 def destination(at: scene.Scene) -> Rounds:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holders of the resources of hosts that have too few of them left."""
+
+from collections import abc
+import dataclasses
+
+from nova_aggregate_mirror import exceptions
+from nova_aggregate_mirror.explain import explanation
+from nova_aggregate_mirror.explain import funnel
+from nova_aggregate_mirror.placement import candidates
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.source import database_servers
+
+# Classes of resources without which nova's audit takes an allocation for that
+# of another service; as in PlacementCommands.
+AUDITED = frozenset({
+    'VCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'NET_BW_EGR_KILOBIT_PER_SEC',
+    'NET_BW_IGR_KILOBIT_PER_SEC', 'PCPU', 'MEM_ENCRYPTION_CONTEXT'})
+SHOWN = 3
+"""Holders that are named for a host."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    """A consumer of the resources of a host, and what frees them."""
+
+    subject: str
+    """Names it, such as ``server web-1``."""
+    amounts: abc.Mapping[str, int]
+    """By resource class."""
+    advice: str = ''
+    """Empty for a server of the host, which uses what it holds."""
+
+
+Holders = abc.Sequence[Holder]
+
+
+def read(reader: candidates.CandidateReader, for_each: parallel.Each,
+         servers: database_servers.DatabaseServers,
+         figures: abc.Mapping[str, funnel.Inventories],
+         hosts: abc.Mapping[str, str]) -> abc.Mapping[str, Holders]:
+    """Read who holds the resources of compute nodes: one request for each.
+
+    :param figures: compute nodes with too few resources
+    :param hosts: compute node to the name of its host
+    """
+    nodes = sorted(figures)
+    allocations = dict(zip(nodes, for_each(
+        lambda node: _allocations(reader, node), nodes)))
+    consumers = servers.consumers(frozenset().union(*allocations.values()))
+    return {node: [
+        _holder(consumer, amounts, consumers.get(consumer), node,
+                hosts.get(node, ''), servers.cells_down)
+        for consumer, amounts in of_node.items()]
+        for node, of_node in allocations.items()}
+
+
+def largest(holders: Holders, resource_class: str) -> Holders:
+    """Return the holders of a class to name: first those with an advice."""
+    return sorted(
+        (holder for holder in holders if resource_class in holder.amounts),
+        key=lambda holder: (not holder.advice,
+                            -holder.amounts[resource_class]))[:SHOWN]
+
+
+def _allocations(reader: candidates.CandidateReader, node: str
+                 ) -> abc.Mapping[str, abc.Mapping[str, int]]:
+    try:
+        return reader.allocations(node)
+    except exceptions.ProviderNotFound:
+        return {}
+
+
+def _holder(uuid: str, amounts: abc.Mapping[str, int],
+            consumer: database_servers.Consumer | None, node: str, host: str,
+            cells_down: abc.Mapping[str, str]) -> Holder:
+    if consumer is None and cells_down:
+        return Holder('%s, which may be in a cell that did not answer' % uuid,
+                      amounts)
+    if consumer is None:
+        return Holder(
+            '%s, which is no server or migration of nova' % uuid, amounts,
+            'check it with "nova-manage placement audit --verbose '
+            '--resource_provider %s"; with --delete it is removed' % node
+            if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
+            'resource provider allocation show %s"' % uuid)
+    if consumer.move and consumer.status == 'finished':
+        return Holder(
+            'the %s of server %s' % (consumer.move, consumer.server), amounts,
+            'confirm or revert it: "openstack server resize confirm %s", or '
+            'revert' % consumer.server)
+    if consumer.move:
+        return Holder(
+            'the %s of server %s (%s)' % (
+                consumer.move, consumer.server, consumer.status), amounts,
+            'wait until it has ended; see "openstack server migration list '
+            '--server %s"' % consumer.server)
+    subject = 'server %s (%s)' % (consumer.name, uuid)
+    if consumer.host == host:
+        return Holder(subject, amounts)
+    if not consumer.host:
+        return Holder(subject + ', which is on no host', amounts)
+    return Holder(
+        '%s, which is on host %s' % (subject, consumer.host), amounts,
+        'start nova-compute on %s: it removes what evacuated servers have '
+        'left there' % explanation.HOST)

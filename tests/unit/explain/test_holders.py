@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds the resources of a host, and what frees them."""
+
+from unittest import mock
+
+import testtools
+
+from nova_aggregate_mirror.explain import holders
+from nova_aggregate_mirror.placement import parallel
+from nova_aggregate_mirror.source import database_servers
+
+Consumer = database_servers.Consumer
+
+
+class TestHolders(testtools.TestCase):
+
+    def read(self, consumers, cells_down=()):
+        """Read the holders of a host, each of one VCPU more."""
+        reader = mock.Mock(spec=['allocations'])
+        reader.allocations.return_value = {
+            uuid: {'VCPU': number}
+            for number, uuid in enumerate(consumers, start=1)}
+        servers = mock.Mock(spec=['consumers', 'cells_down'])
+        servers.consumers.return_value = {
+            uuid: consumer for uuid, consumer in consumers.items() if consumer}
+        servers.cells_down = dict.fromkeys(cells_down, 'silent')
+        return holders.read(reader, parallel.Workers().each, servers,
+                            {'n1': {}}, {'n1': 'h1'})['n1']
+
+    def test_server_that_was_evacuated(self):
+        """Its old host is down, and frees them when it is back."""
+        [holder] = self.read({'s': Consumer('s', 'web', 'h2')})
+        self.assertEqual('server web (s), which is on host h2', holder.subject)
+        self.assertIn('start nova-compute on <host>', holder.advice)
+
+    def test_cell_that_is_silent(self):
+        """What may be there is no orphan, which an audit would delete."""
+        [holder] = self.read({'s': None}, ['cell2'])
+        self.assertIn('may be in a cell that did not answer', holder.subject)
+        self.assertEqual('', holder.advice)
+
+    def test_move_that_goes_on(self):
+        """It ends by itself."""
+        [holder] = self.read({'m': Consumer(
+            's', move='live-migration', status='running')})
+        self.assertEqual('the live-migration of server s (running)',
+                         holder.subject)
+        self.assertIn('wait until it has ended', holder.advice)
+
+    def test_those_that_can_be_freed_come_first(self):
+        """Then the largest; a host names three of them."""
+        read = self.read({
+            **{name: Consumer(name, name, 'h1') for name in 'abcd'},
+            'e': Consumer('e', 'e', 'h2'), 'f': Consumer('f', 'f', 'h1')})
+        self.assertEqual(['e', 'f', 'd'], [
+            holder.subject[-2:-1] if holder.subject.endswith(')')
+            else 'e' for holder in holders.largest(read, 'VCPU')])
+        self.assertEqual([], holders.largest(read, 'DISK_GB'))
