@@ -5,15 +5,12 @@ from collections import abc
 import time
 from typing import Any
 
-import prettytable
-
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import plurals
-from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import tables
 
-COLUMNS = ('Server', 'Host', 'Asked for', 'Found', 'Why', 'To move it')
-WIDTH = 38
+COLUMNS = ('Server, host', 'Why')
 
 FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
           'found', 'cause', 'why', 'since', 'command')
@@ -21,19 +18,19 @@ FIELDS = ('server', 'name', 'host', 'project', 'state', 'rule', 'asked',
 
 def table(misplacements: abc.Iterable[audit.Misplacement]) -> str:
     """Render some misplacements."""
-    rows = prettytable.PrettyTable(COLUMNS)
-    rows.align, rows.max_width = 'l', WIDTH
-    for misplacement in misplacements:
-        server, cause = misplacement.server, misplacement.cause
-        # Line by line, because a cell has several lines.
-        rows.add_row(['\n'.join(map(printable.line, cell)) for cell in (
-            (server.name, server.uuid, 'project %s' % server.project),
-            (server.host,), (misplacement.requirement,),
-            (misplacement.contradiction,),
-            (cause.text, 'since %s' % moment(cause.since))
-            if cause.since else (cause.text,), (misplacement.command,))],
-            divider=True)
-    return str(rows.get_string())
+    return tables.render(COLUMNS, map(cells, misplacements), divider=True)
+
+
+def cells(misplacement: audit.Misplacement) -> tuple[tables.Cell, ...]:
+    """Return the cells for ``COLUMNS``, with a line for each fact."""
+    server, cause = misplacement.server, misplacement.cause
+    return (
+        (server.name, server.uuid, 'project %s' % server.project,
+         'host %s' % server.host),
+        ('Asked for: %s' % misplacement.requirement,
+         'Found: %s' % misplacement.contradiction, 'Why: %s' % cause.text,
+         *(['Since: %s' % moment(cause.since)] if cause.since else ()),
+         'To move it: %s' % misplacement.command))
 
 
 def fields(misplacement: audit.Misplacement) -> dict[str, Any]:

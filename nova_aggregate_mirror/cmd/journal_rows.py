@@ -5,22 +5,24 @@ import argparse
 from collections import abc
 import datetime
 import sys
+import textwrap
 import time
 from typing import Any
-
-import prettytable
 
 from nova_aggregate_mirror.console import exit_status
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import rows
+from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import tables
 
 NO_SUCH_ROW = 1
 STILL_RUNNING = 2
 
-WIDTH = 60
 COLUMNS = ('id', 'host', 'state', 'age', 'attempts', 'last_error')
+IN_TABLE = ('host, id', 'state', 'age', 'attempts')
+"""The columns of a table; below it, each error has its hosts."""
 
 
 def add_retry(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +49,24 @@ def show(journal_rows: rows.Rows, form: str, name: str,
         print('The journal %s is empty: no operation is pending.' % name)
     else:
         print('Journal: %s' % name)
-        table = prettytable.PrettyTable(COLUMNS)
-        table.align, table.max_width = 'l', WIDTH
-        table.add_rows([[printable.line(str(cell)) for cell in row]
-                        for row in cells])
-        print(table)
+        print(tables.render(IN_TABLE, [
+            ((host, identifier), *others)
+            for identifier, host, *others, _error in cells]))
+        _show_errors(rows)
     return exit_status.OK
+
+
+def _show_errors(rows: abc.Iterable[journal.Row]) -> None:
+    """Print each error once, with its hosts."""
+    hosts: dict[str, set[str]] = {}
+    for row in rows:
+        if row.last_error:
+            hosts.setdefault(row.last_error, set()).add(row.dirty.host)
+    for error, names in hosts.items():
+        print(textwrap.fill(
+            printable.line('%s: %s' % (plurals.some(names), error)),
+            tables.WIDTH, subsequent_indent='  ', break_long_words=False,
+            break_on_hyphens=False))
 
 
 def retry(journal_rows: rows.Rows, ids: abc.Collection[str]) -> int:

@@ -28,8 +28,6 @@ import sys
 import time
 from typing import Any
 
-import prettytable
-
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.console import formats
 from nova_aggregate_mirror.console import sync_history
@@ -40,6 +38,7 @@ from nova_aggregate_mirror.journal import history
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror import printable
 from nova_aggregate_mirror.reconcile import full_sync
+from nova_aggregate_mirror import tables
 
 NAME = 'placement sync_aggregates'
 
@@ -122,20 +121,12 @@ def _print(result: sync_result.Result, form: str) -> None:
     summary = result.summary()
     if summary:
         print(summary, file=sys.stdout if form == 'table' else sys.stderr)
-    if form == 'table':
-        _print_table(result)
-    else:
+    rows = result.rows()
+    if form == 'table' and rows:
+        print(tables.render(
+            sync_result.IN_TABLE, sync_result.in_table(rows)))
+    elif form != 'table':
         formats.show(form, result.document(), sync_result.COLUMNS,
-                     result.rows())
+                     rows)
     for line in result.faults():
         print(printable.line(line), file=sys.stderr)
-
-
-def _print_table(result: sync_result.Result) -> None:
-    """Print a line for each association; without any, print nothing."""
-    table = prettytable.PrettyTable(sync_result.IN_TABLE)
-    table.align = 'l'
-    for row in result.table():
-        table.add_row([printable.line(cell) for cell in row])
-    if table.rowcount:
-        print(table)

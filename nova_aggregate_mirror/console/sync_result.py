@@ -18,6 +18,7 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror import tables
 
 Association = associations.Association
 State = associations.State
@@ -37,7 +38,7 @@ PRUNE = '--prune removes stale associations'
 
 COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')
 """Of the rows of a sync, in every command."""
-IN_TABLE = ('Action', 'Host', 'Aggregate', 'Provider')
+IN_TABLE = ('Action', 'Host, provider', 'Aggregate')
 """The columns of a table, which fits a terminal: names come first."""
 
 LISTED = (State.MISSING, State.STALE, State.STALE_KEPT,
@@ -142,11 +143,6 @@ class Result:
                  association.provider, association.aggregate,
                  association.aggregate_uuid)
                 for state in states for association in self.among(state)]
-
-    def table(self) -> list[tuple[str, ...]]:
-        """List the associations for ``IN_TABLE``."""
-        return [(action, host, aggregate or uuid, provider)
-                for action, host, provider, aggregate, uuid in self.rows()]
 
     def summary(self) -> str:
         """Return the figures in lines; none if nothing was compared."""
@@ -293,6 +289,15 @@ class Result:
 
     def _entries(self, state: State) -> list[dict[str, Any]]:
         return [_entry(association) for association in self.among(state)]
+
+
+def in_table(rows: Iterable[tuple[str, ...]]) -> list[tuple[tables.Cell, ...]]:
+    """Return rows for ``IN_TABLE``, with a line for each UUID."""
+    return [
+        (action, tuple(filter(None, (
+            host, provider, '' if aggregate else 'aggregate ' + uuid))),
+         aggregate)
+        for action, host, provider, aggregate, uuid in rows]
 
 
 def refusal(error: exceptions.RemovalsRefused) -> str:

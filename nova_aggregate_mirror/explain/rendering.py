@@ -7,17 +7,16 @@ import dataclasses
 import textwrap
 from typing import Any
 
-import prettytable
-
 from nova_aggregate_mirror.explain import explanation
 from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror import printable
+from nova_aggregate_mirror import tables
 
 SENTENCE_HOSTS, ROW_HOSTS = 5, 6
 """Hosts that the sentence, and a row of the table, name."""
-WIDTH = 44
 
 HOSTS = ('Compute nodes', 'Hosts', 'Reason', 'Detail', 'What to do')
+IN_TABLE = ('Hosts', 'Reason, and what to do')
 RECORD = ('Time', 'Event', 'Host', 'Result')
 FUNNEL = ('Condition', 'Asked by', 'Left', 'Excluded')
 NO_NODE = 'nova shows no compute node'
@@ -60,7 +59,8 @@ def names(hosts: abc.Iterable[str], limit: int) -> str:
 def text(answer: explanation.Answer) -> str:
     """Render the sentence, the funnel, the hosts and the notes."""
     return '\n\n'.join([
-        *head(answer), _table(HOSTS, hosts(answer)), *notes(answer)])
+        *head(answer), tables.render(IN_TABLE, in_table(hosts(answer))),
+        *notes(answer)])
 
 
 def head(answer: explanation.Answer) -> list[str]:
@@ -68,7 +68,7 @@ def head(answer: explanation.Answer) -> list[str]:
     request = ', '.join('%s %s' % field for field in answer.request.items())
     return [*record(answer.record), printable.line(sentence(answer)),
             _paragraph('Request: ' + request),
-            _table(FUNNEL, funnel(answer))]
+            tables.render(FUNNEL, funnel(answer))]
 
 
 def record(server: explanation.ServerRecord | None) -> list[str]:
@@ -76,8 +76,8 @@ def record(server: explanation.ServerRecord | None) -> list[str]:
     if not server:
         return []
     return [_paragraph(state(server)), *(
-        [_table(RECORD, [dataclasses.astuple(entry)
-                         for entry in server.entries])]
+        [tables.render(RECORD, [dataclasses.astuple(entry)
+                                for entry in server.entries])]
         if server.entries else [])]
 
 
@@ -136,6 +136,14 @@ def hosts(answer: explanation.Answer) -> list[tuple[Any, ...]]:
         for verdicts in groups(answer)]
 
 
+def in_table(hosts: abc.Iterable[tuple[Any, ...]]
+             ) -> list[tuple[tables.Cell, ...]]:
+    """Return rows for ``IN_TABLE``, with a line for each cell of a row."""
+    return [((plurals.count(count, 'compute node'), names),
+             tuple(filter(None, (reason, detail, advice))))
+            for count, names, reason, detail, advice in hosts]
+
+
 def groups(answer: explanation.Answer) -> list[list[explanation.Verdict]]:
     """Group the verdicts of one step with the same reason, in their order."""
     groups: dict[tuple[int, explanation.Reason],
@@ -154,12 +162,4 @@ def remedy(verdicts: list[explanation.Verdict]) -> tuple[str, str]:
 
 
 def _paragraph(text: str) -> str:
-    return textwrap.fill(printable.line(text), 2 * WIDTH)
-
-
-def _table(columns: tuple[str, ...], rows: list[Any]) -> str:
-    table = prettytable.PrettyTable(columns)
-    table.align, table.max_width = 'l', WIDTH
-    table.add_rows([[printable.line(str(cell)) for cell in row]
-                    for row in rows])
-    return table.get_string()
+    return textwrap.fill(printable.line(text), tables.WIDTH)

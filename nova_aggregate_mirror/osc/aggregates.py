@@ -3,6 +3,7 @@
 
 import argparse
 import collections
+from typing import Any
 
 from nova_aggregate_mirror.console import arguments
 from nova_aggregate_mirror.osc import command
@@ -85,7 +86,6 @@ class ShowAggregate(command.Lister):
     """
 
     _epilog = command.READS
-    details = ('In Nova', 'In Placement')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -106,3 +106,8 @@ class ShowAggregate(command.Lister):
             command.tell(['Aggregate %s has no host in nova, and no provider '
                           'in placement' % parsed_args.aggregate])
         return ('Host', 'Provider', 'In Nova', 'In Placement', 'State'), rows
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return ('Host, provider', 'State'), [
+            (tuple(filter(None, (host, provider))), state)
+            for host, provider, _in_nova, _in_placement, state in rows]

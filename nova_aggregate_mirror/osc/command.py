@@ -26,6 +26,7 @@ from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror.reconcile import survey
 from nova_aggregate_mirror import source
+from nova_aggregate_mirror import tables
 
 Table = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
@@ -76,19 +77,24 @@ class Lister(command.Lister):
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:
         """Print the rows; JSON and YAML have escapes of their own."""
-        if parsed_args.formatter == 'table' and not parsed_args.columns:
+        if parsed_args.formatter == 'table' and not (
+                parsed_args.columns or getattr(parsed_args, 'long', False)):
             # A table without rows would be an empty line.
             if not data:
                 return 0
-            places = [place for place, name in enumerate(column_names)
-                      if name not in self.details
-                      or getattr(parsed_args, 'long', False)]
-            column_names = [column_names[place] for place in places]
-            data = [[row[place] for place in places] for row in data]
-        if parsed_args.formatter not in ('json', 'yaml'):
+            column_names, data = self.in_table(column_names, data)
+            data = tables.fit(column_names, data)
+        elif parsed_args.formatter not in ('json', 'yaml'):
             data = [[printable.line(cell) if isinstance(cell, str) else cell
                      for cell in row] for row in data]
         return super().produce_output(parsed_args, column_names, data)
+
+    def in_table(self, columns: Any, rows: Any) -> Table:
+        """Return what fits a terminal; a cell may be a tuple of lines."""
+        places = [place for place, name in enumerate(columns)
+                  if name not in self.details]
+        return tuple(columns[place] for place in places), [
+            tuple(row[place] for place in places) for row in rows]
 
     @property
     def clients(self) -> clients.Clients:

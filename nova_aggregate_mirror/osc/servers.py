@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 from nova_aggregate_mirror import audit
 from nova_aggregate_mirror.audit import auditor
@@ -64,9 +65,9 @@ class ListServers(command.Lister):
             [rule for rule in rules.RULES if rule.name == 'zone'],
             _members(aggregates), zone=parsed_args.zone, default_zone=default,
             complete=servers.arrived)
-        rows = [_row(misplacement) for misplacement in auditing.run(
+        self._misplacements = list(auditing.run(
             _audited(servers, parsed_args.hosts,
-                     self.clients.project(parsed_args.project)))]
+                     self.clients.project(parsed_args.project))))
         # Nova-api leaves out the servers of a cell that is down.
         down = nova.hosts_down()
         if parsed_args.hosts:
@@ -92,7 +93,12 @@ class ListServers(command.Lister):
         if unknown:
             command.tell(unknown)
             self.status = self.status or exit_status.COULD_NOT_RUN
-        return COLUMNS, rows
+        return COLUMNS, [_row(misplacement)
+                         for misplacement in self._misplacements]
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return display.COLUMNS, [display.cells(misplacement)
+                                 for misplacement in self._misplacements]
 
 
 def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],

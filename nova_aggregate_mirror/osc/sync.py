@@ -21,8 +21,6 @@ _STATUS = (
     'down; 6 a compute node has no resource provider yet; %s; 255 nova-api '
     'could not be read, or has no such host or aggregate.')
 
-DETAILS = ('Aggregate UUID',)
-
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -43,7 +41,6 @@ class Diff(command.Lister):
     """
 
     _epilog = _STATUS % ('nothing differs', '', '7 something differs')
-    details = DETAILS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -60,6 +57,9 @@ class Diff(command.Lister):
         return sync_result.COLUMNS, result.rows(
             (sync_result.State.MISSING, sync_result.State.STALE))
 
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return sync_result.IN_TABLE, sync_result.in_table(rows)
+
 
 class Sync(command.Lister):
     """Make placement's aggregates equal to nova's host aggregates.
@@ -74,7 +74,6 @@ class Sync(command.Lister):
         '7 --dry-run found something to add or to remove; 8 too many '
         'associations would have been removed, so none was, see --force; '
         '130 interrupted by Ctrl-C, 143 by SIGTERM')
-    details = DETAILS
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -101,6 +100,9 @@ class Sync(command.Lister):
         command.tell([*self._result.summary().splitlines(),
                       *self._result.faults()])
         return sync_result.COLUMNS, self._result.rows()
+
+    def in_table(self, columns: Any, rows: Any) -> command.Table:
+        return sync_result.IN_TABLE, sync_result.in_table(rows)
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Any, data: Any) -> int:

@@ -120,7 +120,7 @@ class TestAuditServers(AuditTest):
                 'misplacements']))
         # The list is printed in tables of limited length.
         done = self.audit()
-        self.assertEqual(2, done.stdout.count('| Asked for '))
+        self.assertEqual(2, done.stdout.count('| Why '))
 
     def test_server_without_a_request(self):
         """It is reported, not audited."""

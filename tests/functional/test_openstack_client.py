@@ -221,6 +221,12 @@ class TestSync(ClientTest):
         table, _errors = self.openstack(
             'aggregate', 'mirror', 'list', '--foreign')
         self.assertNotIn('foreign', table)
+        self.placement.set_aggregates(host.nodes[0], [])
+        for command in 'diff', 'sync', 'list', 'show zone':
+            table, _errors = self.openstack(
+                'aggregate', 'mirror', *command.split(), status=None)
+            self.assertThat(table, matchers.MatchesRegex(
+                r'\+(.{0,80}\n)+'), command)
         self.placement.fail_with(503, ('GET',), provider=host.nodes[0])
         self.assertIn('answered 503', self.mirror(
             'list', '--foreign', status=2)[1])

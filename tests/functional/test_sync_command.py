@@ -215,7 +215,7 @@ class TestDefault(SyncTest):
         self.placement.recover()
         done = self.sync('--quiet')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
-        self.assertIn('| stale_kept | stale | ', done.stdout)
+        self.assertIn('| stale_kept | stale  ', done.stdout)
         self.assertIn(
             '1 stale association kept: this is the first sync with this '
             'journal, check the list, then run the command with --prune',

@@ -50,8 +50,8 @@ class TestRender(testtools.TestCase):
 
     def test_table(self):
         """A time that is not known is left out."""
-        self.assertIn('since 1970-01-01T00:01:40Z', display.table([found()]))
-        self.assertNotIn('since', display.table([found(since=None)]))
+        self.assertIn('Since: 1970-01-01T00:01:40Z', display.table([found()]))
+        self.assertNotIn('Since', display.table([found(since=None)]))
 
     def test_table_of_text_that_controls_the_terminal(self):
         """A tenant chooses the name of a server and the image's properties."""

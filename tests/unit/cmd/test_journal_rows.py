@@ -48,13 +48,28 @@ class TestJournalRows(doubles.TestCase):
         self.assertEqual(0, self.show('table'))
         found = [[cell.strip() for cell in line.split('|')[1:-1]]
                  for line in self.text(self.out).splitlines()[4:-1]]
-        self.assertEqual(
-            [failed.id, 'h1', 'to be mirrored', '75 s', '1',
-             'placement refused'], found[0])
+        self.assertEqual([
+            ['h1', 'to be mirrored', '75 s', '1'], [failed.id, '', '', '']],
+            found[:2])
         self.assertEqual(sorted([
-            [running.id, 'h2', 'may still run', '5 s', '0', ''],
-            [mirrored.id, 'h3', 'mirrored, may still run', '5 s', '0', '']]),
-            sorted(found[1:]))
+            (['h2', 'may still run', '5 s', '0'], [running.id, '', '', '']),
+            (['h3', 'mirrored, may still', '5 s', '0'],
+             [mirrored.id, 'run', '', ''])]),
+            sorted(zip(found[2::2], found[3::2])))
+
+    def test_errors_of_usual_rows(self):
+        """They are below the table; all of it fits a terminal."""
+        error = ('placement at http://10.0.0.5:8778 answered 503 with '
+                 'text/html during PUT /resource_providers/x/aggregates')
+        hosts = ['compute-1%d.rack-3.example' % number for number in range(9)]
+        for host in hosts:
+            self.hand_over(host, error=error)
+        self.rows.set_mirrored([self.record('h3').id])
+        self.show('table')
+        text = self.text(self.out)
+        self.assertEqual(80, max(map(len, text.splitlines()[1:])))
+        self.assertIn(', '.join(hosts) + ': ' + error,
+                      ' '.join(text.split()))
 
     def test_json_has_everything(self):
         """Times are machine-readable."""

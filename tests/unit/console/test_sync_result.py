@@ -122,9 +122,12 @@ class TestRows(testtools.TestCase):
                     'disputed', write=write).rows()])
 
     def test_table(self):
-        """Names come first."""
-        self.assertEqual([('add', 'h0', 'zone', 'n0')],
-                         result('missing').table())
+        """Names come first; an aggregate without a name has its UUID."""
+        self.assertEqual(
+            [('add', ('h', 'n'), 'zone'),
+             ('absent', ('n', 'aggregate a'), '')],
+            sync_result.in_table([('add', 'h', 'n', 'zone', 'a'),
+                                  ('absent', '', 'n', '', 'a')]))
 
 
 class TestJudgement(testtools.TestCase):

@@ -27,7 +27,7 @@ LAYERS = (
     ('http',),
     ('limits',),
     ('conf', 'plugins', 'plurals', 'signatures'),
-    ('exceptions', 'uuids'),
+    ('exceptions', 'tables', 'uuids'),
     ('printable',),
 )
 

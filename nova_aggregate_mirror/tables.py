@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that fit a terminal of 80 columns, whatever controls a cell has."""
+
+from collections import abc
+import re
+import textwrap
+from typing import Any
+
+import prettytable
+
+from nova_aggregate_mirror import printable
+
+WIDTH = 80
+
+Cell = Any
+"""A value, or a tuple of values with a line for each."""
+
+
+class _Name(textwrap.TextWrapper):
+    """Wrapper of one word: a name is divided after an underscore."""
+
+    wordsep_simple_re = re.compile('((?<=_))')
+
+
+def render(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]],
+           divider: bool = False) -> str:
+    """Render a table.
+
+    :param divider: draw a line after each row
+    """
+    table = prettytable.PrettyTable(columns)
+    table.align = 'l'
+    for row in fit(columns, rows):
+        table.add_row(row, divider=divider)
+    text: str = table.get_string()
+    return text
+
+
+def fit(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]]
+        ) -> list[list[str]]:
+    """Return the cells as text, escaped and wrapped.
+
+    Lines are divided between words; within words, such as UUIDs, only where
+    no other column can be narrower.
+    """
+    cells = [[_lines(cell) for cell in row] for row in rows]
+    places = range(len(columns))
+    widths = [_longest(columns[place], cells, place) for place in places]
+    floors = [_longest(columns[place], [
+        [[word for line in cell for word in _words(line)] for cell in row]
+        for row in cells], place) for place in places]
+    # A border and two spaces for each column.
+    excess = sum(widths) + 3 * len(columns) + 1 - WIDTH
+    for _character in range(excess):
+        place = max(places, key=lambda place: (
+            widths[place] > floors[place], widths[place]))
+        widths[place] = max(widths[place] - 1, len(columns[place]))
+    return [['\n'.join(part for line in cell for part in _wrap(line, width))
+             for cell, width in zip(row, widths)] for row in cells]
+
+
+def _lines(cell: Cell) -> list[str]:
+    lines = cell if isinstance(cell, tuple) else (cell,)
+    return [printable.line(str(line)) for line in lines]
+
+
+def _longest(column: str, cells: abc.Iterable[abc.Sequence[list[str]]],
+             place: int) -> int:
+    return max([len(column), *(
+        len(line) for row in cells for line in row[place])])
+
+
+def _words(line: str) -> list[str]:
+    words = line.split()
+    return re.split('(?<=_)', line) if len(words) == 1 else words
+
+
+def _wrap(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    wrapper = textwrap.TextWrapper if ' ' in line.strip() else _Name
+    return wrapper(width, break_on_hyphens=False).wrap(line)
