@@ -6,6 +6,7 @@ Long because each step on the way to placement has failures of its own.
 
 from oslo_config import cfg
 from oslo_utils import uuidutils
+from oslo_utils import versionutils
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import discovery
@@ -84,13 +85,12 @@ def _authentication(service: discovery.Discovery) -> checks.Findings:
     except exceptions.NotAuthorized as exc:
         if _has_application_credential(service):
             return [_renewal(service, exc)]
-        user, project, domain = account(service.conf, service.group)
+        user, _project, domain = _account(service.conf, service.group)
         return [checks.failure(
             '%s. Create the account unless it exists, and set its password '
             'to that in [%s]:' % (exc, section),
             'openstack user create --or-show --domain %s %s' % (domain, user),
-            'openstack role add --project %s --user %s %s'
-            % (project, user, ROLES[service.group]),
+            role_command(service.conf, service.group),
             'openstack user set --password-prompt %s' % user)]
     except exceptions.MirrorError as exc:
         return _untrusted(service, exc) or [checks.failure(
@@ -203,14 +203,15 @@ def microversions(deployment: inputs.Deployment) -> checks.Findings:
     except exceptions.MirrorError as exc:
         return [checks.failure('%s. Restart it:' % exc, RESTART)]
     text = 'Placement has microversions %s to %s' % (oldest, newest)
-    needed = _number(client.MICROVERSION)
-    if _number(newest) < needed:
+    first, needed, last = map(versionutils.convert_version_to_tuple, (
+        oldest, client.MICROVERSION, newest))
+    if last < needed:
         return [checks.failure(
             '%s; %s is required. Upgrade placement to 2.0.0 (Train) or '
             'later first:' % (text, client.MICROVERSION),
             'pip install --upgrade openstack-placement',
             'placement-manage db sync', RESTART)]
-    if needed < _number(oldest):
+    if needed < first:
         return [checks.failure(
             '%s; %s is no longer supported. In nova-api\'s environment, run:'
             % (text, client.MICROVERSION),
@@ -245,11 +246,9 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
                     '%s. It does not accept keystone\'s token: correct '
                     '[keystone_authtoken] in placement.conf, then run:' % exc,
                     RESTART)]
-            user, project, _domain = account(service.conf, service.group)
             return [checks.failure(
                 'The account may not %s: %s. Run:' % (action, exc),
-                'openstack role add --project %s --user %s %s'
-                % (project, user, ROLES[service.group]))]
+                role_command(service.conf, service.group))]
         except exceptions.MirrorError as exc:
             return [checks.failure(
                 'Could not %s: %s. See placement\'s log. If its database is '
@@ -266,7 +265,14 @@ def neutron(deployment: inputs.Deployment) -> checks.Findings:
             or _catalog(deployment.neutron))
 
 
-def account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:
+def role_command(conf: cfg.ConfigOpts, group: str) -> str:
+    """Return the command that gives an account the smallest role it needs."""
+    user, project, _domain = _account(conf, group)
+    return 'openstack role add --project %s --user %s %s' % (
+        project, user, ROLES[group])
+
+
+def _account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:
     """Return user, project and domain for a suggested command."""
     values = conf[auth.section(conf, group)]
 
@@ -278,7 +284,3 @@ def account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:
             first('project_name', 'project_id') or EXAMPLE['project_name'],
             first('user_domain_name', 'user_domain_id')
             or EXAMPLE['user_domain_name'])
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split('.')))

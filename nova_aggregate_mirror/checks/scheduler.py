@@ -100,15 +100,13 @@ def segments(deployment: inputs.Deployment) -> checks.Findings:
         return [checks.skipped('no segment has an aggregate in nova')]
     if not hidden:
         return []
-    user, project, _domain = placement.account(conf, 'neutron')
     return [checks.warning(
         'Neutron shows the user of [neutron] no subnet of %d of the %d '
         'segments that have an aggregate in nova: %s. Nova-scheduler does not '
         'confine servers of their networks to the hosts that reach them. '
         'Neutron shows the subnets of other projects to administrators only. '
         'Run:' % (len(hidden), len(uuids), checks.some(hidden)),
-        'openstack role add --project %s --user %s %s' % (
-            project, user, placement.ROLES['neutron']))]
+        placement.role_command(conf, 'neutron'))]
 
 
 def _unknown(names: list[str]) -> checks.Findings:

@@ -173,11 +173,10 @@ def _image(conf: cfg.ConfigOpts, identifier: str,
 def _pending(journal: rows.Rows) -> tuple[dict[str, float], list[str]]:
     """Return host to the age of its oldest row, and notes."""
     try:
-        ages: dict[str, float] = {}
-        for row in journal.all():
-            if row.mirrored_at is None:
-                ages.setdefault(row.dirty.host, time.time() - row.created_at)
-        return ages, []
+        # The oldest rows come first, and of each host the oldest row counts.
+        return {row.dirty.host: time.time() - row.created_at
+                for row in reversed(journal.all())
+                if row.mirrored_at is None}, []
     except exceptions.JournalUnavailable as exc:
         return {}, ['What is pending in the journal is not known: %s' % exc]
 
