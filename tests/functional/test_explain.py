@@ -75,7 +75,8 @@ class TestConditions(explaining.ExplainingTest):
             'placement, 1 not in zone az-1, 1 without trait CUSTOM_FAST',
             rendering.sentence(answer))
         conditions = 7
-        # Figures and holders of one host; the list, sharing ones and the whole query.
+        # Figures and holders of one host; the list, sharing ones and the whole
+        # query.
         self.assertEqual(conditions + 3 + 3, self.asked.asked)
         server = self.boot(flavor_id=self.wanted, az=ZONE)
         self.assertEqual('good', server[HOST])

@@ -245,7 +245,8 @@ class TestPage(ExplainTest):
         for flavor, status, summary in (
                 ('m1.small', 0, '1 of 2 hosts can take the server (near): '
                  '1 not in zone az1'),
-                ('m1.huge', 1, '0 of 2 hosts: 2 allow at most 2 VCPU for a server')):
+                ('m1.huge', 1, '0 of 2 hosts: 2 allow at most 2 VCPU for a '
+                 'server')):
             done = self.explain('--flavor', flavor, '--zone', 'az1', '--html',
                                 str(self.file))
             self.assertEqual(
