@@ -61,6 +61,7 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
     trial = rehearsal.Rehearsal(cloud.context, request.spec, manager)
     facts = Facts(
         nova, request.about, request.record, request.notes,
+        _disk(request.spec),
         scope=nova.nodes_of(hosts) if hosts else frozenset(nova.nodes),
         disabled={host: service.disabled_reason or '' for host, service
                   in services.items() if service.disabled},
@@ -76,11 +77,28 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
             '--long"' if exc.unmatched else '')
     if queries:
         facts = dataclasses.replace(facts, omitted=trial.omitted)
+        if not any(condition.kind == placement_query.RESOURCES
+                   for query in queries for condition in query.conditions):
+            return dataclasses.replace(facts, refusal=Refusal(
+                'query to placement', 'the flavor requests no resources',
+                'use a flavor that requests some: placement finds hosts by '
+                'resources'))
         try:
             facts = _ask_placement(cloud, queries, facts)
         except exceptions.RequestRejected as exc:
             return _refused(facts, 'query to placement', exc)
     return _run_nova(cloud.context, request.spec, trial, manager, facts)
+
+
+def _disk(spec: Any) -> str:
+    """Name the parts of the disk of a request, as nova adds them."""
+    parts = {
+        'root disk': 0 if spec.is_bfv else spec.flavor.root_gb,
+        'ephemeral disk': spec.flavor.ephemeral_gb,
+        # Nova rounds up to whole GiB.
+        'swap': -(-spec.flavor.swap // 1024)}
+    given = ['%d %s' % (size, part) for part, size in parts.items() if size]
+    return ' (%s)' % ' + '.join(given) if given[1:] else ''
 
 
 def _manager() -> host_states.HostManager:

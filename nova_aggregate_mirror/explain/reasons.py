@@ -19,6 +19,7 @@ Facts = facts.Facts
 Reason = explanation.Reason
 
 DISABLED = 'COMPUTE_STATUS_DISABLED'
+OWNER = 'OWNER_NOVA'
 SYNC = 'nova-aggregate-mirror-manage placement sync_aggregates'
 """The command that repairs drift."""
 _SYNC_HOST = '%s --host %s' % (SYNC, explanation.HOST)
@@ -178,8 +179,8 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
             'nova-compute reports it if the host has it; check its '
             'configuration, or use another flavor')
     inventory = facts.figures[node][name]
-    detail = 'asked %d, free %d of %d x %g' % (
-        amount, inventory.free, inventory.total, inventory.ratio) + (
+    detail = 'asked %d%s, free %d of %d x %g' % (
+        amount, facts.disk if name == 'DISK_GB' else '', inventory.free, inventory.total, inventory.ratio) + (
             ', %d reserved' % inventory.reserved if inventory.reserved
             else '')
     if not inventory.usable:
@@ -215,6 +216,10 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:
     name = condition.names[0]
     if not condition.forbids:
+        if name == OWNER:
+            return Reason(
+                'trait', 'without trait %s' % name, '', 'restart nova-compute '
+                'on the host: since nova 34 it adds the trait')
         return Reason(
             'trait', 'without trait %s' % name, '',
             'nova-compute reports traits of the hypervisor; set others with '

@@ -78,7 +78,7 @@ def described(context: Any, server: ServerDescription) -> PreparedRequest:
     image = _decoded(server.image)
     from_volume = server.from_volume or _boots_from_volume(image)
     _check(server.project, from_volume, image)
-    zone = _zone(context, server.zone)
+    zone, forced = _zone(context, server.zone)
     flavor = _flavor(context, server.flavor)
     meta = objects.ImageMeta.from_dict(image)
     notes: list[str] = []
@@ -86,8 +86,8 @@ def described(context: Any, server: ServerDescription) -> PreparedRequest:
         context, uuidutils.generate_uuid(), image, flavor,
         hardware.numa_get_constraints(flavor, meta),
         pci_request.get_pci_requests_from_flavor(flavor),
-        {'scheduler_hints': {name: list(values)
-                             for name, values in server.hints.items()}},
+        {**forced, 'scheduler_hints': {
+            name: list(values) for name, values in server.hints.items()}},
         _group(context, server.hints), zone or None, project_id=server.project)
     utils.setup_instance_group(context, spec)
     spec.num_instances = server.count
@@ -96,6 +96,8 @@ def described(context: Any, server: ServerDescription) -> PreparedRequest:
         context, spec, None, server.networks, server.ports, notes)
     about = {'flavor': flavor.name, 'image': image.get('name') or '',
              'project': server.project, 'zone': zone,
+             **{name.removeprefix('force_').removesuffix('s'): value
+                for name, [value] in forced.items()},
              'networks': ', '.join(server.networks),
              'ports': ', '.join(server.ports),
              'hints': ', '.join(
@@ -164,9 +166,22 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     return PreparedRequest(spec, _present(about), notes, record)
 
 
-def _zone(context: Any, zone: str) -> str:
-    """Return the availability zone that nova-api requests; empty for none."""
+def _zone(context: Any, zone: str) -> tuple[str, dict[str, list[str]]]:
+    """Return the availability zone, and the host and node that it forces.
+
+    As in nova-api, a zone may be followed by a host and a node, separated by
+    colons; with a host, nova does not check that the zone exists.
+    """
     name: str = zone or CONF.default_schedule_zone or ''
+    forced: dict[str, list[str]] = {}
+    if ':' in zone:
+        # It takes long to import, and few requests need it.
+        from nova.compute import api
+        name, host, node = api.API.parse_availability_zone(context, zone)
+        forced = {option: [value] for option, value in (
+            ('force_hosts', host), ('force_nodes', node)) if value}
+        if host:
+            return name or '', forced
     zones = {CONF.default_availability_zone} | {
         aggregate.metadata['availability_zone']
         for aggregate in objects.AggregateList.get_by_metadata_key(
@@ -177,7 +192,7 @@ def _zone(context: Any, zone: str) -> str:
             'it has %s' % (
                 name, '' if zone else ' ([DEFAULT] default_schedule_zone)',
                 plurals.some(zones)))
-    return name
+    return name or '', forced
 
 
 def _decoded(image: abc.Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.explain import rendering
 from nova_aggregate_mirror.explain import requests
 from tests.scheduling import cloud
@@ -178,6 +179,44 @@ class TestMoves(explaining.ExplainingTest):
         with api_db.get_engine().connect() as connection:
             return connection.execute(sa.text(
                 'SELECT * FROM request_specs')).all()
+
+
+class TestRequests(explaining.ExplainingTest):
+    """What nova-api and nova make of a request before they ask placement."""
+
+    hosts = ('first', 'second')
+
+    def test_host_and_node_in_the_zone(self):
+        """Nova does not check the zone then, and takes this host only."""
+        wanted = self.flavor()
+        for zone in ('nova:second', 'nova::second', 'typo:second:second',
+                     ':second'):
+            answer = self.compared(lambda: self.described(wanted, zone))
+            self.assertEqual(
+                {'first': 'not the requested host', 'second': 'acceptable'},
+                self.reasons(answer), zone)
+            server = self.boot(flavor_id=wanted, az=zone)
+            self.assertEqual('second', server[HOST], zone)
+        self.assertRaises(exceptions.UnknownName, self.described, wanted,
+                          'typo::second')
+
+    def test_flavor_that_requests_nothing(self):
+        """Nova asks placement, which refuses that."""
+        wanted = self.flavor(**{'resources:VCPU': '0',
+                                'resources:MEMORY_MB': '0',
+                                'resources:DISK_GB': '0'})
+        answer = self.explain_flavor(wanted)
+        self.assertEqual('the flavor requests no resources', answer.failure)
+        self.assertEqual('ERROR', self.boot(flavor_id=wanted)['status'])
+
+    def test_parts_of_the_disk(self):
+        """Swap and ephemeral disk are part of what placement allocates."""
+        wanted = self._create_flavor(
+            name='m1.disks', memory_mb=64, vcpu=1, disk=1000, ephemeral=200,
+            swap=512)
+        [first, _second] = self.explain_flavor(wanted).verdicts
+        self.assertIn('asked 1201 (1000 root disk + 200 ephemeral disk + 1 '
+                      'swap), free 1028', first.detail)
 
 
 class TestHolders(explaining.ExplainingTest):
