@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--project', default='', metavar='NAME_OR_ID',
         help='with --flavor: the project')
     parser.add_argument(
-        '--zone', default='', metavar='ZONE',
-        help='with --flavor: the availability zone')
+        '--zone', default='', metavar='ZONE[:HOST[:NODE]]',
+        help='with --flavor: the availability zone, as nova-api takes it')
     parser.add_argument(
         '--network', action='append', default=[], metavar='NAME_OR_ID',
         dest='networks',

@@ -180,7 +180,8 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
             'configuration, or use another flavor')
     inventory = facts.figures[node][name]
     detail = 'asked %d%s, free %d of %d x %g' % (
-        amount, facts.disk if name == 'DISK_GB' else '', inventory.free, inventory.total, inventory.ratio) + (
+        amount, facts.disk if name == 'DISK_GB' else '', inventory.free,
+        inventory.total, inventory.ratio) + (
             ', %d reserved' % inventory.reserved if inventory.reserved
             else '')
     if not inventory.usable:

@@ -25,7 +25,7 @@ COLUMNS = ('name', 'title', 'reported', 'summary', 'explained', 'done',
 RUN = ('date', 'commit')
 # Names and IDs of one run.
 _RANDOM = (
-    (re.compile(r'\b(zone|aggregate|flavor|key)-[0-9a-f]{8}\b'),
+    (re.compile(r'\b(zone|aggregate|flavor|key|server)-[0-9a-f]{8}\b'),
      lambda found: found[1].upper()),
     (re.compile(r'\bCUSTOM_[0-9A-F]{8}\b'), lambda found: 'CUSTOM_NAME'),
     (re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'),
