@@ -125,14 +125,14 @@ def agent(deployment: inputs.Deployment) -> checks.Findings:
     if deployment.journal is None:
         return [checks.skipped(EMPTY)]
     database = deployment.journal.database
-    row, holder = lease.read(database), lease.holder(database)
-    if row is None or holder is None:
+    row = lease.read(database)
+    if row is None:
         return [checks.warning(
             'No agent has ever used this journal. Start one with the '
             '[aggregate_mirror_database] of nova-api:', checks.START_AGENT)]
-    host, taken_at = holder
     name = 'the agent on %s, which took the lease on %s' % (
-        host, time.strftime('%Y-%m-%d at %H:%M:%S UTC', time.gmtime(taken_at)))
+        row.host, time.strftime(
+            '%Y-%m-%d at %H:%M:%S UTC', time.gmtime(row.taken_at)))
     if not row.holder:
         return [checks.warning(
             'No agent leads; the last leader was %s. Start an agent:' % name,

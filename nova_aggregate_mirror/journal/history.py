@@ -111,10 +111,10 @@ class History:
         with contextlib.suppress(exceptions.JournalUnavailable):
             presence.forget(self._database, entry.ended_at - presence.KEEP)
 
-    def newest(self, limit: int = KEEP) -> list[Entry]:
-        """Read the latest full syncs, newest first."""
+    def newest(self) -> list[Entry]:
+        """Read the full syncs, newest first."""
         return self._database.run(lambda connection: [
-            _entry(row) for row in connection.execute(_NEWEST.limit(limit))])
+            _entry(row) for row in connection.execute(_NEWEST)])
 
 
 def _merge(connection: Any, row: Any, entry: Entry) -> bool:

@@ -19,11 +19,21 @@ _LEASE, _IS_AGENTS = models.lease.c, models.lease.c.name == NAME
 
 
 class LeaseRow(NamedTuple):
-    """The row of a lease; ``renewals`` counts its writes."""
+    """The row of a lease."""
 
     holder: str
+    """Empty after its release."""
     renewals: int
+    """Number of its writes."""
     seconds: float
+    host: str
+    """Of the last agent that took it."""
+    taken_at: float
+    """Seconds since the epoch, by the clock of that host."""
+
+
+_ROW = sa.select(*(_LEASE[name] for name in LeaseRow._fields)).where(
+    _IS_AGENTS)
 
 
 class Lease:
@@ -71,12 +81,13 @@ class Lease:
 
     def _take(self, previous: LeaseRow | None) -> bool:
         """Take the lease unless its row has changed; return success."""
-        row = LeaseRow(self._holder, previous.renewals + 1 if previous else 1,
-                       self._seconds)
-        values = row._asdict()
-        if previous is None or previous.holder != self._holder:
-            values |= {'host': socket.gethostname()[:255],
-                       'taken_at': self._wall()}
+        row = LeaseRow(self._holder, 1, self._seconds,
+                       socket.gethostname()[:255], self._wall())
+        if previous:
+            row = row._replace(renewals=previous.renewals + 1)
+            if previous.holder == self._holder:
+                row = row._replace(
+                    host=previous.host, taken_at=previous.taken_at)
 
         def work(connection: Any) -> bool:
             statement = queries.insert_new(
@@ -86,7 +97,7 @@ class Lease:
                     _IS_AGENTS, _LEASE.holder == previous.holder,
                     _LEASE.renewals == previous.renewals)
             return bool(connection.execute(
-                statement.values(**values)).rowcount)
+                statement.values(**row._asdict())).rowcount)
 
         success = self._database.run(work)
         if success:
@@ -101,20 +112,8 @@ class Lease:
         return self._now() - self._since >= lease.seconds
 
 
-def holder(database: transactions.Transactions) -> tuple[str, float] | None:
-    """Read the host of the last leader, and when it took the lease.
-
-    :returns: None if no agent has ever taken it; the time is in seconds since
-        the epoch, by the clock of that host
-    """
-    row = database.run(lambda connection: connection.execute(sa.select(
-        _LEASE.host, _LEASE.taken_at).where(_IS_AGENTS)).one_or_none())
-    return None if row is None else (row.host, row.taken_at)
-
-
 def read(database: transactions.Transactions) -> LeaseRow | None:
     """Read the lease; None if no agent has ever taken it."""
-    row = database.run(lambda connection: connection.execute(sa.select(
-        _LEASE.holder, _LEASE.renewals, _LEASE.seconds).where(
-            _IS_AGENTS)).one_or_none())
+    row = database.run(lambda connection: connection.execute(
+        _ROW).one_or_none())
     return None if row is None else LeaseRow(*row)

@@ -2,7 +2,6 @@
 """The nova-api processes that have the hook, in the journal for display."""
 
 from collections import abc
-import contextlib
 from importlib import metadata
 import math
 import socket
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
+from nova_aggregate_mirror import conf
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
@@ -21,17 +21,10 @@ INTERVAL = 3600.0
 """Seconds between two writes of a process."""
 KEEP = 7 * 24 * 3600.0
 """Seconds after which the row of a process is deleted."""
-PACKAGE = 'nova-aggregate-mirror'
 _PROCESSES = models.processes.c
 
 
-def _version() -> str:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return metadata.version(PACKAGE)[:64]
-    return 'unknown'
-
-
-VERSION = _version()
+VERSION = metadata.version(conf.PACKAGE)[:64]
 """The version that this process runs, also after an upgrade."""
 
 
@@ -64,33 +57,24 @@ class Presence:
         self._written = -math.inf
         """When the row was last written, by the monotonic clock."""
 
-    @contextlib.contextmanager
-    def addition(self) -> abc.Iterator[abc.Callable[[Any], None]]:
-        """Write the row in a transaction of the caller, if it is due.
-
-        :returns: a function to call with the connection; the transaction
-            must be committed before the context exits
-        """
+    def is_due(self) -> bool:
+        """Check whether to write the row, at most once per ``INTERVAL``."""
         clock = self._clock()
-        is_due = clock >= self._written + INTERVAL
-        if is_due:
-            # Once an hour, whatever happens: a record does not depend on it.
-            self._written = clock
+        if clock < self._written + INTERVAL:
+            return False
+        # Whatever happens to it: a record does not depend on it.
+        self._written = clock
+        return True
 
-        def write(connection: Any) -> None:
-            if is_due:
-                values = {
-                    'host': socket.gethostname()[:255], 'mode': self._mode,
-                    'version': VERSION,
-                    'seen_at': self._now()}
-                # The row may exist.
-                if not connection.execute(sa.update(models.processes).where(
-                        _PROCESSES.id == self._id).values(**values)).rowcount:
-                    connection.execute(queries.insert_new(
-                        connection, models.processes), {
-                            'id': self._id, **values})
-
-        yield write
+    def write(self, connection: Any) -> None:
+        """Write the row in a transaction of the caller."""
+        values = {'host': socket.gethostname()[:255], 'mode': self._mode,
+                  'version': VERSION, 'seen_at': self._now()}
+        # The row may exist.
+        if not connection.execute(sa.update(models.processes).where(
+                _PROCESSES.id == self._id).values(**values)).rowcount:
+            connection.execute(queries.insert_new(
+                connection, models.processes), {'id': self._id, **values})
 
 
 def read(database: transactions.Transactions) -> list[ProcessRecord]:

@@ -2,7 +2,6 @@
 """Journal rows: one per operation that placement may not reflect yet."""
 
 from collections import abc
-import contextlib
 import dataclasses
 import time
 from typing import Any
@@ -87,14 +86,15 @@ class Rows:
         :param aggregates: UUIDs of nova aggregates, added to the ledger in
             the same transaction
         """
-        with self._ledger.addition(aggregates) as add, (
-                self._presence.addition() if self._presence
-                else contextlib.nullcontext()) as write:
+        presence = self._presence
+        if presence and not presence.is_due():
+            presence = None
+        with self._ledger.addition(aggregates) as add:
             def work(connection: Any) -> None:
                 add(connection)
                 connection.execute(_INSERT, _values(row))
-                if write:
-                    write(connection)
+                if presence:
+                    presence.write(connection)
 
             self._database.run(work)
 

@@ -31,7 +31,7 @@ class TestLease(doubles.TestCase):
             self.assertFalse(other.step())
             self.clock += SECONDS - 1
             self.assertTrue(self.mine.step())
-        self.assertEqual((6, SECONDS), lease.read(self.journal.database)[1:])
+        self.assertEqual((6, SECONDS), lease.read(self.journal.database)[1:3])
 
     def test_renewal(self):
         """The leader knows its lease: it writes and does not read."""
