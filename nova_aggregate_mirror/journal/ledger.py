@@ -14,9 +14,10 @@ from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
 from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
+from nova_aggregate_mirror.limits import engines
 
 _LEDGER, _ENTRIES = models.ledger.c, sa.select(models.ledger)
-_UUIDS = _LEDGER.aggregate_uuid.in_(queries.SOME)
+_UUIDS = _LEDGER.aggregate_uuid.in_(engines.SOME)
 _UUID = _LEDGER.aggregate_uuid == sa.bindparam('uuid')
 _INTERSECTION = sa.select(_LEDGER.aggregate_uuid).where(_UUIDS)
 _MARK = sa.update(models.ledger).where(_UUID).values(
@@ -161,7 +162,7 @@ class DatabaseLedger(journal.Ledger):
 
 def intersection(connection: Any, uuids: abc.Iterable[str]) -> frozenset[str]:
     return frozenset(
-        uuid for chunk in queries.chunks(uuids)
+        uuid for chunk in engines.chunks(uuids)
         for uuid in connection.scalars(_INTERSECTION, {'some': chunk}))
 
 
@@ -176,5 +177,5 @@ def remember(connection: Any, uuids: frozenset[str], now: float) -> None:
 
 def _execute(connection: Any, statement: Any, uuids: abc.Iterable[str],
              **values: Any) -> None:
-    for chunk in queries.chunks(uuids):
+    for chunk in engines.chunks(uuids):
         connection.execute(statement, {'some': chunk, **values})

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal.db import models
-from nova_aggregate_mirror.journal.db import queries
 from nova_aggregate_mirror.journal.db import transactions
 from nova_aggregate_mirror.journal import ledger
 from nova_aggregate_mirror.journal import presence
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror import uuids
 
 # Characters of an error that are stored.
@@ -22,7 +22,7 @@ ERROR_LENGTH = 1000
 
 # Statements are built once, because building takes longer than executing.
 _DIRTY, _ID = models.dirty.c, models.dirty.c.id == sa.bindparam('row')
-_IDS = _DIRTY.id.in_(queries.SOME)
+_IDS = _DIRTY.id.in_(engines.SOME)
 _INSERT = sa.insert(models.dirty)
 _DELETE = sa.delete(models.dirty).where(_IDS)
 _HAND_OVER = sa.update(models.dirty).where(_ID).values(
@@ -41,7 +41,7 @@ _ORDER = (_DIRTY.created_at, _DIRTY.id)
 _ROWS = sa.select(models.dirty).order_by(*_ORDER)
 _ROWS_OF = _ROWS.where(_IDS)
 _OTHERS = sa.select(_DIRTY.id).where(
-    _DIRTY.id.not_in(queries.SOME)).limit(1)
+    _DIRTY.id.not_in(engines.SOME)).limit(1)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
 _HOSTS = sa.select(_DIRTY.host).distinct()
@@ -158,7 +158,7 @@ class Rows:
 
     def get(self, ids: abc.Iterable[str]) -> list[journal.Row]:
         """Read the given rows that still exist."""
-        chunks = list(queries.chunks(ids))
+        chunks = list(engines.chunks(ids))
         return self._database.run(lambda connection: [
             _row(row) for chunk in chunks
             for row in connection.execute(_ROWS_OF, {'some': chunk})])
@@ -202,7 +202,7 @@ class Rows:
     def _write(self, statement: Any, ids: abc.Iterable[str],
                lock_wait: float | None = None, **values: Any) -> int:
         """Write to some rows; return how many were changed."""
-        chunks = list(queries.chunks(ids))
+        chunks = list(engines.chunks(ids))
 
         def work(connection: Any) -> int:
             return sum(connection.execute(statement, {

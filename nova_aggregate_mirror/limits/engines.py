@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQLAlchemy engines with a bounded wait for each statement.
+"""SQLAlchemy engines with bounds for the wait and size of statements.
 
 It is long because each driver and server has its own limits, which only
 together bound a statement.
@@ -59,6 +59,12 @@ CAUSAL = 1 | 2
 # SQLSTATE of a wait for a lock.
 TIMED_OUT, LOCK_TIMEOUT = 1205, '55P03'
 WRITES = 'INSERT', 'UPDATE', 'DELETE'
+
+
+# Values per IN list: every database that nova supports accepts as many.
+CHUNK = 500
+SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
+"""Values of an IN list: one of ``chunks``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +189,13 @@ def bound_nova(conf: cfg.ConfigOpts, seconds: float) -> None:
         conf.set_override('max_retries', 0, group)
         conf.set_override('connection_parameters', '&'.join(
             [*filter(None, [parameters]), *bounds]), group)
+
+
+def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
+    """Split values into sorted lists of at most ``CHUNK``."""
+    ordered = sorted(values)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start:start + CHUNK]
 
 
 def create(url: sa.engine.URL, settings: Any, limits: Limits,

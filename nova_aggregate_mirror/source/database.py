@@ -21,9 +21,6 @@ from nova_aggregate_mirror import uuids
 Zones = abc.Mapping[str, str]
 Down = abc.Mapping[str, str]
 
-CHUNK = 500
-"""Values per IN list; every database that nova supports accepts as many."""
-
 
 class _HostData:
     """Data of hosts in nova's API database; grows with each read."""
@@ -49,7 +46,7 @@ class _HostData:
     def read(self, api: Any, hosts: frozenset[str]) -> None:
         """Read further hosts; names are compared exactly, unlike in MySQL."""
         members: dict[str, set[str]] = {}
-        for chunk in _chunks(hosts):
+        for chunk in engines.chunks(hosts):
             for row in api.execute(statements.HOSTS, {'some': chunk}):
                 if row.host in hosts:
                     self.mapped[row.host] = cells.cell_of(row)
@@ -227,13 +224,6 @@ class DatabaseSource:
         return rows, down
 
 
-def _chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
-    """Split values into sorted lists of at most ``CHUNK``."""
-    ordered = sorted(values)
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start:start + CHUNK]
-
-
 def _ordered(mapped: abc.Iterable[cells.Cell]) -> list[cells.Cell]:
     return sorted(set(mapped), key=lambda cell: cell.id)
 
@@ -244,7 +234,7 @@ def _aggregates(connection: Any) -> dict[str, str]:
 
 def _existing(connection: Any, uuids: frozenset[str]) -> dict[str, str]:
     return {
-        uuid: name for chunk in _chunks(uuids)
+        uuid: name for chunk in engines.chunks(uuids)
         for uuid, name in connection.execute(
             statements.EXISTING, {'some': chunk})}
 
@@ -254,7 +244,7 @@ def _all_nodes(cell: Any) -> cells.Nodes:
 
 
 def _of_hosts(cell: Any, hosts: frozenset[str]) -> cells.Nodes:
-    rows = [row for chunk in _chunks(hosts)
+    rows = [row for chunk in engines.chunks(hosts)
             for row in cell.execute(statements.NODES_OF, {'some': chunk})]
     return [(node, host) for node, host in rows if host in hosts]
 
@@ -264,7 +254,7 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
     """Return the nodes of the given hosts, and the given nodes."""
     rows = list(_of_hosts(cell, hosts))
     elsewhere = nodes - {uuids.canonical(node) for node, _host in rows}
-    for chunk in _chunks(
+    for chunk in engines.chunks(
             node.replace('-', '').lower() for node in elsewhere):
         rows += [(node, host) for node, host in cell.execute(
             statements.THESE_NODES, {'some': chunk})]
@@ -272,7 +262,7 @@ def _find_nodes(cell: Any, hosts: frozenset[str], nodes: frozenset[str]
 
 
 def _names_of(cell: Any, nodes: abc.Collection[str]) -> dict[str, str]:
-    return {uuids.canonical(node): name for chunk in _chunks(
+    return {uuids.canonical(node): name for chunk in engines.chunks(
         node.replace('-', '') for node in nodes)
         for node, name in cell.execute(
             statements.NODE_NAMES, {'some': chunk})}

@@ -21,7 +21,6 @@ PAGE = 500
 
 _SERVER, _MIGRATION = tables.instances.c, tables.migrations.c
 _REQUEST, _GROUP = tables.request_specs.c, tables.instance_groups.c
-_SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 _EXISTS = (
     _SERVER.deleted == 0,
     # During a resize to another cell both cells have the server.
@@ -41,11 +40,11 @@ _MOVES = sa.select(
     _MIGRATION.instance_uuid, _MIGRATION.source_compute,
     _MIGRATION.dest_compute, _MIGRATION.migration_type, _MIGRATION.updated_at,
 ).where(
-    _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(_SOME),
+    _MIGRATION.deleted == 0, _MIGRATION.instance_uuid.in_(engines.SOME),
     _MIGRATION.status.in_(source.MOVED),
 ).order_by(_MIGRATION.updated_at, _MIGRATION.id)
 _REQUESTS = sa.select(_REQUEST.instance_uuid, _REQUEST.spec).where(
-    _REQUEST.instance_uuid.in_(_SOME))
+    _REQUEST.instance_uuid.in_(engines.SOME))
 # Cell0 has the servers that were never on a host.
 _CELLS = sa.select(*cells.COLUMNS).order_by(tables.cell_mappings.c.id)
 _GROUPS_NAMED = sa.select(_GROUP.uuid, _GROUP.name).where(
@@ -57,11 +56,11 @@ _SERVERS_NAMED = sa.select(
 
 _SERVERS_OF = sa.select(
     _SERVER.uuid, _SERVER.display_name, _SERVER.host,
-).where(*_EXISTS, _SERVER.uuid.in_(_SOME))
+).where(*_EXISTS, _SERVER.uuid.in_(engines.SOME))
 _MOVES_OF = sa.select(
     _MIGRATION.uuid, _MIGRATION.instance_uuid, _MIGRATION.status,
     _MIGRATION.migration_type,
-).where(_MIGRATION.deleted == 0, _MIGRATION.uuid.in_(_SOME))
+).where(_MIGRATION.deleted == 0, _MIGRATION.uuid.in_(engines.SOME))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import connections
 from nova_aggregate_mirror.source import metadata_keys
 from nova_aggregate_mirror.source import tables
@@ -16,7 +17,7 @@ Keys = metadata_keys.Keys
 _METADATA = tables.aggregate_metadata.c
 _AGGREGATE, _MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
 _KNOWN = sa.select(_AGGREGATE.uuid).where(
-    _AGGREGATE.uuid.in_(sa.bindparam('some', expanding=True)))
+    _AGGREGATE.uuid.in_(engines.SOME))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,11 +5,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova_aggregate_mirror.limits import engines
 from nova_aggregate_mirror.source import cells
 from nova_aggregate_mirror.source import tables
 
 # Statements are built once, because building takes longer than executing.
-SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
 AGGREGATE, MEMBER = tables.aggregates.c, tables.aggregate_hosts.c
 METADATA = tables.aggregate_metadata.c
 HOST, NODE = tables.host_mappings.c, tables.compute_nodes.c
@@ -39,7 +39,7 @@ SCOPE = sa.union_all(
         NOTHING, NOTHING, AGGREGATE.uuid,
     ).where(AGGREGATE.id == sa.bindparam('id')))
 AGGREGATES = sa.select(AGGREGATE.uuid, AGGREGATE.name)
-EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(SOME))
+EXISTING = AGGREGATES.where(AGGREGATE.uuid.in_(engines.SOME))
 MEMBERS = sa.select(MEMBER.host, AGGREGATE.uuid, AGGREGATE.name).join_from(
     tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE)
 SIZES = sa.select(AGGREGATE.uuid, sa.func.count()).join_from(
@@ -55,21 +55,21 @@ HOSTS = sa.union_all(
     HOMES.add_columns(
         NOTHING.label('member'), NOTHING.label('aggregate'),
         NOTHING.label('aggregate_name'),
-    ).where(HOST.host.in_(SOME)),
+    ).where(HOST.host.in_(engines.SOME)),
     sa.select(
         NOTHING, *(NOTHING for _column in cells.COLUMNS),
         MEMBER.host, AGGREGATE.uuid, AGGREGATE.name,
     ).join_from(
         tables.aggregate_hosts, tables.aggregates, IN_AGGREGATE,
-    ).where(MEMBER.host.in_(SOME)))
+    ).where(MEMBER.host.in_(engines.SOME)))
 # A node without a host was never completed by its nova-compute.
 NODES = sa.select(NODE.uuid, NODE.host).where(
     NODE.deleted == 0, NODE.uuid.is_not(None), NODE.host.is_not(None))
-NODES_OF = NODES.where(NODE.host.in_(SOME))
+NODES_OF = NODES.where(NODE.host.in_(engines.SOME))
 GALERA = sa.text('SHOW GLOBAL STATUS LIKE \'wsrep_cluster_size\'')
 SYNC_WAIT = sa.text('SHOW GLOBAL VARIABLES LIKE \'wsrep_sync_wait\'')
 # Nova keeps the spelling that it was given: upper case, or without hyphens.
-SPELLED = sa.func.lower(sa.func.replace(NODE.uuid, '-', '')).in_(SOME)
+SPELLED = sa.func.lower(sa.func.replace(NODE.uuid, '-', '')).in_(engines.SOME)
 THESE_NODES = NODES.where(SPELLED)
 NODE_NAMES = sa.select(NODE.uuid, NODE.hypervisor_hostname).where(
     NODE.deleted == 0, NODE.hypervisor_hostname.is_not(None), SPELLED)

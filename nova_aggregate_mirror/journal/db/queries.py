@@ -10,17 +10,8 @@ from sqlalchemy.dialects import sqlite
 
 from nova_aggregate_mirror.journal.db import models
 
-CHUNK = 500
-SOME: 'sa.BindParameter[Any]' = sa.bindparam('some', expanding=True)
-"""Values of an IN list: one of ``chunks``."""
 _ON_CONFLICT: dict[str, abc.Callable[[sa.Table], Any]] = {
     'sqlite': sqlite.insert, 'postgresql': postgresql.insert}
-
-
-def chunks(values: abc.Iterable[str]) -> abc.Iterator[list[str]]:
-    ordered = sorted(values)
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start:start + CHUNK]
 
 
 def insert_new(connection: Any, table: sa.Table) -> Any:
