@@ -8,17 +8,21 @@ from collections import abc
 import dataclasses
 import math
 import time
+import typing
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import schedule
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import journal
 from nova_aggregate_mirror.journal import row_locks
 from nova_aggregate_mirror.journal import rows
 from nova_aggregate_mirror.reconcile import reconciler
+
+if typing.TYPE_CHECKING:
+    # Needs prometheus-client, which cmd.agent reports when it is missing.
+    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +58,7 @@ class Drain:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, rows: rows.Rows,
-                 reconciler: reconciler.Reconciler, figures: agent.Figures,
+                 reconciler: reconciler.Reconciler, figures: 'metrics.Metrics',
                  now: abc.Callable[[], float] = time.monotonic,
                  stopping: abc.Callable[[], bool] = lambda: False) -> None:
         options = conf.aggregate_mirror

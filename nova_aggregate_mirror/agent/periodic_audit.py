@@ -3,13 +3,17 @@
 
 from collections import abc
 import time
+import typing
 
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.audit import auditor
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror import plurals
+
+if typing.TYPE_CHECKING:
+    # Needs prometheus-client, which cmd.agent reports when it is missing.
+    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -26,7 +30,7 @@ class PeriodicAudit:
     """
 
     def __init__(self, audit: abc.Callable[[], abc.Iterator[Progress]],
-                 interval: float, figures: agent.Figures,
+                 interval: float, figures: 'metrics.Metrics',
                  now: abc.Callable[[], float] = time.monotonic) -> None:
         self._audit = audit
         self._interval = interval

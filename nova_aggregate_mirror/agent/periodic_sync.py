@@ -4,6 +4,7 @@
 from collections import abc
 import contextlib
 import time
+import typing
 from typing import Any
 
 from oslo_config import cfg
@@ -16,6 +17,10 @@ from nova_aggregate_mirror import plurals
 from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import reconciler
+
+if typing.TYPE_CHECKING:
+    # Needs prometheus-client, which cmd.agent reports when it is missing.
+    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -31,7 +36,7 @@ class PeriodicSync:
     """
 
     def __init__(self, conf: cfg.ConfigOpts,
-                 reconciler: reconciler.Reconciler, figures: agent.Figures,
+                 reconciler: reconciler.Reconciler, figures: 'metrics.Metrics',
                  now: abc.Callable[[], float] = time.monotonic,
                  note: Note = lambda *_result: None,
                  zones: abc.Callable[[], abc.Mapping[str, str]] = dict

@@ -3,16 +3,20 @@
 
 from collections import abc
 import threading
+import typing
 
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import periodic_audit
 from nova_aggregate_mirror.agent import periodic_sync
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.journal import binding
 from nova_aggregate_mirror.journal import lease
+
+if typing.TYPE_CHECKING:
+    # Needs prometheus-client, which cmd.agent reports when it is missing.
+    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +33,7 @@ class Agent:
 
     def __init__(self, drain: drain.Drain,
                  sync: periodic_sync.PeriodicSync, lease: lease.Lease,
-                 binding: binding.Binding, figures: agent.Figures,
+                 binding: binding.Binding, figures: 'metrics.Metrics',
                  stop: threading.Event,
                  audit: periodic_audit.PeriodicAudit | None = None) -> None:
         self._drain = drain

@@ -7,12 +7,12 @@ import gc
 import signal
 import sys
 import threading
+import typing
 
 from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_aggregate_mirror import agent
 from nova_aggregate_mirror.agent import drain
 from nova_aggregate_mirror.agent import guru_report
 from nova_aggregate_mirror.agent import periodic_audit
@@ -30,6 +30,9 @@ from nova_aggregate_mirror.journal import lease
 from nova_aggregate_mirror.journal import store
 from nova_aggregate_mirror.placement import client
 from nova_aggregate_mirror.reconcile import outcome
+
+if typing.TYPE_CHECKING:
+    from nova_aggregate_mirror.agent import metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -55,7 +58,7 @@ with each request that times out.
 
 
 def _build(journal: store.Journal,
-           figures: agent.Figures) -> service.Agent:
+           figures: 'metrics.Metrics') -> service.Agent:
     options = CONF.aggregate_mirror
     # A source each: the full sync waits for a slow cell, also when it repairs,
     # and what one of them has heard from a cell is no news for the other.
@@ -86,7 +89,8 @@ def _drain_timeout() -> float:
     return max(float(CONF.aggregate_mirror.inline_timeout), LEAST_TIMEOUT)
 
 
-def _audit(figures: agent.Figures) -> periodic_audit.PeriodicAudit | None:
+def _audit(figures: 'metrics.Metrics'
+           ) -> periodic_audit.PeriodicAudit | None:
     """Build the audit; None if it is not configured."""
     interval = CONF.aggregate_mirror.audit_interval
     if not interval:
