@@ -6,8 +6,8 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_aggregate_mirror import exceptions
-from nova_aggregate_mirror.http import auth
 from nova_aggregate_mirror.http import errors
+from nova_aggregate_mirror.http import resource_names
 
 # Attributes of an image that are not image properties.
 _ATTRIBUTES = frozenset({
@@ -26,20 +26,15 @@ def read(conf: cfg.ConfigOpts, image: str) -> dict[str, Any]:
 
     :raises MirrorError: glance could not be read, or does not have it
     """
-    session, options = auth.session(conf, 'placement'), conf.glance
     call = errors.Call(
         'glance', 'reading image %s' % image,
         step='give its properties with --image-property instead')
     with errors.translated(call):
+        glance = resource_names.adapter(conf, resource_names.IMAGE)
         # The session parses the token and the catalog.
         with errors.parsing():
-            response = session.get(
-                '/v2/images/%s' % image, raise_exc=False,
-                endpoint_override=options.endpoint_override or None,
-                endpoint_filter={
-                    'service_type': 'image',
-                    'region_name': options.region_name,
-                    'interface': options.valid_interfaces})
+            response = glance.get(
+                '%s/%s' % (resource_names.IMAGE.path, image), raise_exc=False)
         if response.status_code == 404:
             raise exceptions.UnknownName(
                 'glance has no image %s that this user can see; give its ID, '

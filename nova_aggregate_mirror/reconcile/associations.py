@@ -112,8 +112,8 @@ def compare(compared: comparison.Comparison,
             change.remove)
     for node, aggregates in compared.disputes(hosts).items():
         add(State.DISPUTED, node, aggregates)
-    for node in plan.pending(nova.desired(), compared.current):
-        if not hosts or not nova.hosts_of(node).isdisjoint(hosts):
+    for node in nova.nodes_of(hosts) if hosts else nova.nodes:
+        if node not in compared.current:
             aggregates = nova.wanted(node)
             add(State.PENDING, node,
                 aggregates & compared.only if compared.only else aggregates)

@@ -259,10 +259,7 @@ def _retry(mirror: reconciler.Reconciler, compared: Comparison,
         retried = mirror.converge(
             compared.dirty(nodes[start:start + RETRIED]), mode)
         outcome.add(retried)
-        if not retried.done and any(
-                isinstance(error, exceptions.OUTAGE)
-                and subject not in (mode.silent or ())
-                for subject, error in retried.failed.items()):
+        if not retried.done and retried.outage(mode.silent or ()):
             start += RETRIED
             break
     else:

@@ -102,6 +102,13 @@ class Outcome:
                     exc, exceptions.CellUnavailable) for exc in errors):
                 self.waiting.add(dirty)
 
+    def outage(self, silent: abc.Container[Subject]
+               ) -> exceptions.MirrorError | None:
+        """Return an error with which the next request would fail as well."""
+        return next((exc for subject, exc in self.failed.items()
+                     if isinstance(exc, exceptions.OUTAGE)
+                     and subject not in silent), None)
+
     def write_journal(self, write: abc.Callable[[], None]) -> None:
         """Write to the journal; record a failure without aborting the run."""
         try:

@@ -20,12 +20,6 @@ class Change:
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        parts = [sign + uuid for sign, uuids in (('+', self.add),
-                                                 ('-', self.remove))
-                 for uuid in uuids]
-        return '%s: %s' % (self.provider, ' '.join(parts) or 'no change')
-
     def __bool__(self) -> bool:
         return bool(self.add or self.remove)
 
@@ -110,10 +104,3 @@ def check_safe(changes: abc.Iterable[Change], current: source.Memberships,
             '%.2f%% of the associations would be removed, which is over '
             '%.2f%% (%d of %d)' % (100 * removed / ours,
                                    100 * max_removed_share, removed, ours))
-
-
-def pending(desired: source.Memberships,
-            current: source.Memberships) -> list[str]:
-    """List compute nodes in aggregates whose provider does not exist yet."""
-    return sorted(node for node, aggregates in desired.items()
-                  if aggregates and node not in current)

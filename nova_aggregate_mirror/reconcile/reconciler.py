@@ -154,7 +154,7 @@ class Reconciler:
                 outcome.failed[subject] = outage or _stopped()
                 continue
             removal = converge.deleted(self.context, uuid, mode)
-            outage = _outage(removal, mode)
+            outage = removal.outage(mode.silent or ())
             outcome.add(removal)
         return outcome
 
@@ -172,7 +172,8 @@ class Reconciler:
                 outcome.add(_not_begun(batch, outage))
                 continue
             partial = converge.hosts(self.context, batch, mode)
-            outage = None if partial.done else _outage(partial, mode)
+            outage = (None if partial.done
+                      else partial.outage(mode.silent or ()))
             outcome.add(partial)
             if self.context.failing:
                 self.context.failing.observe(partial, mode.silent or ())
@@ -186,13 +187,6 @@ def _conflicts(outcome: Outcome) -> int:
     """Count the providers that were given up after conflicts."""
     return sum(isinstance(exc, exceptions.GenerationConflict)
                for exc in outcome.failed.values())
-
-
-def _outage(outcome: Outcome, mode: Mode) -> exceptions.MirrorError | None:
-    """Return an error with which the next request would fail as well."""
-    return next((exc for subject, exc in outcome.failed.items()
-                 if isinstance(exc, exceptions.OUTAGE)
-                 and subject not in (mode.silent or ())), None)
 
 
 def _not_begun(dirty: abc.Collection[journal.Dirty],

@@ -88,7 +88,10 @@ class ApiSource:
                    if host in hosts | listed_hosts}
         existing = requested.union(*members.values())
         return dataclasses.replace(
-            nova, cells_down={**nova.cells_down, **_unseen(gone)},
+            # Deleted, or in a cell that cannot be named.
+            nova, cells_down=nova.cells_down if not gone else {
+                **nova.cells_down, 'unknown':
+                'nova-api no longer lists %s' % plurals.some(gone)},
             aggregates={uuid: name for uuid, name in nova.aggregates.items()
                         if uuid in existing},
             members=members, hosts_down={
@@ -180,11 +183,3 @@ def _nova(aggregates: abc.Iterable[api_connection.ListedAggregate],
         cells_down={cell: 'nova-api reports status UNKNOWN'} if down else {},
         hosts_down=dict.fromkeys(
             members.keys() & down, frozenset({cell})))
-
-
-def _unseen(gone: frozenset[str]) -> abc.Mapping[str, str]:
-    """Report nodes that may be deleted, or in a cell that cannot be named."""
-    if not gone:
-        return {}
-    return {'unknown': 'nova-api no longer lists %s' % plurals.some(
-        gone)}

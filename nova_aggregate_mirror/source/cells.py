@@ -52,7 +52,7 @@ COLUMNS = (*tables.cell_mappings.c,)
 _ALL = sa.select(*COLUMNS).order_by(tables.cell_mappings.c.id)
 
 
-def in_turn(reads: Reads) -> Answers:
+def _in_turn(reads: Reads, full: bool) -> Answers:
     """Read the cells in this thread, in order.
 
     This is for nova-api, where no threads may be started.
@@ -199,9 +199,9 @@ class Cells:
         if skip_late:
             self._some = dataclasses.replace(
                 limits, answer=min(limits.answer, SOON))
-        self._threads = Threads(
+        self._answers = Threads(
             limits.answer, AT_ONCE if skip_late else limits.answer
-        ) if threads else None
+        ).read if threads else _in_turn
         self._pools: dict[tuple[str, bool], connections.Pool] = {}
 
     def all(self, connection: Any) -> list[Cell]:
@@ -217,10 +217,9 @@ class Cells:
         :returns: the nodes of the cells that answered, and the cells that did
             not answer: name to reason
         """
-        reads = {cell.name: functools.partial(self._read, cell, query, full)
-                 for cell, query in queries.items()}
-        answers = (self._threads.read(reads, full) if self._threads
-                   else in_turn(reads))
+        answers = self._answers({
+            cell.name: functools.partial(self._read, cell, query, full)
+            for cell, query in queries.items()}, full)
         rows: list[source.NodeRow] = []
         down: dict[str, str] = {}
         for name, answer in sorted(answers.items()):
@@ -236,9 +235,8 @@ class Cells:
 
         :raises CellUnavailable: when the cell does not answer in time
         """
-        reads = {cell.name: functools.partial(self._read, cell, query, True)}
-        answer = (self._threads.read(reads, True) if self._threads
-                  else in_turn(reads))[cell.name]
+        answer = self._answers({cell.name: functools.partial(
+            self._read, cell, query, True)}, True)[cell.name]
         if isinstance(answer, exceptions.CellUnavailable):
             raise answer
         return answer

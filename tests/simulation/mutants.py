@@ -303,7 +303,7 @@ def only_adds(parts: Parts) -> None:
 
 def takes_an_error_for_an_answer(parts: Parts) -> None:
     """Without rule 14: a driver that gives up ends the silence of a cell."""
-    threads = parts.source._cells._threads
+    threads = getattr(parts.source._cells._answers, '__self__', None)
     if not threads:
         return
     start = threads._start

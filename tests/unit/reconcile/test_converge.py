@@ -38,7 +38,8 @@ class TestHosts(doubles.TestCase):
         self.placement.create('n1', 'b', 'foreign')
         outcome = self.converge('h1')
         self.assertEqual({'a', 'foreign'}, self.placement.aggregates['n1'])
-        self.assertEqual(['n1: +a -b'], [str(one) for one in outcome.changes])
+        self.assertEqual([plan.Change('n1', ('a',), ('b',))],
+                         outcome.changes)
         self.assertEqual({}, outcome.unfinished)
 
     def test_log_names_host_and_aggregates(self):
@@ -343,7 +344,7 @@ class TestHosts(doubles.TestCase):
             self.journal.ledger, self.nova, self.placement,
             self.open_journal().rows)
         closed = broken.close([row])
-        self.assertEqual(['n1: +a'], [str(one) for one in closed.changes])
+        self.assertEqual([plan.Change('n1', ('a',))], closed.changes)
         self.assertEqual([outcome.JOURNAL], list(closed.failed))
         self.assertIn(row.dirty, closed.unfinished)
 
@@ -448,8 +449,9 @@ class TestDeleted(doubles.TestCase):
     def test_dry_run(self):
         """It reports what would be removed, and writes nothing."""
         outcome = self.remove(write=False)
-        self.assertEqual(['n1: -gone', 'shared-storage: -gone'],
-                         [str(one) for one in outcome.changes])
+        self.assertEqual([plan.Change(provider, (), ('gone',))
+                          for provider in ('n1', 'shared-storage')],
+                         outcome.changes)
         self.assertEqual({'gone'}, self.placement.aggregates['shared-storage'])
 
     def test_failed_search_is_a_failure(self):

@@ -14,6 +14,7 @@ from nova_aggregate_mirror.reconcile import comparison
 from nova_aggregate_mirror.reconcile import context
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
+from nova_aggregate_mirror.reconcile import plan
 from nova_aggregate_mirror.reconcile import reconciler
 from nova_aggregate_mirror import source
 from tests.unit import doubles
@@ -325,8 +326,7 @@ class TestSync(SyncTest):
         self.hand_over('h1', ['n1'])
         self.placement.broken['LIST', ''] = FAILED
         result = self.sync()
-        self.assertEqual(['n1: +a'], [str(one) for one
-                                      in result.outcome.changes])
+        self.assertEqual([plan.Change('n1', ('a',))], result.outcome.changes)
         self.assertIs(FAILED, result.not_compared)
 
     def test_journal_that_becomes_unavailable(self):
@@ -631,8 +631,9 @@ class TestMarked(SyncTest):
         """It shows each provider, and removes nothing."""
         result = self.sync(write=False)
         self.assertEqual(
-            ['n3: -gone', 'storage: -gone'],
-            [str(one) for one in result.outcome.changes if one.remove])
+            [plan.Change(provider, (), ('gone',))
+             for provider in ('n3', 'storage')],
+            [change for change in result.outcome.changes if change.remove])
         self.assertEqual(self.everywhere('gone', 'foreign'), self.found())
 
     def test_sync_of_some_hosts(self):
@@ -727,8 +728,8 @@ class TestUnmarked(SyncTest):
         self.later(23.9)
         self.assert_storage_has('gone', 'foreign')
         result = self.later(0.1, write=False)
-        self.assertEqual(['storage: -gone'],
-                         [str(one) for one in result.outcome.changes])
+        self.assertEqual([plan.Change('storage', (), ('gone',))],
+                         result.outcome.changes)
         self.assert_storage_has('gone', 'foreign')
         self.later(0)
         self.assert_storage_has('foreign')

@@ -80,22 +80,12 @@ class TestPlan(testtools.TestCase):
             self.assertEqual(tuple(sorted(change.remove)), change.remove)
 
     @clouds
-    def test_provider_that_does_not_exist_is_pending(self, desired, current,
-                                                     owned):
-        """It is never written, and reported if it has aggregates to get."""
-        planned = {one.provider
-                   for one in plan.compute(desired, current, owned)}
-        pending = plan.pending(desired, current)
-        self.assertEqual(set(), planned & set(pending))
-        self.assertEqual(
-            sorted(provider for provider, wanted in desired.items()
-                   if wanted and provider not in current), pending)
-
-    def test_change_can_be_read(self):
-        """A change shows what it adds and removes."""
-        change = plan.Change('p1', add=('a',), remove=('b', 'c'))
-        self.assertEqual('p1: +a -b -c', str(change))
-        self.assertEqual('p1: no change', str(plan.Change('p1')))
+    def test_provider_that_does_not_exist(self, desired, current, owned):
+        """It is never written."""
+        self.assertLessEqual(
+            {change.provider
+             for change in plan.compute(desired, current, owned)},
+            current.keys())
 
     def test_description(self):
         """Aggregates by name and UUID, and only what changes."""
