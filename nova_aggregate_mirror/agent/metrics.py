@@ -87,10 +87,10 @@ class Metrics:
         self._conflicts = self._counter(
             'placement_conflicts',
             'Writes that placement refused because the provider had changed.')
-        self._drift = prometheus_client.Gauge(
-            PREFIX + 'drift_associations',
+        self._drift = self._gauge(
+            'drift_associations',
             'Associations that the last full sync found missing or stale.',
-            ['zone', 'direction'], registry=self.registry)
+            'zone', 'direction')
         self._uncompared = self._gauge(
             'uncompared_hosts',
             'Member hosts that the last full sync could not compare: their '
@@ -98,10 +98,10 @@ class Metrics:
         self._brake = self._gauge(
             'brake_tripped',
             '1 when the last full sync refused to remove stale associations.')
-        self._success = prometheus_client.Gauge(
-            PREFIX + 'last_success_timestamp_seconds',
+        self._success = self._gauge(
+            'last_success_timestamp_seconds',
             'Unix time of the loop\'s last fully successful iteration.',
-            ['loop'], registry=self.registry)
+            'loop')
         self._leader = self._gauge(
             'leader', '1 on the agent that drains the journal and runs syncs.')
         self._initialize()
@@ -116,10 +116,10 @@ class Metrics:
         if not rules:
             self._beats.pop('audit', None)
         elif self._misplaced is None:
-            self._misplaced = prometheus_client.Gauge(
-                PREFIX + 'misplaced_servers',
+            self._misplaced = self._gauge(
+                'misplaced_servers',
                 'Servers that the last audit found on a host that contradicts '
-                'their request.', ['rule'], registry=self.registry)
+                'their request.', 'rule')
             self._audited = self._gauge(
                 'audited_servers', 'Servers that the last audit has compared.')
             self._audit = self._histogram(
@@ -258,9 +258,10 @@ class Metrics:
     def _set_success(self, loop: str) -> None:
         self._success.labels(loop).set(self._now())
 
-    def _gauge(self, name: str, text: str) -> prometheus_client.Gauge:
+    def _gauge(self, name: str, text: str, *labels: str
+               ) -> prometheus_client.Gauge:
         return prometheus_client.Gauge(
-            PREFIX + name, text, registry=self.registry)
+            PREFIX + name, text, labels, registry=self.registry)
 
     def _counter(self, name: str, text: str) -> prometheus_client.Counter:
         return prometheus_client.Counter(

@@ -217,7 +217,11 @@ def create(url: sa.engine.URL, settings: Any, limits: Limits,
     engine: sa.engine.Engine = engines.create_engine(url, **arguments)
     _bound(engine, limits)
     if arguments.get('mysql_wsrep_sync_wait') is None:
-        _read_causally(engine)
+        # Each transaction sees what was committed on any Galera node. MySQL
+        # does not have the variable, and a MariaDB that is not in a cluster
+        # ignores it. ProxySQL repeats such a statement on each server that it
+        # chooses, if it sets nothing else.
+        _at_connect(engine, 'SET SESSION wsrep_sync_wait = %d' % CAUSAL)
     # Before oslo.db's filters: they call a lost lock a deadlock.
     sa.event.remove(engine, 'handle_error', exc_filters.handler)
     sa.event.listen(engine, 'handle_error', _classify)
@@ -251,17 +255,14 @@ def _classify(context: Any) -> None:
         raise db_exc.DBConnectionError(error)
 
 
-def _read_causally(engine: sa.engine.Engine) -> None:
-    """Let each transaction see what was committed on any Galera node."""
+def _at_connect(engine: sa.engine.Engine, statement: str) -> None:
+    """Send MySQL and MariaDB a statement that one of them may not know."""
     if engine.dialect.name in ('mysql', 'mariadb'):
         @sa.event.listens_for(engine, 'connect')
         def connect(connection: Any, _record: Any) -> None:
-            # MySQL does not have the variable, and it does nothing on a
-            # MariaDB that is not in a cluster. This is a statement of its own
-            # because ProxySQL repeats it on each server that it chooses.
             with contextlib.suppress(connection.Error), \
                     contextlib.closing(connection.cursor()) as cursor:
-                cursor.execute('SET SESSION wsrep_sync_wait = %d' % CAUSAL)
+                cursor.execute(statement)
 
 
 def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
@@ -283,19 +284,13 @@ def _bound(engine: sa.engine.Engine, limits: Limits) -> None:
                 "set_config('lock_timeout', '%d', true)" % (
                     milliseconds, limits.lock_wait * 1000))
 
-    if engine.dialect.name in ('mysql', 'mariadb'):
-        @sa.event.listens_for(engine, 'connect')
-        def connect(connection: Any, _record: Any) -> None:
-            # MariaDB executes the first comment only, MySQL the second only.
-            # The timeouts of the driver apply without this, too.
-            with contextlib.suppress(connection.Error), \
-                    contextlib.closing(connection.cursor()) as cursor:
-                cursor.execute(
-                    'SET SESSION innodb_lock_wait_timeout = %d '
-                    '/*M!100101 , max_statement_time = %g */ '
-                    '/*!50708 , max_execution_time = %d */' % (
-                        max(1, limits.lock_wait), milliseconds / 1000,
-                        milliseconds))
+    # MariaDB executes the first comment only, MySQL the second only. The
+    # timeouts of the driver apply without this, too.
+    _at_connect(engine, 'SET SESSION innodb_lock_wait_timeout = %d '
+                '/*M!100101 , max_statement_time = %g */ '
+                '/*!50708 , max_execution_time = %d */' % (
+                    max(1, limits.lock_wait), milliseconds / 1000,
+                    milliseconds))
 
 
 @contextlib.contextmanager
