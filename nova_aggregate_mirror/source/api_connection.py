@@ -31,11 +31,10 @@ class Api:
 
     def entries(self, path: str, key: str,
                 parse: abc.Callable[[errors.Call, dict[str, Any]], T],
-                microversion: str = '') -> list[T]:
+                microversion: str = MICROVERSION) -> list[T]:
         """Read a list.
 
         :param parse: called with the call, for errors, and each entry
-        :param microversion: instead of that of the client
         :raises UnexpectedNova: nova does not have the microversion
         """
         call = errors.Call(
@@ -57,12 +56,8 @@ class Api:
 
     def _get(self, path: str, microversion: str) -> tuple[Any, Any]:
         client = self._client
-        if not microversion:
-            # The client's managers write a completion cache to the user's
-            # home directory.
-            response, body = client.get(path, raise_exc=False)
-            return response, body
-        # The client refuses microversions that are later than itself.
+        # The client's managers write a completion cache to the user's home
+        # directory, and refuse microversions that are later than the client.
         response = client.session.get(
             path, raise_exc=False, microversion=microversion,
             endpoint_override=client.endpoint_override, endpoint_filter={
