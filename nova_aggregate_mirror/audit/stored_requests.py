@@ -46,13 +46,6 @@ class RequestCache:
         self._parsed = functools.lru_cache(CACHED)(parse)
 
     def parse(self, text: str, server: str) -> StoredRequest:
-        """Parse the JSON of a RequestSpec.
-
-        It is parsed once for all servers whose requests are equal but for the
-        server's UUID, which is replaced.
-
-        :param server: UUID of the server
-        :raises Unreadable: it is of a later nova, or damaged
-        """
+        """Parse equal requests once, after replacing the server's UUID."""
         text = text.replace(_SERVER % server, _ANY)
         return self._parsed(text) if len(text) <= LONGEST else parse(text)

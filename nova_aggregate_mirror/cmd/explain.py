@@ -121,7 +121,7 @@ def _explain(conf: cfg.ConfigOpts, nova: database.DatabaseSource,
     server, project = names.server(args.server), names.project(args.project)
     networks = [names.network(network) for network in args.networks]
     image = _image(conf, names.image(args.image), args.properties)
-    hints = names.hints(_lists(args.hints))
+    hints = names.hints(args.hints)
     pending, notes = _pending(journal)
     # Nova's scheduler takes seconds to import, and other commands need none.
     from nova_aggregate_mirror.cmd import nova_objects
@@ -179,10 +179,3 @@ def _pending(journal: rows.Rows) -> tuple[dict[str, float], list[str]]:
                 if row.mirrored_at is None}, []
     except exceptions.JournalUnavailable as exc:
         return {}, ['What is pending in the journal is not known: %s' % exc]
-
-
-def _lists(pairs: abc.Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    return values

@@ -51,14 +51,16 @@ class Identifiers:
             'nova', 'server', name, uuids,
             'openstack server list --all-projects', down)
 
-    def hints(self, hints: abc.Mapping[str, abc.Sequence[str]]
-              ) -> abc.Mapping[str, abc.Sequence[str]]:
+    def hints(self, pairs: abc.Iterable[tuple[str, str]]
+              ) -> dict[str, list[str]]:
         """Convert the values of hints that name servers or a group."""
         convert = {**dict.fromkeys(SERVER_HINTS, self.server),
                    GROUP_HINT: self._server_group}
-        return {hint: [convert[hint](name) for name in names]
-                if hint in convert else names
-                for hint, names in hints.items()}
+        hints: dict[str, list[str]] = {}
+        for hint, value in pairs:
+            hints.setdefault(hint, []).append(
+                convert[hint](value) if hint in convert else value)
+        return hints
 
     def _server_group(self, name: str) -> str:
         if uuidutils.is_uuid_like(name):

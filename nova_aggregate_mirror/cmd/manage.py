@@ -63,7 +63,7 @@ def placement_sync_aggregates() -> int:
             journal, source, placement, arguments.workers, stopping=stopping,
             display=display),
         journal, request, arguments.format, arguments.quiet,
-        arguments.verbose, advice=advice)
+        arguments.verbose, advice)
 
 
 def placement_wait() -> int:

@@ -97,8 +97,8 @@ def request_and_advice(options: argparse.Namespace, configuration: Any,
 
 
 def run(build: sync_run.Build, journal: store.Journal,
-        request: full_sync.Request, form: str = 'table', quiet: bool = True,
-        verbose: bool = False, advice: str = sync_result.PRUNE) -> int:
+        request: full_sync.Request, form: str, quiet: bool, verbose: bool,
+        advice: str) -> int:
     """Sync, print the result, and return the exit status.
 
     :raises MirrorError: when the journal could not be read

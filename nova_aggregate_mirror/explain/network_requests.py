@@ -23,7 +23,9 @@ def complete(context: Any, spec: Any, instance: Any,
     :param ports: IDs that replace its ports
     """
     if networks or ports or instance is None:
-        spec.requested_networks = _networks(networks, ports)
+        spec.requested_networks = objects.NetworkRequestList(objects=[
+            *(objects.NetworkRequest(network_id=uuid) for uuid in networks),
+            *(objects.NetworkRequest(port_id=uuid) for uuid in ports)])
         _add_ports(context, spec, ports, notes)
         return
     spec.ensure_network_information(instance)
@@ -84,9 +86,3 @@ def _ask_neutron(ask: abc.Callable[[], Any], notes: list[str]) -> Any:
         if text not in notes:
             notes.append(text)
         return None
-
-
-def _networks(networks: abc.Iterable[str], ports: abc.Iterable[str]) -> Any:
-    return objects.NetworkRequestList(objects=[
-        *(objects.NetworkRequest(network_id=network) for network in networks),
-        *(objects.NetworkRequest(port_id=port) for port in ports)])

@@ -79,11 +79,11 @@ class TestIdentifiers(testtools.TestCase):
         self.assertEqual(
             {'different_host': [self.server('a'), uuids.b],
              'group': [self.group('spread')], 'query': ['spread']},
-            self.identifiers.hints({
-                'different_host': ['a', uuids.b], 'group': ['spread'],
-                'query': ['spread']}))
+            self.identifiers.hints([
+                ('different_host', 'a'), ('group', 'spread'),
+                ('query', 'spread'), ('different_host', uuids.b)]))
         self.assert_unknown(
-            self.identifiers.hints, {'group': ['none']},
+            self.identifiers.hints, [('group', 'none')],
             'nova has no server group none; see "openstack server group list')
 
     def test_identifier_that_cannot_be_looked_up(self):
