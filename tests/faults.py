@@ -8,7 +8,9 @@ because each fault needs its own way in and out.
 
 from collections.abc import Callable
 import contextlib
+import html
 import json
+import os
 import pathlib
 import re
 import socket
@@ -28,6 +30,7 @@ import testtools
 from tests import commands
 from tests import databases
 from tests import fixtures
+from tests import nova_server
 from tests import placement_service
 from tests.unit import servers
 
@@ -35,6 +38,7 @@ CONF = fixtures.CONF
 PASSWORD = 'not-to-be-shown'
 TOKENS = '/v3/auth/tokens'
 STATUS, SYNC, ROWS, AGENT, API = 'status', 'sync', 'rows', 'agent', 'api'
+REPORT, DIFF = 'report', 'diff'
 PLACES = STATUS, SYNC, ROWS, AGENT, API
 MIRROR, JOURNAL = 'aggregate_mirror', 'aggregate_mirror_database'
 SECTION = '  [%s]\n' % JOURNAL
@@ -78,6 +82,7 @@ class Scene:
         """The host that a user adds to an aggregate."""
         self.manage('placement', 'sync_aggregates')
         self.sound = dict(self.options)
+        self.nova = test.useFixture(nova_server.NovaServer(self.cloud.nova))
 
     def answer(self, status: int, token: Any) -> None:
         """Let keystone answer this to the credentials."""
@@ -143,6 +148,14 @@ class Scene:
         if place == SYNC:
             return self.manage('placement', 'sync_aggregates', '--dry-run',
                                '--quiet', '--prune')
+        if place == REPORT:
+            done = self.run(commands.MANAGE, 'report', '--quiet', '--html',
+                            '-')
+            return done.stderr + '\n'.join(
+                html.unescape(re.sub('<[^>]*>', '', line)) for line in
+                re.findall('<h1.*|<li class="f">.*', done.stdout))
+        if place == DIFF:
+            return self.diff()
         if place == ROWS:
             return self.manage('journal', 'list')
         if place == API:
@@ -157,6 +170,24 @@ class Scene:
         agent.sync()
         return '\n'.join([*self.cloud.warnings(),
                           'result=%s' % agent.figures.last_sync])
+
+    def diff(self) -> str:
+        """Compare as an operator who has only the APIs."""
+        endpoint, = self.keystone.answers[TOKENS][1]['token']['catalog'][0][
+            'endpoints']
+        cloud = {'auth_type': 'admin_token',
+                 'auth': {'endpoint': endpoint['url'],
+                          'token': placement_service.TOKEN},
+                 'compute_endpoint_override': self.nova.url,
+                 'placement_endpoint_override': endpoint['url']}
+        (self.folder / 'clouds.yaml').write_text(
+            json.dumps({'clouds': {'test': cloud}}))
+        done = commands.run(
+            commands.OPENSTACK, [
+                '--os-cloud', 'test', 'aggregate', 'mirror', 'diff'],
+            {**os.environ, 'OS_CLIENT_CONFIG_FILE': str(
+                self.folder / 'clouds.yaml')}, self.folder)
+        return done.stdout + done.stderr
 
     def type(self, text: str) -> None:
         """Run the printed commands, and set the printed options."""
@@ -443,14 +474,23 @@ def two_cells(scene: Scene) -> Step:
         '\'twin\'')
 
 
-def other_placement(scene: Scene) -> Step:
-    other, nodes = uuidutils.generate_uuid(), scene.cloud.nova.nodes()
+def rebuilt(scene: Scene) -> Step:
+    nodes = scene.cloud.nova.nodes()
     for node in nodes:
         scene.placement.delete_provider(node)
-    scene.placement.create_provider(other, 'other')
 
     def follow(_text: str) -> None:
-        scene.placement.delete_provider(other)
+        # Each nova-compute does this when it starts.
         for node, host in nodes.items():
             scene.placement.create_provider(node, host)
+    return follow
+
+
+def other_placement(scene: Scene) -> Step:
+    other, restart = uuidutils.generate_uuid(), rebuilt(scene)
+    scene.placement.create_provider(other, 'other')
+
+    def follow(text: str) -> None:
+        scene.placement.delete_provider(other)
+        restart(text)
     return follow

@@ -6,6 +6,7 @@ long because it is one table.
 """
 
 import dataclasses
+import pathlib
 import re
 
 from oslo_utils import uuidutils
@@ -15,6 +16,7 @@ from testtools import matchers
 
 from tests import faults
 
+ROOT = pathlib.Path(__file__).parents[2]
 STATUS, SYNC, ROWS, AGENT, API = EVERY = faults.PLACES
 
 
@@ -28,6 +30,7 @@ class Fault:
     :param step: what the status check advises, if anything
     :param places: where it shows
     :param result: of the agent's sync, in the log and in the metrics
+    :param client: whether the openstack client shows it as well
     :param repair: why the step cannot be followed here: ``make`` returns a
         repair instead
     """
@@ -38,6 +41,14 @@ class Fault:
     places: tuple[str, ...] = (STATUS, SYNC, AGENT, API)
     result: str = 'failure'
     repair: str = ''
+    client: bool = False
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return the places: the report shows what a sync prints."""
+        return (*self.places, *([faults.REPORT] if SYNC in self.places
+                                else ()),
+                *([faults.DIFF] if self.client else ()))
 
 
 STARTED = ' Start placement, whose service may also be named'
@@ -45,24 +56,26 @@ UNREPRODUCIBLE = 'keystone is scripted here'
 PLACEMENT: dict[str, Fault] = {
     'refuses': Fault(
         faults.placement(lambda service: service.refuse()),
-        'placement at {placement} refused the connection', STARTED),
+        'placement at {placement} refused the connection', STARTED,
+        client=True),
     'silent': Fault(
         faults.silent_placement,
         'placement at {placement} was silent for', STARTED),
     '503': Fault(
         faults.placement(lambda service: service.fail_with(503)),
-        'placement at {placement} answered 503 with text/html', STARTED),
+        'placement at {placement} answered 503 with text/html', STARTED,
+        client=True),
     'page': Fault(
         faults.placement(lambda service: service.answer_with_a_page()),
         'placement at {placement} answered 200 with text/html, which cannot '
         'be used', 'openstack endpoint list --service placement',
-        repair='the catalog is scripted'),
+        repair='the catalog is scripted', client=True),
     'token': Fault(
         faults.placement(lambda service: service.fail_with(
             401, provider='/resource_providers')),
         'placement at {placement} answered 401',
         'correct [keystone_authtoken] in placement.conf',
-        repair='placement authenticates nobody here'),
+        repair='placement authenticates nobody here', client=True),
     'role': Fault(
         faults.placement(lambda service: service.fail_with(403, ('PUT',))),
         'placement at {placement} answered 403',
@@ -70,7 +83,7 @@ PLACEMENT: dict[str, Fault] = {
         (STATUS, AGENT, API), 'partial', repair=UNREPRODUCIBLE),
     'certificate': Fault(
         faults.certificate, 'has a certificate that is not accepted: '
-        'self-signed certificate', '  cafile = FILE'),
+        'self-signed certificate', '  cafile = FILE', client=True),
 }
 KEYSTONE: dict[str, Fault] = {
     'refuses': Fault(
@@ -170,7 +183,12 @@ NOVA: dict[str, Fault] = {
     'another placement': Fault(
         faults.other_placement, 'compute nodes, with no UUID in common',
         'correct [placement] in nova.conf', (STATUS, SYNC, AGENT),
-        repair='the placement is changed, not the options'),
+        repair='the placement is changed, not the options', client=True),
+    'no providers': Fault(
+        faults.rebuilt, 'placement has 0 resource providers and nova has 13 '
+        'compute nodes, with no UUID in common',
+        'restart nova-compute on each compute host', (STATUS, SYNC, AGENT),
+        client=True),
     'stopped': Fault(
         faults.restored('api_database', connection=faults.REFUSED),
         'nova\'s API database refused the connection',
@@ -188,12 +206,12 @@ NOVA: dict[str, Fault] = {
         '  nova-manage cell_v2 discover_hosts', (STATUS, SYNC)),
     'no provider': Fault(
         faults.without_provider, 'no resource provider yet',
-        '  systemctl restart nova-compute', (STATUS, SYNC)),
+        '  systemctl restart nova-compute', (STATUS, SYNC), client=True),
     'reinstalled': Fault(
         faults.reinstalled, 'its nova-compute cannot create the resource '
         'provider, because another one has the name host1',
         'then restart nova-compute on that host',
-        (STATUS, SYNC, AGENT), 'partial'),
+        (STATUS, SYNC, AGENT), 'partial', client=True),
     'no node': Fault(
         faults.without_node, 'no compute node for',
         '  systemctl restart nova-compute', (STATUS,)),
@@ -213,6 +231,41 @@ NOVA: dict[str, Fault] = {
 TABLES = PLACEMENT, KEYSTONE, JOURNALS, NOVA
 
 
+def select(table: dict[str, Fault], *names: str) -> list[Fault]:
+    return [table[name] for name in names]
+
+
+RUNBOOK = {
+    'placement-down': select(PLACEMENT, 'refuses', 'silent', '503'),
+    'credentials-refused': [
+        *select(PLACEMENT, 'token', 'role'),
+        *select(KEYSTONE, 'password', 'scope', 'credentials')],
+    'certificate-refused': select(PLACEMENT, 'certificate'),
+    'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503'),
+    'option-wrong': [*select(KEYSTONE, 'unknown option', 'invalid option'),
+                     *select(JOURNALS, 'no URL')],
+    'wrong-placement': [
+        *select(PLACEMENT, 'page'), *select(KEYSTONE, 'region', 'interface'),
+        *select(NOVA, 'another placement')],
+    'placement-rebuilt': select(NOVA, 'no providers'),
+    'journal-down': select(
+        JOURNALS, 'stopped', 'host', 'database', 'driver', 'package',
+        'no tables', 'password'),
+    'journal-read-only': select(JOURNALS, 'reader', 'replica'),
+    'wrong-database': select(JOURNALS, 'wiki', 'development'),
+    'another-nova': select(JOURNALS, 'another nova'),
+    'journal-lost': select(JOURNALS, 'damaged'),
+    'nova-database': select(NOVA, 'stopped', 'no tables'),
+    'cell-down': select(NOVA, 'cell'),
+    'no-mapping': select(NOVA, 'unmapped'),
+    'host-pending': select(NOVA, 'no provider', 'reinstalled'),
+    'no-compute-node': select(NOVA, 'no node', 'retired'),
+    'several-hosts': select(NOVA, 'two cells'),
+    'brake-tripped': select(NOVA, 'brake', 'no members'),
+}
+"""Sections of the runbook, and the rows that lead to each."""
+
+
 class TestFaults(testtools.TestCase):
     """Each cause has the same words in every place, and its advice works."""
 
@@ -225,7 +278,7 @@ class TestFaults(testtools.TestCase):
     def assert_advised(self, scene: faults.Scene, fault: Fault) -> None:
         """Make a fault, read each place, and follow the advice."""
         follow = fault.make(scene) or scene.type
-        texts = {place: scene.text(place) for place in fault.places}
+        texts = {place: scene.text(place) for place in fault.shown}
         for text in texts.values():
             self.assert_named(scene, fault, text)
         status = texts[STATUS]
@@ -255,6 +308,25 @@ class TestFaults(testtools.TestCase):
                 self.assertNotIn(other, text.lower())
         for word in 'Traceback', faults.PASSWORD:
             self.assertNotIn(word, text)
+
+    def test_runbook(self) -> None:
+        """Each row, alert and section of the runbook leads to another."""
+        self.assertEqual(
+            sorted(id(row) for table in TABLES for row in table.values()),
+            sorted(id(row) for rows in RUNBOOK.values() for row in rows))
+        admin = ROOT / 'doc' / 'source' / 'admin'
+        sections = dict(re.findall(
+            r'(?m)^(?:\.\. _([\w-]+):\n\n)?(.+)\n---+$',
+            (admin / 'runbook.rst').read_text()))
+        self.assertNotIn('', sections, 'a section without a label')
+        alerts = re.findall(r'runbook\.html#([\w-]+)', (
+            ROOT / 'etc' / 'prometheus' / 'nova-aggregate-mirror.rules.yaml'
+        ).read_text())
+        messages = re.findall(
+            ':ref:`([^`]+)`', (admin / 'log.rst').read_text())
+        self.assertEqual(set(), {*RUNBOOK, *alerts} - sections.keys())
+        self.assertEqual(
+            set(), sections.keys() - {*RUNBOOK, *alerts, *messages})
 
     def test_placement(self) -> None:
         self.check(PLACEMENT)
