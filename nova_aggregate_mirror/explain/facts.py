@@ -41,6 +41,7 @@ class FilterRun:
 class Facts:
     """Observations about a request, and about each compute node."""
 
+    # The request, and what nova and the journal have about hosts.
     nova: source.Nova
     """Every host and aggregate."""
     request: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -60,6 +61,7 @@ class Facts:
     pending: abc.Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Host in the journal to the age of its oldest operation in seconds."""
 
+    # What nova's request filters and placement respond.
     refusal: Refusal | None = None
     omitted: int = 0
     """Conditions for which the query of this package had no room."""
@@ -76,6 +78,7 @@ class Facts:
     limit: str = ''
     """Empty if placement has no more candidates."""
 
+    # What nova-scheduler does with the candidates of placement.
     cell: frozenset[str] | None = None
     """Compute nodes of the cell that the server has to stay in."""
     states: frozenset[str] = frozenset()

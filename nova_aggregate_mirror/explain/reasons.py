@@ -147,7 +147,9 @@ def title(condition: Condition, nova: source.Nova) -> str:
     suffix = (' in one provider (group %s)' % condition.group
               if condition.group else '')
     if condition.kind == placement_query.RESOURCES:
-        return _amounts(condition.amounts) + suffix
+        return ', '.join(
+            '%d %s' % (amount, name)
+            for name, amount in condition.amounts.items()) + suffix
     names = condition.names
     if condition.kind == placement_query.MEMBER_OF:
         aggregates = ', '.join(_name(uuid, nova) for uuid in names)
@@ -158,11 +160,6 @@ def title(condition: Condition, nova: source.Nova) -> str:
         return '%strait %s%s' % (
             'without ' if condition.forbids else '', names[0], suffix)
     return str(condition)
-
-
-def _amounts(amounts: abc.Mapping[str, int]) -> str:
-    return ', '.join('%d %s' % (amount, name)
-                     for name, amount in amounts.items())
 
 
 def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
