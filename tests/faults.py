@@ -122,6 +122,7 @@ class Scene:
     def restore(self) -> None:
         """Set the options as they were at first, and the catalog."""
         self.catalog()
+        self.keystone.secret = b''
         self.changed = self.hosts[0]
         for group, name in {**self.options, **self.sound}:
             self.set(group, **{name: self.sound.get((group, name))})
@@ -189,6 +190,14 @@ class Scene:
                 self.folder / 'clouds.yaml')}, self.folder)
         return done.stdout + done.stderr
 
+    def expect(self, line: str) -> None:
+        """Let keystone accept the configured password of this user alone."""
+        self.test.assertEqual(
+            self.options['placement', 'username'], line.split()[-1])
+        self.keystone.secret = (
+            '"password": "%s"' % self.options['placement', 'password']
+        ).encode()
+
     def type(self, text: str) -> None:
         """Run the printed commands, and set the printed options."""
         group = ''
@@ -202,6 +211,13 @@ class Scene:
                 self.manage(*line.split()[1:])
             elif line.startswith('nova-manage cell_v2 discover_hosts'):
                 host_mapping.discover_hosts(nova_context.get_admin_context())
+            elif line.startswith('openstack user set --password-prompt '):
+                self.expect(line)
+            elif line == 'openstack role add --project %s --user %s %s' % (
+                    'service', self.options['placement', 'username'],
+                    'service'):
+                # Placement has no policy that keystone's role satisfies.
+                self.placement.recover()
             elif line.startswith(('mkdir ', 'mv ')):
                 subprocess.run(line, shell=True, check=True)
 
@@ -226,6 +242,37 @@ def keystone(status: int, token: Any = None) -> Make:
         scene.answer(status, token or {'error': {'message': PASSWORD}})
         return lambda _text: scene.answer(*before)
     return make
+
+
+def another_password(scene: Scene) -> None:
+    scene.keystone.secret = b'"password": "another one"'
+
+
+def another_secret(scene: Scene) -> Step:
+    """Let the application credential expire."""
+    scene.keystone.secret = b'"secret": "second"'
+    scene.set('placement', auth_type='v3applicationcredential',
+              application_credential_id='first',
+              application_credential_secret=PASSWORD)
+    return lambda text: scene.type(text.replace(' = ID', ' = another').replace(
+        ' = SECRET', ' = second'))
+
+
+def secret_without_role(scene: Scene) -> Step:
+    """Let the application credential have another role."""
+    follow = another_secret(scene)
+    scene.keystone.secret = b''
+    without_role(scene)
+
+    def renew(text: str) -> None:
+        scene.keystone.secret = b'"secret": "second"'
+        follow(text)
+        scene.placement.recover()
+    return renew
+
+
+def without_role(scene: Scene) -> None:
+    placement(lambda service: service.fail_with(403, ('PUT',)))(scene)
 
 
 IMPATIENT = {'inline_timeout': 1.0, 'request_timeout': 2.0}

@@ -52,7 +52,6 @@ class Fault:
 
 
 STARTED = ' Start placement, whose service may also be named'
-UNREPRODUCIBLE = 'keystone is scripted here'
 PLACEMENT: dict[str, Fault] = {
     'refuses': Fault(
         faults.placement(lambda service: service.refuse()),
@@ -77,10 +76,14 @@ PLACEMENT: dict[str, Fault] = {
         'correct [keystone_authtoken] in placement.conf',
         repair='placement authenticates nobody here', client=True),
     'role': Fault(
-        faults.placement(lambda service: service.fail_with(403, ('PUT',))),
+        faults.without_role,
         'placement at {placement} answered 403',
         '  openstack role add --project service --user mirror service',
-        (STATUS, AGENT, API), 'partial', repair=UNREPRODUCIBLE),
+        (STATUS, AGENT, API), 'partial'),
+    'application credential': Fault(
+        faults.secret_without_role, 'placement at {placement} answered 403',
+        '  openstack application credential create --role service ',
+        (STATUS,)),
     'certificate': Fault(
         faults.certificate, 'has a certificate that is not accepted: '
         'self-signed certificate', '  cafile = FILE', client=True),
@@ -97,10 +100,13 @@ KEYSTONE: dict[str, Fault] = {
         faults.keystone(503), 'keystone at {keystone} answered 503',
         'Start keystone, or correct:'),
     'password': Fault(
-        faults.keystone(401),
+        faults.another_password,
         'keystone at {keystone} refused the credentials with 401',
-        '  openstack user set --password-prompt mirror',
-        repair=UNREPRODUCIBLE),
+        '  openstack user set --password-prompt mirror'),
+    'application credential': Fault(
+        faults.another_secret,
+        'keystone at {keystone} refused the credentials with 401',
+        '  application_credential_secret = SECRET', (STATUS, SYNC)),
     'region': Fault(
         faults.option('placement', region_name='Elsewhere'),
         'placement has no endpoint in the catalog for region Elsewhere, '
@@ -238,8 +244,9 @@ def select(table: dict[str, Fault], *names: str) -> list[Fault]:
 RUNBOOK = {
     'placement-down': select(PLACEMENT, 'refuses', 'silent', '503'),
     'credentials-refused': [
-        *select(PLACEMENT, 'token', 'role'),
-        *select(KEYSTONE, 'password', 'scope', 'credentials')],
+        *select(PLACEMENT, 'token', 'role', 'application credential'),
+        *select(KEYSTONE, 'password', 'application credential', 'scope',
+                'credentials')],
     'certificate-refused': select(PLACEMENT, 'certificate'),
     'keystone-down': select(KEYSTONE, 'refuses', 'silent', '503'),
     'option-wrong': [*select(KEYSTONE, 'unknown option', 'invalid option'),

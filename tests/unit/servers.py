@@ -167,6 +167,8 @@ class Cloud(fixtures.Fixture):
         self.requests: list[tuple[str, str]] = []
         self.hanging: set[str] = set()
         self.token_id = 'the-token-itself'
+        self.secret = b''
+        """What a request for a token must have; others get a 401."""
         self.content_type = 'application/json'
         self.stuck = threading.Event()
         """Set as soon as a request hangs."""
@@ -174,6 +176,8 @@ class Cloud(fixtures.Fixture):
         cloud = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            body = b''
+
             def do_GET(self) -> None:
                 self.body = self.rfile.read(
                     int(self.headers.get('Content-Length', 0)))
@@ -211,6 +215,8 @@ class Cloud(fixtures.Fixture):
             self._over.wait()
             return
         status, body = self.answers.get(path, (404, {}))
+        if path == '/v3/auth/tokens' and self.secret not in handler.body:
+            status, body = 401, {'error': {'message': 'refused'}}
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
         handler.send_response(status)
