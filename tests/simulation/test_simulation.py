@@ -21,6 +21,7 @@ from tests.simulation import threads
 SCHEDULES = int(os.environ.get('AGGREGATE_MIRROR_SCHEDULES', 100000))
 SEED = os.environ.get('AGGREGATE_MIRROR_SEED')
 SHARES = 16
+PREEMPTIONS = int(os.environ.get('AGGREGATE_MIRROR_PREEMPTIONS', 2))
 # Most mutants are caught within a quarter of these schedules; other code needs
 # others.
 ENOUGH = 24000
@@ -86,10 +87,11 @@ class TestEverySchedule(TestCase):
 
     def explore(self, *operations, members=(), preemptions=2, **bounds):
         count, wrong = schedule.Simulation(self.clock).explore(
-            plans.small(operations, members, **bounds), preemptions)
+            plans.small(operations, members, **bounds),
+            min(preemptions, PREEMPTIONS))
         self.assertEqual('', wrong, wrong)
         self.addDetail('schedules', content.text_content(str(count)))
-        self.assertGreater(count, 1000)
+        self.assertGreater(count, 100)
 
     def test_add_and_a_kill(self):
         """An add next to an agent survives one kill, two preemptions."""
@@ -133,17 +135,24 @@ class TestEverySchedule(TestCase):
 
 
 class TestRules(TestCase):
-    """Removing any rule breaks the promise, and the simulation detects it."""
+    """Removing any rule breaks the promise, and the simulation detects it.
+
+    The seed of a mutant is tried first; any other that detects it will do.
+    """
 
 
-def _add_mutant(mutant):
+def _add_mutant(mutant, hint):
     def test(self):
         if mutant in mutants.HOOKS:
             simulation = schedule.Simulation(self.clock, hook=mutant)
         else:
             simulation = schedule.Simulation(self.clock, mutate=mutant)
+        if simulation.play(hint):
+            return
         for seed in range(ENOUGH):
             if simulation.play(seed):
+                print('%s: seed %d instead of %d detects it' % (
+                    mutant.__name__, seed, hint))
                 return
         self.fail('not seen in %d schedules' % ENOUGH)
 
@@ -151,5 +160,5 @@ def _add_mutant(mutant):
     setattr(TestRules, 'test_' + mutant.__name__, test)
 
 
-for _mutant in (*mutants.PARTS, *mutants.HOOKS):
-    _add_mutant(_mutant)
+for _mutant, _hint in (mutants.PARTS | mutants.HOOKS).items():
+    _add_mutant(_mutant, _hint)
