@@ -3,6 +3,7 @@
 
 import ipaddress
 import logging
+import os
 import types
 
 import hypothesis
@@ -24,7 +25,7 @@ from tests.unit import servers
 NETWORK, OTHER = uuids.network, uuids.other
 SEGMENTS = [uuids.left, uuids.middle, uuids.right]
 OPTION = 'query_placement_for_routed_network_aggregates'
-CASES = 1000
+CASES = int(os.environ.get('AGGREGATE_MIRROR_REQUESTS', 1000))
 
 
 class AddressesTest(servers.LoopbackTestCase):
