@@ -20,6 +20,7 @@ class TestPorts(routed_case.TestCase):
             self.assertEqual([server[base.HOST]], self.hosts_tried(server))
             self.assertEqual(addresses, self.routed.addresses(port))
 
+    @base.of_nova_alone
     def test_without_an_address(self):
         """The port gets an address in the segment of the chosen host.
 
@@ -34,6 +35,7 @@ class TestPorts(routed_case.TestCase):
         self.assert_in(self.segment_of(server), server)
 
 
+@base.of_nova_alone
 class TestFullSegment(routed_case.TestCase):
 
     def test_left_after_a_retry(self):

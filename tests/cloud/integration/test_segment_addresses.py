@@ -78,6 +78,7 @@ class TestOneFullSegment(FullSegmentTest):
         self.delete_server(server)
         self.assert_in(self.second, self.boot(self.network()))
 
+    @base.in_unit_tests
     def test_other_conditions(self):
         """A port with an address, a second network and a zone are kept."""
         port = self.routed.port(self.second)
@@ -97,6 +98,7 @@ class TestOneFullSegment(FullSegmentTest):
         self.assertEqual([min(self.first.hosts)], self.hosts_tried(server))
 
 
+@base.in_unit_tests
 class TestBothSegments(FullSegmentTest):
 
     bits = 29, 29
