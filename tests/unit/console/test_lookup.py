@@ -24,5 +24,5 @@ class TestUnknown(testtools.TestCase):
         self.assertEqual([], lookup.unknown_hosts(['h01'], [], hosts.copy))
         [line] = lookup.unknown_hosts(['h1', 'h02'], ['h3'], hosts.copy)
         self.assertEqual(
-            'nova has no host h1, and no server is on it; nova has %s, and 3 '
+            'nova has no host h1, and no server is on it; nova has %s and 3 '
             'more' % ', '.join(hosts[:12]), line)
