@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Tests with older nova releases, and the packages of these releases."""
