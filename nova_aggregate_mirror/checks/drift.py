@@ -2,7 +2,6 @@
 """Check of drift: differences between nova and placement, by zone."""
 
 from collections import abc
-import dataclasses
 
 from nova_aggregate_mirror import checks
 from nova_aggregate_mirror.checks import inputs
@@ -142,5 +141,5 @@ def _unknown(sync: full_sync.SyncOutcome) -> abc.Iterator[checks.Finding]:
         yield checks.failure(
             'Not mirrored: %s. Reason for %s: %s. To list all, run:' % (
                 checks.some(map(str, failed)), subject,
-                dataclasses.replace(failure, step='')),
+                failure.observed),
             checks.SYNC + ' --dry-run')

@@ -240,7 +240,7 @@ def _unusable(path: pathlib.Path | None,
         return checks.failure(
             '%s. Move it to another directory; nova-api creates a new '
             'journal, and a sync mirrors the operations of the old journal:'
-            % error,
+            % error.failure.observed,
             'mkdir %s/broken' % path.parent,
             'mv %s* %s/broken' % (path, path.parent), RESTART, checks.SYNC)
     return checks.failure('%s. List the processes that use it:' % error,

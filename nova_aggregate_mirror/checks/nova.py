@@ -88,7 +88,8 @@ def galera(deployment: inputs.Deployment) -> checks.Findings:
 def unavailable(exc: exceptions.NovaUnavailable) -> checks.Finding:
     """Return the finding for an API database that cannot be read."""
     if isinstance(exc.__cause__, db_exc.DBNonExistentTable):
-        return checks.failure('%s. Run:' % exc, 'nova-manage api_db sync')
+        return checks.failure('%s. Run:' % exc.failure.observed,
+                              'nova-manage api_db sync')
     return checks.failure('%s.' % exc)
 
 

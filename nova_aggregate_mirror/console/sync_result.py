@@ -153,7 +153,7 @@ class Result:
             *verbs)
         if not text and self.judgement == 'partial':
             text = ('No association was changed' if self.request.write
-                    else 'No association has to be changed')
+                    else 'No association would be changed')
         lines = [text + '.'] if text else []
         stale = self.among(State.STALE_KEPT)
         if stale and not self.sync.refused:

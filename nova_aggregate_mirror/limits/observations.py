@@ -25,6 +25,8 @@ _ABSENT, _FULL = 'has no database of this name', 'has no space left'
 _RIGHTS = 'refused the user a right that is required'
 _CROWDED = 'has too many connections'
 _DRIVERLESS = 'has a driver that SQLAlchemy does not know'
+_TABLE, _COLUMN = 'lacks a table', 'lacks a column'
+_DAMAGED = 'is no SQLite database, or is damaged'
 _CLOSED = 'closed the connection'
 _SLOW = 'ended a statement that took too long'
 # Of MySQL and MariaDB, and SQLSTATE of PostgreSQL.
@@ -37,13 +39,13 @@ _CODES = {
     1040: _CROWDED, 1203: _CROWDED, '53300': _CROWDED,
     2006: _CLOSED, 2013: _CLOSED, '57P01': _CLOSED,
     1969: _SLOW, 3024: _SLOW, '57014': _SLOW,
-    1146: 'lacks a table', '42P01': 'lacks a table',
-    1054: 'lacks a column', '42703': 'lacks a column',
+    1146: _TABLE, '42P01': _TABLE, 1054: _COLUMN, '42703': _COLUMN,
     '57P03': 'does not accept connections now',
 }
 # Of oslo.db and SQLAlchemy, by name: clients of HTTP services have neither.
-_CLASSES = {'DBNonExistentTable': 'lacks a table',
-            'NoSuchModuleError': _DRIVERLESS}
+_CLASSES = {'DBNonExistentTable': _TABLE, 'NoSuchModuleError': _DRIVERLESS}
+# The check knows the commands for each database.
+_CHECK = 'run "nova-aggregate-mirror-status upgrade check" for the repair'
 # The next step, with the option that has the URL of the database.
 STEPS = {
     _REFUSED: 'start the database server, or correct host and port in %s',
@@ -55,6 +57,7 @@ STEPS = {
     _DRIVERLESS: 'correct the driver in %s',
     _FULL: 'free space on the database server',
     _CROWDED: 'raise max_connections on the database server',
+    _TABLE: _CHECK, _COLUMN: _CHECK, _DAMAGED: _CHECK,
 }
 
 
@@ -118,7 +121,7 @@ def of_database(exc: BaseException, waited: float = 0.0,
             step = STEPS.get(observation, '')
             return observation, step % option if '%s' in step else step
     if is_damage(exc):
-        return 'is no SQLite database, or is damaged', ''
+        return _DAMAGED, STEPS[_DAMAGED]
     lines = str(exc).strip().splitlines()
     # With an @ in a password, the rest of the password is parsed as host.
     return 'failed: %s' % re.sub(

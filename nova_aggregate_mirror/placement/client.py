@@ -192,6 +192,11 @@ class Client:
             region or 'not set', interfaces,
             errors.without_secrets(url or 'unknown'))
 
+    @property
+    def options(self) -> str:
+        """Where region, interface and endpoint are configured."""
+        return self._access.options
+
     def call(self, method: str, path: str, provider: str | None = None,
              version: str = MICROVERSION, **body: Any
              ) -> tuple[errors.Call, dict[str, Any]]:

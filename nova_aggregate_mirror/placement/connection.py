@@ -40,6 +40,9 @@ class Access(Protocol):
     def connect(self) -> openstack.connection.Connection:
         """Return an SDK connection; it makes no request yet."""
 
+    options: str
+    """Where these are configured, for a message."""
+
     def place(self) -> tuple[str, str, str]:
         """Return the configured region, interfaces and endpoint, or empty."""
 
@@ -81,6 +84,8 @@ class Slot:
 class Configured:
     """Access configured by the ``[placement]`` section of nova.conf."""
 
+    options = '[placement] in nova.conf'
+
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
 
@@ -112,6 +117,8 @@ class Connected:
     :param sdk: the connection; its session is bounded by deadlines from now
         on, for all its users
     """
+
+    options = 'the options of the openstack client'
 
     def __init__(self, sdk: openstack.connection.Connection,
                  timeout: float) -> None:

@@ -101,5 +101,5 @@ def check_placement(context: context.Context, providers: abc.Collection[str],
                 plurals.count(len(providers), 'resource provider'),
                 plurals.count(len(nodes), 'compute node'),
                 context.placement.endpoint()), step=(
-                    'correct [placement] in nova.conf' if providers else
+                    'correct ' + context.placement.options if providers else
                     'restart nova-compute on each compute host'))

@@ -288,8 +288,10 @@ class TestFaults(testtools.TestCase):
         texts = {place: scene.text(place) for place in fault.shown}
         for text in texts.values():
             self.assert_named(scene, fault, text)
+        self.assert_client(fault, texts.get(faults.DIFF, ''))
         status = texts[STATUS]
         self.assertIn(fault.step, status)
+        self.assertNotIn('upgrade check', status, 'it advises itself')
         # A finding has its step in its sentence, or in indented lines.
         self.assertThat(re.findall('(?m)^(?!  ).*\\n  ', status),
                         matchers.HasLength(int('\n  ' in status)))
@@ -301,6 +303,11 @@ class TestFaults(testtools.TestCase):
             'placement', 'sync_aggregates', '--prune', '--quiet'))
         self.assertEqual({}, scene.status())
         scene.restore()
+
+    def assert_client(self, fault: Fault, text: str) -> None:
+        """Assert that the advice is for somebody without the controllers."""
+        for word in 'nova.conf', '[placement]', 'nova-aggregate-mirror-':
+            self.assertNotIn(word, text)
 
     def assert_named(self, scene: faults.Scene, fault: Fault, text: str
                      ) -> None:

@@ -161,6 +161,8 @@ class Client:
     # The real method: the order of its requests matters.
     memberships = client.Client.memberships
 
+    options = 'the simulation'
+
     def endpoint(self) -> str:
         return 'the simulation'
 

@@ -101,6 +101,8 @@ class Placement:
     def release(self) -> None:
         self.idle = 0
 
+    options = '[placement] in nova.conf'
+
     def endpoint(self) -> str:
         return 'region RegionOne'
 

@@ -69,7 +69,7 @@ class TestSummary(testtools.TestCase):
     def test_failures(self):
         """Placement may not match nova then."""
         for write, said in (True, 'No association was changed.'), (
-                False, 'No association has to be changed.'):
+                False, 'No association would be changed.'):
             self.assertEqual(said, self.summary(failed=['n1'], write=write))
         self.assertEqual('1 association removed.',
                          self.summary('stale', failed=['n2', 'n3']))

@@ -39,6 +39,8 @@ class TestObservations(testtools.TestCase):
                  'set the host in [x] y to a server that accepts writes'),
                 (1114, 'has no space left',
                  'free space on the database server'),
+                (1054, 'lacks a column', 'run "nova-aggregate-mirror-status '
+                 'upgrade check" for the repair'),
                 (2013, 'closed the connection', '')):
             error = Exception(code, 'any text')
             # PyMySQL's, of many errors.
