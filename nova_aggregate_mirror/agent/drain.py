@@ -173,7 +173,7 @@ class Drain:
         errors = {row: outcome.unfinished[row.dirty] for row in rows
                   if row.dirty in outcome.unfinished}
         if alone:
-            self._schedule.count_alone(not errors)
+            self._schedule.note_alone(not errors)
         for row in rows:
             if row not in errors:
                 self._reschedule(row, locks)

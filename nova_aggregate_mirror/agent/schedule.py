@@ -71,9 +71,10 @@ class Schedule:
         self._timings: dict[str, _Timing] = {}
         self._queues: dict[str, _Queue] = {}
         self._alone: dict[str, bool] = {}
-        """Rows that are tried alone, to whether they have failed alone."""
+        """Rows that are tried alone, to whether they stay so when others that
+        were tried alone have succeeded."""
         self._successes = 0
-        """Rows tried alone in sequence that succeeded."""
+        """Rows tried alone in sequence that succeeded while others waited."""
         self._ready: collections.deque[str] = collections.deque()
         """Rows that were due when they were last sorted, next first."""
         self._retries: collections.deque[str] = collections.deque()
@@ -120,7 +121,8 @@ class Schedule:
     def due_new(self, limit: int) -> list[str]:
         """Take rows that the last update made due at once, beside others.
 
-        In a batch with others, one that is locked would delay them.
+        In a batch with others, one that is locked would delay them. Those
+        above the limit are among the others from now on.
         """
         rows, self._new = self._new[:limit], []
         return [row for row in rows if row in self._timings
@@ -234,13 +236,13 @@ class Schedule:
             for row in queue.rows:
                 self.reschedule(row, 0.0)
 
-    def isolate(self, row: str, seconds: float, failed: bool) -> None:
+    def isolate(self, row: str, seconds: float, stays: bool) -> None:
         """Try a row alone, after some seconds.
 
-        :param failed: whether it has failed alone
+        :param stays: whether the successes of others do not end that
         """
         self._alone.pop(row, None)
-        self._alone[row] = failed
+        self._alone[row] = stays
         self._timings[row].due = self._now() + seconds
 
     def isolate_locked(self, row: str) -> bool:
@@ -249,23 +251,24 @@ class Schedule:
         :returns: whether this is the first time
         """
         timing = self._timings[row]
-        lock = timing.lock
+        is_first, lock = timing.lock is None, timing.lock or backoff.Backoff()
+        lock.extend(self._now())
         self._dequeue(row, timing)
-        timing.lock = lock or backoff.Backoff()
-        timing.lock.extend(self._now())
-        self.isolate(row, timing.lock.until - self._now(), True)
-        return lock is None
+        timing.lock = lock
+        self.isolate(row, lock.until - self._now(), stays=True)
+        return is_first
 
-    def count_alone(self, succeeded: bool) -> None:
-        """Stop trying rows alone after enough successes without a failure.
+    def note_alone(self, succeeded: bool) -> None:
+        """Note an attempt alone; after enough successes batches may follow.
 
         A single row that hangs would delay each batch that it is in. Rows that
-        have failed alone stay alone.
+        stay alone do so until they succeed.
         """
-        self._successes = self._successes + 1 if succeeded else 0
+        waiting = [row for row, stays in self._alone.items() if not stays]
+        self._successes = self._successes + 1 if succeeded and waiting else 0
         if self._successes >= NEEDED_SUCCESSES:
-            for row in [row for row, failed in self._alone.items()
-                        if not failed]:
+            self._successes = 0
+            for row in waiting:
                 self.reschedule(row, 0.0)
 
     def close(self, row: str) -> None:
@@ -309,7 +312,7 @@ class Schedule:
                 and row not in self._alone)
 
     def _dequeue(self, row: str, timing: _Timing) -> None:
-        """Remove a row from the queues that it is in."""
+        """Let a row wait for nothing: no cell, no turn alone, no lock."""
         for cell in timing.cells & self._queues.keys():
             queue = self._queues[cell]
             queue.rows.pop(row, None)

@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-DRAIN_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
+STEP_INTERVAL, IDLE_INTERVAL = 1.0, 2.0
 """Seconds between steps of a loop, and between looks at a journal that is
 empty or whose lease another agent holds."""
 
@@ -90,7 +90,7 @@ class Agent:
     def _loop(self, name: str, step: abc.Callable[[], float]) -> None:
         """Repeat a step, which returns the seconds until the next one."""
         while not self._stop.is_set():
-            seconds = DRAIN_INTERVAL
+            seconds = STEP_INTERVAL
             try:
                 seconds = step()
             except Exception:
@@ -101,11 +101,11 @@ class Agent:
                 self._stop.wait(seconds)
 
     def _drain_step(self) -> float:
-        seconds, trouble = DRAIN_INTERVAL, ''
+        seconds, trouble = STEP_INTERVAL, ''
         try:
             if self._leads:
                 seconds = (0.0 if self._drain.step() else IDLE_INTERVAL
-                           if self._drain.is_idle() else DRAIN_INTERVAL)
+                           if self._drain.is_idle() else STEP_INTERVAL)
         except exceptions.JournalUnavailable as exc:
             trouble = str(exc)
         self._say('drain', trouble)
@@ -128,20 +128,20 @@ class Agent:
         self._leads = leads
         self._figures.set_leader(leads)
         if trouble:
-            return DRAIN_INTERVAL
+            return STEP_INTERVAL
         return self._lease.renewal if leads else IDLE_INTERVAL
 
     def _sync_step(self) -> float:
         if self._leads and self._sync.step() is not None:
             # Cells may have been added or deleted: bind the journal again.
             self._bound = False
-        return DRAIN_INTERVAL
+        return STEP_INTERVAL
 
     def _audit_step(self) -> float:
         if self._leads and self._audit:
             self._audit.step(
                 lambda: self._stop.is_set() or not self._leads)
-        return DRAIN_INTERVAL
+        return STEP_INTERVAL
 
     def _say(self, loop: str, trouble: str) -> None:
         """Log a lasting problem once, whichever loop finds it first."""

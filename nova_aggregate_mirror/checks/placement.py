@@ -267,9 +267,10 @@ def neutron(deployment: inputs.Deployment) -> checks.Findings:
 
 def role_command(conf: cfg.ConfigOpts, group: str) -> str:
     """Return the command that gives an account the smallest role it needs."""
-    user, project, _domain = _account(conf, group)
-    return 'openstack role add --project %s --user %s %s' % (
-        project, user, ROLES[group])
+    user, project, domain = _account(conf, group)
+    return 'openstack role add --project %s --user %s%s %s' % (
+        project, user, '' if domain == EXAMPLE['user_domain_name']
+        else ' --user-domain %s' % domain, ROLES[group])
 
 
 def _account(conf: cfg.ConfigOpts, group: str) -> tuple[str, str, str]:

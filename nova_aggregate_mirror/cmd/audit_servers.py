@@ -116,10 +116,10 @@ def _unknown(arguments: argparse.Namespace, auditing: Any,
         truth = nova.read_all()
         return truth.hosts().union(truth.members)
 
-    return [*lookup.unknown_zone(arguments.zone, auditing.zones,
-                                 bool(auditing.totals.servers)),
-            *lookup.unknown_hosts(arguments.hosts, auditing.totals.hosts,
-                                  hosts)]
+    return [*lookup.zone_errors(arguments.zone, auditing.zones,
+                                bool(auditing.totals.servers)),
+            *lookup.host_errors(arguments.hosts, auditing.totals.hosts,
+                                hosts)]
 
 
 def prepare(conf: cfg.ConfigOpts, past: abc.Iterable[history.Entry],

@@ -58,8 +58,8 @@ def single(service: str, noun: str, name: str, ids: Sequence[str],
     return ids[0]
 
 
-def unknown_zone(zone: str, existing: Collection[str],
-                 requested: bool) -> list[str]:
+def zone_errors(zone: str, existing: Collection[str],
+                requested: bool) -> list[str]:
     """Say that neither nova nor a server has a zone; nothing if one has.
 
     :param requested: whether the audit found a server that requests it
@@ -70,8 +70,8 @@ def unknown_zone(zone: str, existing: Collection[str],
             'nova has %s' % (zone, plurals.some(existing) or 'none')]
 
 
-def unknown_hosts(hosts: Collection[str], occupied: Collection[str],
-                  read: Callable[[], Collection[str]]) -> list[str]:
+def host_errors(hosts: Collection[str], occupied: Collection[str],
+                read: Callable[[], Collection[str]]) -> list[str]:
     """Say which of these hosts neither nova nor a server has.
 
     :param occupied: hosts with servers; a deleted host may have some

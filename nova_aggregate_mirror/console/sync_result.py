@@ -229,7 +229,7 @@ class Result:
 
     @functools.cached_property
     def _faults(self) -> list[Fault]:
-        return sorted([*self._obstacles(), *self._failures()],
+        return sorted([*self._obstacles(), *self._errors()],
                       key=lambda fault: (
                           fault.status, fault.key, fault.text))
 
@@ -256,7 +256,7 @@ class Result:
                 'Host %s: compute node %s has no resource provider yet: %s'
                 % (hosts, provider, RESTART))
 
-    def _failures(self) -> Iterator[Fault]:
+    def _errors(self) -> Iterator[Fault]:
         missed = self.sync.not_compared
         if missed and not isinstance(missed, exceptions.Stopped):
             yield Fault(exit_status.of(missed), '',
@@ -292,7 +292,10 @@ class Result:
 
 
 def in_table(rows: Iterable[tuple[str, ...]]) -> list[tuple[tables.Cell, ...]]:
-    """Return rows for ``IN_TABLE``, with a line for each UUID."""
+    """Return rows for ``IN_TABLE``: host and provider in lines of one cell.
+
+    An aggregate without a name is shown by its UUID.
+    """
     return [
         (action, tuple(filter(None, (
             host, provider, '' if aggregate else 'aggregate ' + uuid))),

@@ -136,7 +136,7 @@ class Rehearsal:
 
     def place(self, states: States,
               answers: abc.Iterable[candidates.Candidates]) -> list[str]:
-        """Choose a host for each server until none is left, as nova does.
+        """Choose a host for each server while one is left, as nova does.
 
         With a ``[filter_scheduler] host_subset_size`` of more than 1 nova
         chooses at random among the best hosts.
@@ -154,12 +154,12 @@ class Rehearsal:
             spec.instance_uuid = server
             states = list(self._manager.get_filtered_hosts(
                 states, spec, index) or [])
-            state = next((
-                weighed.obj for weighed
-                in self._manager.get_weighed_hosts(states, spec)
-                if weighed.obj.allocation_candidates and capacity.claim(
-                    weighed.obj.allocation_candidates[0])), None)
-            if state is None:
+            for weighed in self._manager.get_weighed_hosts(states, spec):
+                state = weighed.obj
+                if state.allocation_candidates and capacity.claim(
+                        state.allocation_candidates[0]):
+                    break
+            else:
                 return hosts
             # Devices are consumed on the providers that were chosen.
             mappings = state.allocation_candidates[0]['mappings']

@@ -61,7 +61,7 @@ def values(answer: explanation.Answer) -> Mapping[str, Any]:
     return {
         'answer': answer, 'sentence': rendering.sentence(answer),
         'state': answer.record and rendering.state(answer.record),
-        'record': rendering.RECORD,
+        'record_columns': rendering.RECORD,
         'bars': bars(answer), 'rows': rows, 'figures': _figures(answer),
         'placeholder': explanation.HOST if any(
             explanation.HOST in row.detail + row.advice for row in rows)

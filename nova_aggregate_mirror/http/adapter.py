@@ -138,6 +138,8 @@ class Adapter(session.TCPKeepAliveAdapter):
              ) -> requests.Response:
         """Send a request, as the adapter of requests does.
 
+        Keystone's 401 for its own version document becomes 403; see the class.
+
         :param timeout: seconds or None, or a (connect, read) tuple of these
         """
         if not self._is_shared:
@@ -157,7 +159,8 @@ class Adapter(session.TCPKeepAliveAdapter):
         url = request.url or ''
         # Keystone redirects the request for a token to its own URL.
         is_login = url.endswith('/auth/tokens') or (
-            self._auth_url != '' and url.startswith(self._auth_url))
+            self._auth_url != '' and (url + '/').startswith(
+                self._auth_url + '/'))
         with errors.observed(url, is_login) as exchange, \
                 deadline.noted(requests.exceptions.Timeout):
             response = super().send(request, stream, bounds, *args, **kwargs)

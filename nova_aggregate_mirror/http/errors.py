@@ -240,15 +240,16 @@ def translated(call: Call) -> abc.Iterator[None]:
         if kind is exceptions.DeadlineExceeded and not deadline.is_silence(
                 waited):
             kind = exceptions.OutOfTime
+        party = _party('keystone' if exchange.is_login else call.service,
+                       exchange.url or call.url)
         if isinstance(exc, _CATALOG) and not exchange.failure:
-            # What keystone answered is complete, but not enough.
-            exchange, call = Exchange(), dataclasses.replace(call, url='')
+            # Keystone has answered, and knows no URL of the service.
+            party = call.service
         LOG.debug('%s: %s: %s', call.occasion, type(exc).__name__,
                   _safe_text(exc))
         raise call.error(
             kind, _explanation(call, kind, exc, exchange, waited),
-            _party('keystone' if exchange.is_login else call.service,
-                   exchange.url or call.url)) from exc
+            party) from exc
     finally:
         _EXCHANGE.reset(token)
 

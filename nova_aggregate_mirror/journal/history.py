@@ -85,7 +85,11 @@ class History:
         self._database = database
 
     def note(self, entry: Entry, keep: int = KEEP) -> None:
-        """Add a full sync and delete the oldest entries."""
+        """Add a full sync, or count it in the newest entry if that is alike.
+
+        The oldest entries are deleted, and what processes of nova-api have
+        left that no longer run.
+        """
         entry = dataclasses.replace(
             entry, command=rows.storable(entry.command, NAME_LENGTH),
             host=rows.storable(entry.host, NAME_LENGTH),
@@ -107,7 +111,7 @@ class History:
                     sa.delete(models.syncs).where(_SYNCS.id <= oldest))
 
         self._database.run(work)
-        # They are only displayed, and the next sync tries again.
+        # Processes are only displayed, and the next sync tries again.
         with contextlib.suppress(exceptions.JournalUnavailable):
             presence.forget(self._database, entry.ended_at - presence.KEEP)
 

@@ -82,12 +82,12 @@ class ListServers(command.Lister):
             self.status = exit_status.DRIFT
         if down:
             self.status = exit_status.NO_NODE
-        unknown = lookup.unknown_hosts(
+        unknown = lookup.host_errors(
             parsed_args.hosts, auditing.totals.hosts,
             lambda: nova.hosts().union(*(
                 aggregate.hosts for aggregate in aggregates)))
         if not down:
-            unknown += lookup.unknown_zone(
+            unknown += lookup.zone_errors(
                 parsed_args.zone, auditing.zones,
                 bool(auditing.totals.servers))
         if unknown:

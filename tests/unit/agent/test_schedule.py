@@ -53,6 +53,19 @@ class TestSchedule(testtools.TestCase):
         self.schedule.close('new')
         self.assertEqual(['old'], self.due())
 
+    def test_successes_before_a_batch_that_may_hang(self):
+        """They are none of its rows: its rows are still tried alone."""
+        for number in range(schedule.NEEDED_SUCCESSES):
+            self.schedule.update([brief('early %d' % number)])
+            self.schedule.isolate('early %d' % number, 0.0, stays=True)
+            self.schedule.note_alone(succeeded=True)
+        self.schedule.update([brief('a'), brief('b'), brief('c')])
+        for row in 'a', 'b', 'c':
+            self.schedule.isolate(row, 0.0, stays=False)
+        self.schedule.close('a')
+        self.schedule.note_alone(succeeded=True)
+        self.assertEqual([], self.due())
+
     def test_rows_that_failed_have_their_turn(self):
         """However many others are recorded meanwhile."""
         self.schedule.update([brief('failed')])
