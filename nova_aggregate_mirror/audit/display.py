@@ -48,7 +48,7 @@ def document(pages: abc.Iterable[abc.Iterable[audit.Misplacement]],
              ) -> dict[str, Any]:
     """Return the misplacements and the totals for a program.
 
-    :param totals: complete after the last page
+    :param totals: complete after the last page, as ``cells_down`` is
     """
     misplacements = [fields(misplacement) for page in pages
                      for misplacement in page]

@@ -108,7 +108,8 @@ class DatabaseServers:
             statement = statement.where(_SERVER.host.in_(sorted(hosts)))
         if project:
             statement = statement.where(_SERVER.project_id == project)
-        self.cells_down = {}
+        # A caller may have it already, and reads it after the last page.
+        self.cells_down.clear()
         with self._api.reading() as api:
             existing = self._cells.all(api)
         for cell in existing:
