@@ -34,6 +34,9 @@ HOW = (' An aggregate is removed from a provider by setting the others: '
        '"openstack --os-placement-api-version 1.29 resource provider '
        'aggregate set --generation GENERATION --aggregate OTHER PROVIDER".')
 NEVER = 'nova never had it while this journal exists'
+UNKNOWN = ('nova does not have it, and whether it ever had it is unknown '
+           'without the ledger of this nova\'s journal')
+"""About foreign aggregates: deleted ones are among them."""
 PRUNE = '--prune removes stale associations'
 
 COLUMNS = ('Action', 'Host', 'Provider', 'Aggregate', 'Aggregate UUID')

@@ -52,6 +52,8 @@ class JournalContent:
     rows: tuple[journal.Row, ...] = ()
     syncs: tuple[history.Entry, ...] = ()
     trouble: str = ''
+    has_ledger: bool = False
+    """Whether the ledger could be read, and is that of this nova."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +102,8 @@ def read_journal(conf: cfg.ConfigOpts,
         with contextlib.suppress(exceptions.NovaUnavailable):
             binding.Binding(journal.database, source).check()
         return JournalContent(journal.ledger, tuple(journal.rows.all()),
-                              tuple(journal.history.newest()))
+                              tuple(journal.history.newest()),
+                              has_ledger=True)
     except (exceptions.JournalUnavailable, exceptions.WrongNova) as exc:
         return JournalContent(trouble=str(exc))
 

@@ -63,7 +63,10 @@ def render(collected: collect.Collected, now: float) -> Iterator[str]:
 
 
 def _result(collected: collect.Collected) -> sync_result.Result:
-    return sync_result.Result(collected.sync, collected.request)
+    return sync_result.Result(
+        collected.sync, collected.request,
+        never=sync_result.NEVER if collected.journal.has_ledger
+        else sync_result.UNKNOWN)
 
 
 def status(collected: collect.Collected) -> int:

@@ -108,6 +108,8 @@ class TestPage(ReportTest):
         self.placement.set_aggregates(
             host.nodes[0], [self.zone.uuid, test_sync_command.FOREIGN])
         self.assertNotIn(test_sync_command.FOREIGN, self.report(0))
+        self.assertIn('whether it ever had it', self.report(0, '--foreign'))
+        self.journal.ledger.remember({self.zone.uuid})
         page = self.report(0, '--foreign')
         self.assertIn('Aggregate %s of h1: nova never had it while this '
                       'journal exists; its owner is unknown.'

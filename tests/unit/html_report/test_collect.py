@@ -5,9 +5,13 @@ import testtools
 
 from nova_aggregate_mirror import exceptions
 from nova_aggregate_mirror.html_report import collect
+from nova_aggregate_mirror.html_report import render
+from nova_aggregate_mirror.journal import binding
+from nova_aggregate_mirror.reconcile import associations
 from nova_aggregate_mirror.reconcile import full_sync
 from nova_aggregate_mirror.reconcile import outcome
 from nova_aggregate_mirror import source
+from tests.unit import doubles
 
 
 class TestMarks(testtools.TestCase):
@@ -28,3 +32,40 @@ class TestMarks(testtools.TestCase):
         self.assertEqual(
             dict.fromkeys(['h1', 'n2', 'twin'], ('could not be compared',)),
             collect.marks(collected))
+
+
+class TestForeignAggregates(doubles.TestCase):
+    """Aggregates that neither nova nor the ledger has."""
+
+    def described(self, cells=()):
+        """Return what the report says about a foreign aggregate."""
+        nova = doubles.Nova([])
+        nova.mapped = dict.fromkeys(cells, '')
+        result = full_sync.SyncOutcome(
+            outcome.Outcome(), source.Nova({}, {}, {}),
+            [associations.Association(
+                ('h1',), 'n1', '', 'foreign',
+                associations.State.FOREIGN_AGGREGATE, True)])
+        return render.values(collect.Collected(
+            result, full_sync.Request(0.3, write=False, foreign=True),
+            collect.read_journal(self.conf, nova), {}, ''))['described']
+
+    def test_journal(self):
+        """Its ledger has the aggregates that nova deleted."""
+        self.open_journal().ledger.remember({'nova-s'})
+        line, = self.described()
+        self.assertIn('nova never had it while this journal exists', line)
+
+    def test_no_journal(self):
+        """Without a ledger, aggregates that nova deleted look foreign."""
+        line, = self.described()
+        self.assertNotIn('never', line)
+        self.assertIn('whether it ever had it', line)
+
+    def test_journal_of_another_nova(self):
+        """Its ledger does not count."""
+        nova = doubles.Nova([])
+        nova.mapped = {'a1': ''}
+        binding.Binding(self.open_journal().database, nova).bind()
+        line, = self.described(['b1'])
+        self.assertIn('whether it ever had it', line)
