@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 import sys
 from typing import Any
 
@@ -82,6 +83,9 @@ class Lister(command.Lister):
             # A table without rows would be an empty line.
             if not data:
                 return 0
+            data = _sorted(column_names, data, parsed_args)
+            # A table has other columns, and its cells have several lines.
+            parsed_args.sort_columns = []
             column_names, data = self.in_table(column_names, data)
             data = tables.fit(column_names, data)
         elif parsed_args.formatter not in ('json', 'yaml'):
@@ -139,6 +143,23 @@ class Lister(command.Lister):
         return compared.nova, [*others, *associations.complete(
             compared.nova,
             associations.compare(compared, compared.changes(())))]
+
+
+def _sorted(columns: Sequence[str], rows: Iterable[tuple[Any, ...]],
+            parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
+    """Sort rows as cliff does; columns that do not exist are ignored."""
+    places = {_normalized(name): place for place, name in enumerate(columns)}
+    result = list(rows)
+    for name in reversed(parsed_args.sort_columns):
+        place = places.get(_normalized(name))
+        if place is not None:
+            result.sort(key=lambda row: (row[place] is None, row[place]),
+                        reverse=parsed_args.sort_direction == 'desc')
+    return result
+
+
+def _normalized(column: str) -> str:
+    return column.lower().strip().replace(' ', '_')
 
 
 def run_reporting_errors(command: Callable[[], int]) -> int:

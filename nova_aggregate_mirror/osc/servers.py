@@ -97,8 +97,9 @@ class ListServers(command.Lister):
                          for misplacement in self._misplacements]
 
     def in_table(self, columns: Any, rows: Any) -> command.Table:
-        return display.COLUMNS, [display.cells(misplacement)
-                                 for misplacement in self._misplacements]
+        cells = {misplacement.server.uuid: display.cells(misplacement)
+                 for misplacement in self._misplacements}
+        return display.COLUMNS, [cells[uuid] for _name, uuid, *_others in rows]
 
 
 def _audited(servers: api_servers.ApiServers, hosts: Sequence[str],

@@ -55,6 +55,28 @@ class TestCommand(testtools.TestCase):
             self.assertIn('Hosts', show(*argv))
         self.assertEqual('', show(data=()))
 
+    def test_sorted_table(self):
+        """Rows are sorted by any column, also by one that it does not have."""
+        def show(*argv):
+            out = io.StringIO()
+            lister = Lister(types.SimpleNamespace(stdout=out), None)
+            lister.take_action = lambda parsed_args: (
+                ('Name', 'In Nova'), [('a', 9), ('b', 10), ('c', None)])
+            lister.in_table = lambda columns, rows: (
+                ('Cell',), [(('line', name),) for name, _count in rows])
+            lister.run(lister.get_parser('').parse_args(argv))
+            return ''.join(letter for letter in out.getvalue()
+                           if letter in 'abc')
+
+        for argv, expected in (
+                ((), 'abc'), (('--sort-column', 'Name'), 'abc'),
+                (('--sort-column', 'other'), 'abc'),
+                (('--sort-column', 'name', '--sort-descending'), 'cba'),
+                (('--sort-column', 'in_nova', '--sort-descending'), 'cba'),
+                (('--sort-column', 'In Nova', '--sort-ascending'), 'abc'),
+                (('--sort-column', 'Cell', '--sort-descending'), 'abc')):
+            self.assertEqual(expected, show(*argv), argv)
+
     def test_names_in_documents(self):
         """They are exact, because a document has escapes of its own."""
         for form, load in ('json', json.loads), ('yaml', yaml.safe_load):

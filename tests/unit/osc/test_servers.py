@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``openstack aggregate mirror servers`` prints."""
+
+import io
+import types
+from unittest import mock
+
+import fixtures
+import testtools
+
+from nova_aggregate_mirror.osc import servers
+from nova_aggregate_mirror import source
+from nova_aggregate_mirror.source import api_connection
+from nova_aggregate_mirror.source import api_servers
+
+
+class TestTable(testtools.TestCase):
+
+    def test_sorted_by_host(self):
+        """Each server's lines follow the order of the rows."""
+        api = mock.Mock(spec=['nova', 'servers', 'project'])
+        api.nova.all_aggregates.return_value = [
+            api_connection.ListedAggregate(
+                number, 'aggregate %d' % number, zone, frozenset(hosts), zone)
+            for number, zone, hosts in (
+                (1, 'az1', ['h3']), (2, 'az2', ['h1', 'h2']))]
+        api.nova.hosts_down.return_value = frozenset()
+        api.servers.zones.return_value = {'nova'}
+        api.servers.arrived.side_effect = lambda server: server
+        api.servers.pages.return_value = [[api_servers.ListedServer(
+            source.PlacedServer(uuid, uuid, host, 'p1', 'active', 50.0), 'az1')
+            for uuid, host in (('first', 'h2'), ('second', 'h1'))]]
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', io.StringIO()))
+        out = io.StringIO()
+        lister = servers.ListServers(types.SimpleNamespace(
+            stdout=out, client_manager=types.SimpleNamespace(
+                aggregate_mirror=api)), None)
+        lister.run(lister.get_parser('').parse_args(
+            ['--sort-column', 'Host']))
+        table = out.getvalue()
+        self.assertIn('first', table)
+        self.assertLess(table.index('second'), table.index('first'))
