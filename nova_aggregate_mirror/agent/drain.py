@@ -28,6 +28,8 @@ LOG = logging.getLogger(__name__)
 
 # Rows per batch; a SIGTERM waits for one.
 BATCH = 50
+# Rows of a step at most: new ones, others, and one that is tried alone.
+ROWS = 2 * BATCH + 1
 # Compute nodes of a host from which on its row is tried alone: two requests
 # for each of them would delay the others of a batch.
 MANY_NODES = 20

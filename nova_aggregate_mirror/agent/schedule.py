@@ -124,9 +124,9 @@ class Schedule:
         In a batch with others, one that is locked would delay them. Those
         above the limit are among the others from now on.
         """
-        rows, self._new = self._new[:limit], []
+        rows, self._new = self._new, []
         return [row for row in rows if row in self._timings
-                and self._is_ready(row, self._timings[row])]
+                and self._is_ready(row, self._timings[row])][:limit]
 
     def due(self, limit: int) -> list[str]:
         """Take the rows of the next batch from those that are due.

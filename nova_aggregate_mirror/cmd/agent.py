@@ -177,7 +177,7 @@ def _limits() -> dict[str, float]:
     options = CONF.aggregate_mirror
     # The longest that a step takes, when each of its requests times out.
     step = (options.request_timeout + options.cell_timeout
-            + drain.BATCH * _drain_timeout())
+            + drain.ROWS * _drain_timeout())
     # The lease loop pauses for a third of a lease.
     limits = {'drain': step, 'lease': step + options.leader_lease,
               'sync': 10 * step}

@@ -84,5 +84,5 @@ def translated() -> abc.Iterator[None]:
     except (nova_exception.NovaException, NotImplementedError,
             ValueError) as exc:
         raise exceptions.InvalidConfiguration(
-            'nova refuses the request: %s (check flavor, image and hints)'
+            'nova refuses the request: %s (check flavor, image, zone, hints)'
             % errors.without_secrets(' '.join(str(exc).split()))) from exc

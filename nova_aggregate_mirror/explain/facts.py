@@ -50,8 +50,8 @@ class Facts:
     """Of the server whose request this is."""
     notes: abc.Sequence[str] = ()
     """Parts of the request that are not explained."""
-    disk: str = ''
-    """The parts of the disk that is requested, if it has several."""
+    disk: abc.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The parts of the disk that is requested, in GiB."""
     scope: frozenset[str] = frozenset()
     """The compute nodes to explain."""
     disabled: abc.Mapping[str, str] = dataclasses.field(default_factory=dict)

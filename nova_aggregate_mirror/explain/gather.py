@@ -90,15 +90,14 @@ def gather(cloud: Cloud, request: requests.PreparedRequest,
     return _run_nova(cloud.context, request.spec, trial, manager, facts)
 
 
-def _disk(spec: Any) -> str:
-    """Name the parts of the disk of a request, as nova adds them."""
+def _disk(spec: Any) -> abc.Mapping[str, int]:
+    """Return the parts of the disk of a request, as nova adds them."""
     parts = {
         'root disk': 0 if spec.is_bfv else spec.flavor.root_gb,
         'ephemeral disk': spec.flavor.ephemeral_gb,
         # Nova rounds up to whole GiB.
         'swap': -(-spec.flavor.swap // 1024)}
-    given = ['%d %s' % (size, part) for part, size in parts.items() if size]
-    return ' (%s)' % ' + '.join(given) if given[1:] else ''
+    return {part: size for part, size in parts.items() if size}
 
 
 def _manager() -> host_states.HostManager:
@@ -134,10 +133,21 @@ def _ask_placement(cloud: Cloud,
         reader, cloud.for_each, narrowed, sorted(nodes, key=lambda node: (
             node not in facts.scope, facts.host(node))))
     returned, limit = funnel.limited(reader, queries, narrowed.answers)
-    return dataclasses.replace(
-        facts, funnel=narrowed, figures=figures, holders=holders.read(
-            reader, cloud.for_each, cloud.servers, figures, facts.nova.nodes),
-        candidates=returned, limit=limit)
+    facts = dataclasses.replace(
+        facts, funnel=narrowed, figures=figures, candidates=returned,
+        limit=limit)
+    full = {node: inventories for node, inventories in figures.items()
+            if any(name in inventories and amount > inventories[name].free
+                   for condition in narrowed.conditions
+                   if condition.kind == placement_query.RESOURCES
+                   for name, amount in condition.amounts.items())}
+    try:
+        return dataclasses.replace(facts, holders=holders.read(
+            reader, cloud.for_each, cloud.servers, full, facts.nova.nodes))
+    except exceptions.MirrorError as exc:
+        return dataclasses.replace(facts, notes=[
+            *facts.notes, 'Who holds the resources of full hosts is not '
+            'known: %s' % exc])
 
 
 def _run_nova(context: Any, spec: Any, trial: rehearsal.Rehearsal,

@@ -16,6 +16,10 @@ from nova_aggregate_mirror.source import database_servers
 AUDITED = frozenset({
     'VCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'NET_BW_EGR_KILOBIT_PER_SEC',
     'NET_BW_IGR_KILOBIT_PER_SEC', 'PCPU', 'MEM_ENCRYPTION_CONTEXT'})
+# Statuses of migrations that hold nothing any more; nova's audit removes what
+# they have left.
+ENDED = frozenset({'error', 'failed', 'cancelled', 'completed', 'done',
+                   'confirmed', 'reverted'})
 SHOWN = 3
 """Holders that are named for a host."""
 
@@ -74,33 +78,36 @@ def _allocations(reader: candidates.CandidateReader, node: str
 def _holder(uuid: str, amounts: abc.Mapping[str, int],
             consumer: database_servers.Consumer | None, node: str, host: str,
             cells_down: abc.Mapping[str, str]) -> Holder:
+    audit = ('check it with "nova-manage placement audit --verbose '
+             '--resource_provider %s"; with --delete it is removed' % node
+             if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
+             'resource provider allocation show %s"' % uuid)
     if consumer is None and cells_down:
         return Holder('%s, which may be in a cell that did not answer' % uuid,
                       amounts)
     if consumer is None:
-        return Holder(
-            '%s, which is no server or migration of nova' % uuid, amounts,
-            'check it with "nova-manage placement audit --verbose '
-            '--resource_provider %s"; with --delete it is removed' % node
-            if AUDITED.intersection(amounts) else 'ask the owner: "openstack '
-            'resource provider allocation show %s"' % uuid)
-    if consumer.move and consumer.status == 'finished':
-        return Holder(
-            'the %s of server %s' % (consumer.move, consumer.server), amounts,
-            'confirm or revert it: "openstack server resize confirm %s", or '
-            'revert' % consumer.server)
-    if consumer.move:
-        return Holder(
-            'the %s of server %s (%s)' % (
-                consumer.move, consumer.server, consumer.status), amounts,
-            'wait until it has ended; see "openstack server migration list '
+        return Holder('%s, which is no server or migration of nova' % uuid,
+                      amounts, audit)
+    wait = ('wait until it has ended; see "openstack server migration list '
             '--server %s"' % consumer.server)
+    if consumer.move:
+        subject = 'the %s of server %s' % (consumer.move, consumer.server)
+        if consumer.status == 'finished':
+            return Holder(
+                subject, amounts, 'confirm or revert it: "openstack server '
+                'resize confirm %s", or revert' % consumer.server)
+        return Holder(
+            '%s (%s)' % (subject, consumer.status), amounts,
+            audit if consumer.status in ENDED else wait)
     subject = 'server %s (%s)' % (consumer.name, uuid)
     if consumer.host == host:
         return Holder(subject, amounts)
-    if not consumer.host:
-        return Holder(subject + ', which is on no host', amounts)
+    subject += ', which is on %s' % (
+        'host ' + consumer.host if consumer.host else 'no host')
+    if consumer.task:
+        return Holder('%s (%s)' % (subject, consumer.task), amounts,
+                      wait if consumer.host else '')
     return Holder(
-        '%s, which is on host %s' % (subject, consumer.host), amounts,
-        'start nova-compute on %s: it removes what evacuated servers have '
-        'left there' % explanation.HOST)
+        subject, amounts, 'start nova-compute on %s: it removes what '
+        'evacuated servers have left there' % explanation.HOST
+        if consumer.host else '')

@@ -177,16 +177,17 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
             'configuration, or use another flavor')
     inventory = facts.figures[node][name]
     detail = 'asked %d%s, free %d of %d x %g' % (
-        amount, facts.disk if name == 'DISK_GB' else '', inventory.free,
+        amount, _parts(facts.disk, amount) if name == 'DISK_GB' else '',
+        inventory.free,
         inventory.total, inventory.ratio) + (
             ', %d reserved' % inventory.reserved if inventory.reserved
             else '')
-    if not inventory.usable:
+    if inventory.reserved >= inventory.total:
         return Reason(
             'reserved', 'have all %s reserved' % name, detail,
-            _RESERVATIONS.get(name, 'of an ironic node: it is in use, in '
-                              'maintenance or being cleaned; see "openstack '
-                              'baremetal node list"'))
+            _RESERVATIONS.get(name, 'if it is an ironic node, it is in use, '
+                              'in maintenance or being cleaned; see '
+                              '"openstack baremetal node list"'))
     if amount > min(inventory.usable, inventory.max_unit):
         return Reason(
             'max_unit', 'allow at most %d %s for a server' % (min(
@@ -206,9 +207,20 @@ def _of_resource(condition: Condition, node: str, facts: Facts) -> Reason:
         detail += '; held: ' + ', '.join(
             '%d by %s' % (holder.amounts[name], holder.subject)
             for holder in named)
-    return Reason(
-        'resources', fewer, detail, (named and named[0].advice)
-        or 'delete or move servers, or add hosts')
+    freed = sum(holder.amounts[name] for holder in named if holder.advice)
+    advice = 'delete or move servers, or add hosts'
+    if freed:
+        advice = named[0].advice if amount <= inventory.free + freed else (
+            '%s; that is not enough: %s' % (named[0].advice, advice))
+    return Reason('resources', fewer, detail, advice)
+
+
+def _parts(disk: abc.Mapping[str, int], amount: int) -> str:
+    """Tell the parts of a disk apart, if they are what is asked for."""
+    if len(disk) < 2 or sum(disk.values()) != amount:
+        return ''
+    return ' (%s)' % ' + '.join(
+        '%d %s' % (size, part) for part, size in disk.items())
 
 
 def _of_trait(condition: Condition, node: str, facts: Facts) -> Reason:

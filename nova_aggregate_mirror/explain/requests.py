@@ -133,7 +133,9 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
             compute_utils.heal_reqspec_is_bfv(target, spec, instance)
             record = server_record.read(target, instance)
         if not instance.host and any(
-                entry.event.endswith(BUILD) for entry in record.entries):
+                entry.event.endswith(BUILD)
+                and entry.result != server_record.UNFINISHED
+                for entry in record.entries):
             notes.append(
                 'Nova-compute built the server on hosts above and gave up. '
                 'Nova calls that a success if it tried another host: see the '
@@ -180,7 +182,7 @@ def _zone(context: Any, zone: str) -> tuple[str, dict[str, list[str]]]:
         name, host, node = api.API.parse_availability_zone(context, zone)
         forced = {option: [value] for option, value in (
             ('force_hosts', host), ('force_nodes', node)) if value}
-        if host:
+        if host is not None:
             return name or '', forced
     zones = {CONF.default_availability_zone} | {
         aggregate.metadata['availability_zone']

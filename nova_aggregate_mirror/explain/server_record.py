@@ -12,6 +12,10 @@ FAULTS = 10
 """Latest faults that are shown; each host that was tried leaves one."""
 
 
+UNFINISHED = 'not finished'
+"""The result of an event that still goes on."""
+
+
 def read(context: Any, instance: Any) -> explanation.ServerRecord:
     """Read the record of a server in its cell: three queries.
 
@@ -30,13 +34,14 @@ def read(context: Any, instance: Any) -> explanation.ServerRecord:
             explanation.RecordEntry(
                 _text(event.finish_time or event.start_time),
                 '%s: %s' % (action.action, event.event), event.host or '',
-                event.result or 'not finished')
+                event.result or UNFINISHED)
             for event in objects.InstanceActionEventList.get_by_action(
                 context, action.id)]
     return explanation.ServerRecord(
         instance.vm_state or '', instance.task_state or '',
         (faults[0].message or '') if faults else '',
-        sorted(entries, key=lambda entry: entry.time))
+        # Nova lists the newest first, and times are whole seconds.
+        sorted(reversed(entries), key=lambda entry: entry.time))
 
 
 def _text(time: Any) -> str:

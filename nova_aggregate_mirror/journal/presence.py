@@ -2,6 +2,7 @@
 """The nova-api processes that have the hook, in the journal for display."""
 
 from collections import abc
+import contextlib
 from importlib import metadata
 import math
 import socket
@@ -24,8 +25,11 @@ KEEP = 7 * 24 * 3600.0
 _PROCESSES = models.processes.c
 
 
-VERSION = metadata.version(conf.PACKAGE)[:64]
+VERSION = 'unknown'
 """The version that this process runs, also after an upgrade."""
+# It is displayed only: repackaged under another name, it costs nothing.
+with contextlib.suppress(metadata.PackageNotFoundError):
+    VERSION = metadata.version(conf.PACKAGE)[:64]
 
 
 class ProcessRecord(NamedTuple):

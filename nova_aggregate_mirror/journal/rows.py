@@ -44,7 +44,7 @@ _OTHERS = sa.select(_DIRTY.id).where(
     _DIRTY.id.not_in(engines.SOME)).limit(1)
 _BRIEFS = sa.select(_DIRTY.id, _DIRTY.running, _DIRTY.attempts,
                     _DIRTY.mirrored_at).order_by(*_ORDER)
-_HOSTS = sa.select(_DIRTY.host).distinct()
+_HOSTS = sa.select(_DIRTY.host)
 _EXTENT = sa.select(
     sa.func.count(), sa.func.count(sa.case((_DIRTY.running, 1))),
     sa.func.max(_DIRTY.created_at))

@@ -14,6 +14,8 @@ from nova_aggregate_mirror.reconcile import context
 
 LOG = logging.getLogger(__name__)
 
+REPEATS = 60
+"""Syncs without a look-up, while the same providers are missing."""
 LOOKED_UP = 20
 """Missing providers whose names are looked up: a request each."""
 
@@ -24,6 +26,8 @@ class OccupiedNames:
     def __init__(self) -> None:
         self._free: frozenset[str] = frozenset()
         """The missing providers, if no other provider has a name of theirs."""
+        self._repeats = 0
+        """How often that was taken for granted."""
 
     def find(self, context: context.Context, missing: abc.Iterable[str],
              compute_nodes: abc.Collection[str]
@@ -34,9 +38,12 @@ class OccupiedNames:
         """
         nodes = frozenset(sorted(missing)[:LOOKED_UP])
         conflicts: dict[str, exceptions.Contradiction] = {}
-        if nodes == self._free:
+        if nodes == self._free and self._repeats < REPEATS:
+            self._repeats += 1
             return conflicts
-        self._free = frozenset()
+        self._free, self._repeats = frozenset(), 0
+        if not nodes:
+            return conflicts
         try:
             names = context.nova.node_names(nodes)
             for node, name in sorted(names.items()):

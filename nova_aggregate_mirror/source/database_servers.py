@@ -55,8 +55,10 @@ _SERVERS_NAMED = sa.select(
 
 
 _SERVERS_OF = sa.select(
-    _SERVER.uuid, _SERVER.display_name, _SERVER.host,
+    _SERVER.uuid, _SERVER.display_name, _SERVER.host, _SERVER.task_state,
 ).where(*_EXISTS, _SERVER.uuid.in_(engines.SOME))
+_BUILDS_OF = sa.select(tables.build_requests.c.instance_uuid).where(
+    tables.build_requests.c.instance_uuid.in_(engines.SOME))
 _MOVES_OF = sa.select(
     _MIGRATION.uuid, _MIGRATION.instance_uuid, _MIGRATION.status,
     _MIGRATION.migration_type,
@@ -73,6 +75,8 @@ class Consumer:
     """Of a server."""
     host: str = ''
     """Of a server; empty without one."""
+    task: str = ''
+    """The task of a server, such as a move or its creation."""
     move: str = ''
     """The type of a migration."""
     status: str = ''
@@ -147,18 +151,22 @@ class DatabaseServers:
 
         One that is missing may be in a cell of ``cells_down``.
         """
-        some = sorted(uuids)
-        found: dict[str, Consumer] = {}
-        if some:
+        consumers: dict[str, Consumer] = {}
+        for some in engines.chunks(uuids):
             with self._api.reading() as api:
                 existing = self._cells.all(api)
+                # Its resources are claimed before a cell has the server.
+                consumers |= {
+                    row.instance_uuid: Consumer(
+                        row.instance_uuid, task='scheduling')
+                    for row in api.execute(_BUILDS_OF, {'some': some})}
             for cell in existing:
                 try:
-                    found |= self._cells.ask(cell, functools.partial(
+                    consumers |= self._cells.ask(cell, functools.partial(
                         _consumers, some=some))
                 except exceptions.CellUnavailable as exc:
                     self.cells_down[cell.name] = str(exc)
-        return found
+        return consumers
 
     def groups_named(self, name: str) -> list[str]:
         """Return the UUIDs of the server groups with a name."""
@@ -194,7 +202,8 @@ def _consumers(cell: Any, some: list[str]) -> dict[str, Consumer]:
                            or 'migration', status=row.status or '')
         for row in cell.execute(_MOVES_OF, {'some': some})}
     return consumers | {
-        row.uuid: Consumer(row.uuid, row.display_name or '', row.host or '')
+        row.uuid: Consumer(row.uuid, row.display_name or '', row.host or '',
+                           row.task_state or '')
         for row in cell.execute(_SERVERS_OF, {'some': some})}
 
 

@@ -45,6 +45,8 @@ migrations = sa.table(
     sa.column('source_compute', sa.String),
     sa.column('dest_compute', sa.String),
     sa.column('updated_at', sa.DateTime), sa.column('deleted', sa.Integer))
+build_requests = sa.table(
+    'build_requests', sa.column('instance_uuid', sa.String))
 request_specs = sa.table(
     'request_specs', sa.column('instance_uuid', sa.String),
     sa.column('spec', sa.Text))

@@ -20,6 +20,7 @@ MODELS = {
     'instance_groups': api_models.InstanceGroup,
     'instances': main_models.Instance,
     'migrations': main_models.Migration,
+    'build_requests': api_models.BuildRequest,
     'request_specs': api_models.RequestSpec,
 }
 

@@ -47,6 +47,24 @@ class TestHolders(testtools.TestCase):
                          holder.subject)
         self.assertIn('wait until it has ended', holder.advice)
 
+    def test_move_to_the_host(self):
+        """The server is on its old host until it has ended."""
+        [holder] = self.read({'s': Consumer('s', 'web', 'h2', 'migrating')})
+        self.assertEqual(
+            'server web (s), which is on host h2 (migrating)', holder.subject)
+        self.assertIn('wait until it has ended', holder.advice)
+
+    def test_move_that_has_ended(self):
+        """Nova's audit takes what it left for an orphan."""
+        [holder] = self.read({'m': Consumer(
+            's', move='live-migration', status='error')})
+        self.assertIn('nova-manage placement audit', holder.advice)
+
+    def test_server_that_is_being_created(self):
+        """Its resources are claimed before a cell has it."""
+        [holder] = self.read({'s': Consumer('s', task='scheduling')})
+        self.assertEqual('', holder.advice)
+
     def test_those_that_can_be_freed_come_first(self):
         """Then the largest; a host names three of them."""
         read = self.read({
