@@ -230,8 +230,9 @@ def rights(deployment: inputs.Deployment) -> checks.Findings:
     absent = client.Provider(uuidutils.generate_uuid(), frozenset(), 0)
     for action, attempt in (
             ('list providers', placement.probe),
-            ('read their aggregates', lambda: placement.get(absent.uuid)),
-            ('write their aggregates',
+            ('read aggregates of providers',
+             lambda: placement.get(absent.uuid)),
+            ('write aggregates of providers',
              lambda: placement.put(absent, frozenset()))):
         try:
             with deadline.within(seconds):

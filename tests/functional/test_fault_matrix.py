@@ -171,7 +171,8 @@ JOURNALS: dict[str, Fault] = {
         'give the journal an empty database of its own', EVERY),
     'development': Fault(
         faults.altered('ALTER TABLE dirty DROP COLUMN attempts'),
-        'lacks a column', 'drop it and create it again', (STATUS, ROWS, API)),
+        'lacks a column', 'drop the database and create it again',
+        (STATUS, ROWS, API)),
     'another nova': Fault(
         faults.altered('INSERT INTO cells (cell_uuid) VALUES (\'%s\')'
                        % uuidutils.generate_uuid()),

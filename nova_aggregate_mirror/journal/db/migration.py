@@ -20,7 +20,8 @@ STAMP = 'alembic_version'
 ANOTHER = ('give the journal an empty database of its own in '
            '[aggregate_mirror_database] connection')
 # Its ledger is lost: what only that knew is foreign from then on.
-DROP = 'drop it and create it again; the next full sync mirrors all of nova'
+DROP = ('drop the database and create it again; the next full sync mirrors '
+        'all of nova')
 # Names of tables in a message.
 NAMES = 3
 
