@@ -16,10 +16,10 @@ Cell = Any
 """A value, or a tuple of values with a line for each."""
 
 
-class _Name(textwrap.TextWrapper):
-    """Wrapper of one word: a name is divided after an underscore."""
+class _Names(textwrap.TextWrapper):
+    """Wrapper of names that are too long, divided after an underscore."""
 
-    wordsep_simple_re = re.compile('((?<=_))')
+    wordsep_simple_re = re.compile(r'(\s+|(?<=_))')
 
 
 def render(columns: abc.Sequence[str], rows: abc.Iterable[abc.Sequence[Cell]],
@@ -71,12 +71,12 @@ def _longest(column: str, cells: abc.Iterable[abc.Sequence[list[str]]],
 
 
 def _words(line: str) -> list[str]:
-    words = line.split()
-    return re.split('(?<=_)', line) if len(words) == 1 else words
+    return re.split(r'\s+|(?<=_)', line)
 
 
 def _wrap(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    wrapper = textwrap.TextWrapper if ' ' in line.strip() else _Name
+    wrapper = _Names if any(
+        len(word) > width for word in line.split()) else textwrap.TextWrapper
     return wrapper(width, break_on_hyphens=False).wrap(line)

@@ -35,6 +35,9 @@ class TestTables(testtools.TestCase):
         """If the table is too wide otherwise."""
         row = 'foreign_aggregate', UUID, HOST
         self.assertIn('| foreign_ ', tables.render(('A', 'B', 'C'), [row]))
+        row = 'the foreign_aggregate', UUID, HOST
+        self.assertIn('| foreign_ ', tables.render(('A', 'B', 'C'), [row]))
+        row = 'foreign_aggregate', UUID
         self.assertIn('| foreign_aggregate |',
                       tables.render(('A', 'B'), [row[:2]]))
 
