@@ -5,11 +5,21 @@ import functools
 import importlib
 import importlib.metadata
 import sys
+import traceback
 
 PACKAGE = 'nova_aggregate_mirror'
 
 
 def _run(name: str) -> int:
+    try:
+        return _start(name)
+    except Exception:
+        # Python would exit with 1, which is the result of some commands.
+        traceback.print_exc()
+        return 255
+
+
+def _start(name: str) -> int:
     """Run ``nova-aggregate-mirror-`` and a name; return the exit status."""
     program, arguments = 'nova-aggregate-mirror-' + name, sys.argv[1:]
     if '--version' in arguments:

@@ -112,6 +112,10 @@ def _manager() -> host_states.HostManager:
     except nova_exception.SchedulerHostFilterNotFound as exc:
         raise exceptions.InvalidConfiguration(
             '[filter_scheduler] enabled_filters: %s' % exc) from exc
+    except ImportError as exc:
+        raise exceptions.InvalidConfiguration(
+            '[filter_scheduler] available_filters or weight_classes: %s; run '
+            'the command in the environment of nova-scheduler' % exc) from exc
 
 
 def _refused(facts: Facts, step: str, exc: Exception, advice: str = ''

@@ -158,8 +158,8 @@ class TestRefusals(ExplainTest):
                  'group=' + uuidsentinel.none),
                 ('new flavor', *SMALL, '--for', 'resize'),
                 ('--image-property', *SMALL, '--image', uuidsentinel.none),
-                ('check flavor, image and hints', *SMALL, '--image-property',
-                 'hw_numa_nodes=two')):
+                ('check flavor, image, zone, hints', *SMALL,
+                 '--image-property', 'hw_numa_nodes=two')):
             self.assert_refused(text, *argv)
 
     def test_glance_that_is_silent(self):
@@ -180,6 +180,8 @@ class TestRefusals(ExplainTest):
                     'transport_url = nonsense://u:%s@h/' % PASSWORD)),
                 ('[filter_scheduler] enabled_filters: ',
                  MORE + 'enabled_filters = None\n'),
+                ('[filter_scheduler] available_filters or weight_classes: ',
+                 MORE + 'available_filters = missing.filters\n'),
                 ('[neutron]', ENABLED % ROUTED + (
                     '[aggregate_mirror]\nmissing_credentials = fail\n'))):
             self.write_conf(more=more)

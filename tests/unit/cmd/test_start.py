@@ -60,6 +60,7 @@ class TestStart(testtools.TestCase):
              ''), (done.returncode, done.stdout, done.stderr))
 
     def test_defect_of_this_package(self):
-        """It has a traceback."""
-        self.assertIn('Traceback', self.start(
-            'db', 'version', missing='nova_aggregate_mirror').stderr)
+        """It has a traceback, and not the status of a result."""
+        done = self.start('db', 'version', missing='nova_aggregate_mirror')
+        self.assertIn('Traceback', done.stderr)
+        self.assertEqual(255, done.returncode)
