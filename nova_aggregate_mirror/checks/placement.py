@@ -270,7 +270,9 @@ def role_command(conf: cfg.ConfigOpts, group: str) -> str:
     """Return the command that gives an account the smallest role it needs."""
     user, project, domain = _account(conf, group)
     return 'openstack role add --project %s --user %s%s %s' % (
-        project, user, '' if domain == EXAMPLE['user_domain_name']
+        # Keystone has one domain with this name, and the same in lower case
+        # as its ID.
+        project, user, '' if domain.lower() == 'default'
         else ' --user-domain %s' % domain, ROLES[group])
 
 

@@ -96,6 +96,15 @@ class TestPlacement(ChecksTest):
         self.assertEqual([], self.find(
             placement.credentials, servers.make_conf(**self.account())))
 
+    def test_role_of_an_account_in_a_domain(self) -> None:
+        """Its domain is named, unless it is the one that keystone assumes."""
+        for domain, option in (('Default', ''), ('default', ''),
+                               ('corp', ' --user-domain corp')):
+            self.assertEqual(
+                'openstack role add --project service --user mirror%s service'
+                % option, placement.role_command(servers.make_conf(
+                    **self.account(user_domain_name=domain)), 'placement'))
+
     def test_authentication(self) -> None:
         """The commands that create the account or the credential."""
         self.assertEqual([], self.find(
