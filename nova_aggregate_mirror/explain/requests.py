@@ -81,7 +81,8 @@ def described(context: Any, server: ServerDescription) -> PreparedRequest:
     zone, forced = _zone(context, server.zone)
     flavor = _flavor(context, server.flavor)
     meta = objects.ImageMeta.from_dict(image)
-    notes: list[str] = []
+    notes = [] if server.zone or not zone else [
+        _of_api('default_schedule_zone')]
     spec = objects.RequestSpec.from_components(
         context, uuidutils.generate_uuid(), image, flavor,
         hardware.numa_get_constraints(flavor, meta),
@@ -156,6 +157,8 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
                      'creation (API 2.74).')
     else:
         _prepare(spec, instance, cell, operation)
+    if operation == RESIZE:
+        notes.append(_of_api('allow_resize_to_same_host'))
     if flavor:
         _resize(context, spec, instance, flavor)
     network_requests.complete(
@@ -166,6 +169,13 @@ def of_server(context: Any, server: str, operation: str, flavor: str = '',
     about['project'] = spec.project_id or ''
     about['zone'] = spec.availability_zone or ''
     return PreparedRequest(spec, _present(about), notes, record)
+
+
+def _of_api(option: str) -> str:
+    """Name an option that nova-api reads, and the value that was read here."""
+    return ('Nova-api decides by its [DEFAULT] %s, which is %s in the '
+            'configuration that was read here; give nova-api\'s own with '
+            '--config-file if that differs.' % (option, CONF[option]))
 
 
 def _zone(context: Any, zone: str) -> tuple[str, dict[str, list[str]]]:

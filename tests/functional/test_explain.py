@@ -150,8 +150,13 @@ class TestMoves(explaining.ExplainingTest):
             self.assertEqual(staying, self.reasons(
                 self.explain_server(self.server, operation)), operation)
         self.flags(allow_resize_to_same_host=True)
-        self.assertEqual(staying, self.reasons(self.explain_server(
-            self.server, 'resize', flavor='m1.small')))
+        answer = self.explain_server(
+            self.server, 'resize', flavor='m1.small')
+        self.assertEqual(staying, self.reasons(answer))
+        # It is nova-api's option, whatever file was read.
+        self.assertIn('Nova-api decides by its [DEFAULT] '
+                      'allow_resize_to_same_host, which is True',
+                      ''.join(answer.notes))
         self.assertEqual(
             {'first': 'acceptable', 'second': 'not the requested host',
              'other': 'not the requested host'},
