@@ -219,5 +219,5 @@ class TestLayers(testtools.TestCase):
                  for line in path.read_text().splitlines()
                  if re.match(r'\s*except( Base| )Exception', line)
                  or re.match(r'\s*except:', line)]
-        self.assertEqual(['service.py', 'attach.py', 'nova_plugin.py',
-                          'query_filter.py'], found)
+        self.assertEqual(['service.py', 'start.py', 'attach.py',
+                          'nova_plugin.py', 'query_filter.py'], found)
