@@ -8,7 +8,7 @@ import testtools
 
 ROOT = pathlib.Path(__file__).parents[3]
 FOLDERS = ('nova_aggregate_mirror', 'etc', 'devstack', 'doc/source',
-           'releasenotes', 'tools')
+           'releasenotes/notes', 'tools')
 FILES = ('README.rst', 'CONTRIBUTING.rst', 'setup.cfg', 'requirements.txt')
 
 # A file and a URL have a slash, and an option ends the name of no package.
