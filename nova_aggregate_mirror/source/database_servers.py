@@ -151,15 +151,18 @@ class DatabaseServers:
 
         One that is missing may be in a cell of ``cells_down``.
         """
-        consumers: dict[str, Consumer] = {}
-        for some in engines.chunks(uuids):
-            with self._api.reading() as api:
-                existing = self._cells.all(api)
-                # Its resources are claimed before a cell has the server.
-                consumers |= {
-                    row.instance_uuid: Consumer(
-                        row.instance_uuid, task='scheduling')
-                    for row in api.execute(_BUILDS_OF, {'some': some})}
+        chunks = list(engines.chunks(uuids))
+        if not chunks:
+            return {}
+        with self._api.reading() as api:
+            existing = self._cells.all(api)
+            # Resources are claimed before a cell has the server.
+            consumers = {
+                row.instance_uuid: Consumer(
+                    row.instance_uuid, task='scheduling')
+                for some in chunks
+                for row in api.execute(_BUILDS_OF, {'some': some})}
+        for some in chunks:
             for cell in existing:
                 try:
                     consumers |= self._cells.ask(cell, functools.partial(
